@@ -1,0 +1,50 @@
+# The two commands of README are `make demo` and `make test`; both install first.
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+PIP := $(BIN)/pip --disable-pip-version-check
+
+.PHONY: demo serve test lint bench lock clean
+
+demo: $(STAMP)
+	$(BIN)/citeray demo
+
+serve: $(STAMP)
+	$(BIN)/citeray serve
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(DEV_STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(DEV_STAMP)
+	$(BIN)/python -m tests.bench
+
+# --no-deps: the locks are complete, and leave out wheels that clash on a CPU
+# (see the head of requirements/cpu.txt).
+$(STAMP): requirements/cpu.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "citeray: $(PYTHON) not found; install Python 3.11 or name one: make PYTHON=python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@echo "installing $$(grep -c '==' requirements/cpu.txt) pinned packages into $(VENV) (about 1.5 GB to fetch the first time)"
+	$(PIP) install --quiet --no-deps --progress-bar on -r requirements/cpu.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV_STAMP): $(STAMP) requirements/dev.txt
+	$(PIP) install --quiet --no-deps -r requirements/dev.txt
+	@touch $@
+
+# Resolves the newest versions that pyproject.toml allows, then freezes them.
+lock:
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --quiet ".[cpu]"
+	$(PYTHON) requirements/freeze.py build/lock/bin/pip > requirements/cpu.txt
+
+clean:
+	rm -rf $(VENV) .citeray build

@@ -1,0 +1,1 @@
+"""The ground that indexing and serving stand on: records, settings, models, index format."""

@@ -1,0 +1,78 @@
+"""Citations as Arrow tables: one schema for staging, index and reading back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from cluster.records import Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
+
+SECTIONS = pa.list_(pa.struct([("label", pa.string()), ("text", pa.string())]))
+
+CITATION_SCHEMA = pa.schema(
+    [
+        pa.field("pmid", pa.int64(), nullable=False),
+        ("version", pa.int32()),
+        ("title", pa.string()),
+        ("sections", SECTIONS),
+        (
+            "other_abstracts",
+            pa.list_(
+                pa.struct(
+                    [("language", pa.string()), ("kind", pa.string()), ("sections", SECTIONS)]
+                )
+            ),
+        ),
+        ("journal", pa.string()),
+        ("year", pa.int16()),
+        ("month", pa.int8()),
+        ("languages", pa.list_(pa.string())),
+        ("publication_types", pa.list_(pa.string())),
+        (
+            "mesh",
+            pa.list_(
+                pa.struct([("ui", pa.string()), ("name", pa.string()), ("major", pa.bool_())])
+            ),
+        ),
+        ("chemicals", pa.list_(pa.struct([("ui", pa.string()), ("name", pa.string())]))),
+        ("keywords", pa.list_(pa.string())),
+        ("doi", pa.string()),
+        ("pmcid", pa.string()),
+        (
+            "links",
+            pa.list_(
+                pa.struct([("kind", pa.string()), ("pmid", pa.int64()), ("source", pa.string())])
+            ),
+        ),
+        ("source", pa.string()),
+        ("position", pa.int64()),
+    ]
+)
+
+
+def citations_to_table(citations: Iterable[Citation]) -> pa.Table:
+    """One row a citation, in order, in CITATION_SCHEMA."""
+    return pa.Table.from_pylist([asdict(c) for c in citations], schema=CITATION_SCHEMA)
+
+
+def _sections(rows: Iterable[Mapping[str, str]]) -> tuple[Section, ...]:
+    return tuple(Section(**row) for row in rows)
+
+
+def citation_from_row(row: Mapping[str, Any]) -> Citation:
+    """The citation of one row, given as `pa.Table.to_pylist` gives it."""
+    values = dict(row)
+    values["sections"] = _sections(values["sections"])
+    values["other_abstracts"] = tuple(
+        OtherAbstract(o["language"], o["kind"], _sections(o["sections"]))
+        for o in values["other_abstracts"]
+    )
+    values["mesh"] = tuple(MeshHeading(**m) for m in values["mesh"])
+    values["chemicals"] = tuple(Chemical(**c) for c in values["chemicals"])
+    values["links"] = tuple(Link(**link) for link in values["links"])
+    for name in ("languages", "publication_types", "keywords"):
+        values[name] = tuple(values[name])
+    return Citation(**values)

@@ -1,0 +1,166 @@
+"""The `citeray` command: global options here, the commands from pipelines/ and serve/.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass, is_dataclass
+from importlib.metadata import entry_points, version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cluster.errors import CiteRayError
+from cluster.models import ModelStore, read_pins
+from cluster.settings import Settings, load_settings
+
+app = typer.Typer(
+    name="citeray",
+    help="Cited answers to biomedical questions from all of PubMed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+models = typer.Typer(help="The models that the settings name.", no_args_is_help=True)
+app.add_typer(models, name="models")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The global options. Results go to standard output, all else to standard error."""
+
+    config: str | None
+    overrides: tuple[str, ...]
+    json: bool
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings(self.config, self.overrides)
+
+    @property
+    def out(self) -> Console:
+        return Console()
+
+    @property
+    def log(self) -> Console:
+        return Console(stderr=True, highlight=False)
+
+    def print_json(self, value: Any) -> None:
+        """One JSON document on standard output."""
+        plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        print(json.dumps(plain, ensure_ascii=False, default=str))
+
+
+Config = Annotated[
+    str | None,
+    typer.Option("--config", "-c", help="Settings file, or the name of a shipped one."),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="KEY=VALUE", help="One setting, such as index.shards=4."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+def make_context(config: str | None, overrides: list[str] | None, json_output: bool) -> Context:
+    return Context(config, tuple(overrides or ()), json_output)
+
+
+@models.command("list")
+def list_models(config: Config = None, overrides: Overrides = None, json: Json = False) -> None:
+    """The models that the settings use, and which of them are in the store."""
+    context = make_context(config, overrides, json)
+    stored = {m.name: m for m in ModelStore().list()}
+    pins = read_pins()
+    rows = [
+        {
+            "use": use,
+            "name": name,
+            "stored": name in stored,
+            "licence": pins[name].licence if name in pins else "",
+        }
+        for use, name in used_models(context.settings).items()
+    ]
+    if json:
+        context.print_json(rows)
+        return
+    table = Table("use", "model", "stored", "licence")
+    for row in rows:
+        stored_word = "yes" if row["stored"] else "no"
+        table.add_row(str(row["use"]), str(row["name"]), stored_word, str(row["licence"]))
+    context.out.print(table)
+
+
+@models.command("pull")
+def pull_models(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Models by name; none: all that the settings use.")
+    ] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Fetch models into the store, checking the checksums that are pinned."""
+    context = make_context(config, overrides, json)
+    wanted = names or sorted(set(used_models(context.settings).values()))
+    pulled = []
+    for name in wanted:
+        context.log.print(f"pulling {name}")
+        pulled.append({"name": name, "path": str(ModelStore().resolve(name))})
+    if json:
+        context.print_json(pulled)
+        return
+    for row in pulled:
+        context.out.print(f"{row['name']} -> {row['path']}", soft_wrap=True)
+
+
+def used_models(settings: Settings) -> dict[str, str]:
+    """The models that the settings name, by what they are used for."""
+    llm = settings.llm.model if settings.llm.kind == "vllm" else ""
+    uses = {
+        "encoder": settings.encoder.model,
+        "llm": llm,
+        "mesh headings": settings.vocabulary.mesh_headings,
+        "recogniser": settings.recogniser.model,
+        "reranker": settings.reranker.model,
+        "support": settings.support.model,
+    }
+    return {use: name for use, name in uses.items() if name}
+
+
+@app.command("version")
+def print_version() -> None:
+    """The version of CiteRay."""
+    print(version("citeray"))
+
+
+def existing_file(path: Path) -> Path:
+    """A typer callback: the file must be there."""
+    if not path.is_file():
+        raise typer.BadParameter(f"{path}: no such file")
+    return path
+
+
+def main() -> None:
+    """Run the command line; a CiteRayError is one line on standard error."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    for point in sorted(entry_points(group="citeray.commands")):
+        point.load()(app)
+    try:
+        app()
+    except CiteRayError as error:
+        Console(stderr=True, highlight=False).print(
+            f"citeray: {error}", style="red", soft_wrap=True, markup=False
+        )
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

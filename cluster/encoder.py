@@ -1,0 +1,220 @@
+"""Texts to vectors: one sentence-transformers model, kept busy.
+
+Batches hold texts of like length, and the next batch is tokenised while the model runs: fast
+tokenisers and torch's kernels both release the GIL. Any encoder that sentence-transformers loads
+from a folder works; code in a model's folder is never run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import batch_to_device
+from torch import Tensor
+from torch.nn.functional import normalize
+from transformers.utils import logging as transformers_logging
+
+from cluster.errors import InputError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Vectors = NDArray[np.float32]
+
+DTYPES: dict[str, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+def choose_device(device: str) -> str:
+    """`device`, where "auto" is the GPU if there is one. InputError for a GPU that is missing."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InputError(
+            f"device {device!r} is asked for and no GPU is seen: set it to auto or cpu"
+        )
+    return device
+
+
+def choose_dtype(dtype: str, device: str) -> torch.dtype:
+    """`dtype` by name, where "auto" is bfloat16 wherever the hardware multiplies in it.
+
+    A CPU without AVX512-BF16, AMX or Arm's BF16 emulates bfloat16 and runs it at less than half
+    the speed of float32, so there "auto" is float32. Raises InputError for an unknown name.
+    """
+    if dtype in DTYPES:
+        return DTYPES[dtype]
+    if dtype != "auto":
+        raise InputError(f"dtype {dtype!r} is unknown: choose auto, {', '.join(DTYPES)}")
+    if device.startswith("cuda"):
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(False) else torch.float16
+    return torch.bfloat16 if _cpu_has_bfloat16() else torch.float32
+
+
+def _cpu_has_bfloat16() -> bool:
+    features = torch.cpu.get_capabilities()
+    return any(features.get(name) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))
+
+
+class Encoder:
+    """A sentence encoder loaded from `model_dir`.
+
+    `max_tokens` cuts texts (the model's own limit by default); `batch_size` is in texts;
+    `threads` sets torch's threads for the whole process. Raises InputError for a folder that
+    does not load, an unknown dtype or device, or more tokens than the model has positions for.
+    """
+
+    def __init__(
+        self,
+        model_dir: Path,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        max_tokens: int | None = None,
+        batch_size: int = 32,
+        threads: int | None = None,
+        query_prefix: str = "",
+    ) -> None:
+        self._threads = threads
+        self.name = model_dir.name
+        self.batch_size = batch_size
+        self.query_prefix = query_prefix
+        self.device = choose_device(device)
+        self._model = _load(model_dir, self.device, choose_dtype(dtype, self.device))
+        self._tokenizer = self._model.tokenizer
+        # Truncation and padding are state of the tokeniser: two threads must not set them at once.
+        self._tokenizing = Lock()
+        if max_tokens is not None:
+            self._limit(max_tokens)
+
+    @property
+    def dimensions(self) -> int:
+        return int(self._model.get_embedding_dimension() or 0)
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that the model sees of a text, its special tokens included."""
+        return int(self._model.max_seq_length or self._tokenizer.model_max_length)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of shape (n, dimensions), float32, of length 1, in the order of `texts`."""
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for places, output in self._run(texts):
+            unit = normalize(output["sentence_embedding"].float(), dim=-1)
+            vectors[places] = unit.cpu().numpy()
+        return vectors
+
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
+        """As `encode`, with the prefix that the model wants before a query."""
+        return self.encode([self.query_prefix + text for text in texts])
+
+    def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
+        """For each text its tokens' last hidden states, (tokens, width) float32 of length 1.
+
+        Special tokens and padding are left out, so an empty text gives (0, width).
+        """
+        found: list[Vectors] = [np.zeros((0, 0), dtype=np.float32)] * len(texts)
+        edges = _edge_tokens(self._tokenizer)
+        for places, output in self._run(texts):
+            unit = normalize(output["token_embeddings"].float(), dim=-1).cpu().numpy()
+            inner = ~torch.isin(output["input_ids"].cpu(), edges).numpy()
+            for place, vectors, keep in zip(places, unit, inner, strict=True):
+                found[place] = vectors[keep]
+        return found
+
+    def token_offsets(self, text: str) -> list[tuple[int, int]]:
+        """(begin, end) of every token of the whole text, in code points, end exclusive."""
+        with self._tokenizing:
+            encoded = self._tokenizer(
+                text,
+                add_special_tokens=False,
+                return_offsets_mapping=True,
+                truncation=False,
+                verbose=False,
+            )
+        return [(int(begin), int(end)) for begin, end in encoded["offset_mapping"]]
+
+    def _limit(self, max_tokens: int) -> None:
+        limit = int(self._tokenizer.model_max_length)
+        if not 2 < max_tokens <= limit:
+            raise InputError(
+                f"max_tokens is {max_tokens}, and {self.name} takes from 3 to {limit}: "
+                "set it within those bounds"
+            )
+        self._model.max_seq_length = max_tokens
+
+    def _run(self, texts: Sequence[str]) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+        """The model's output for each batch, with the places of its texts in `texts`."""
+        if self._threads:
+            # OpenMP keeps this by calling thread, and Ray and Serve call from their own, with
+            # OMP_NUM_THREADS=1 in the environment: set at load time alone it is lost.
+            torch.set_num_threads(self._threads)
+        # Longest first: a batch that does not fit in memory fails at once, not after an hour.
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        batches = list(batched(order, self.batch_size))
+        prepared = one_ahead(lambda batch: self._tokenize([texts[i] for i in batch]), batches)
+        for batch, features in zip(batches, prepared, strict=True):
+            with torch.inference_mode():
+                output = self._model(batch_to_device(features, torch.device(self.device)))
+            yield batch, output
+
+    def _tokenize(self, texts: list[str]) -> dict[str, Any]:
+        with self._tokenizing:
+            features: dict[str, Any] = self._model.preprocess(texts)
+        return features
+
+
+def batched(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
+    """`items` in order, in lists of `size`; the last may be shorter."""
+    return (list(items[start : start + size]) for start in range(0, len(items), size))
+
+
+def one_ahead(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """`work` of each item in order, done in a thread while the caller uses the one before."""
+    if not items:
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="one-ahead") as pool:
+        following = pool.submit(work, items[0])
+        for item in items[1:]:
+            ready = following.result()
+            following = pool.submit(work, item)
+            yield ready
+        yield following.result()
+
+
+def _load(model_dir: Path, device: str, dtype: torch.dtype) -> SentenceTransformer:
+    if not (model_dir / "config.json").is_file():
+        raise InputError(
+            f"{model_dir} is not an encoder's folder (it has no config.json): "
+            "name a model in the sentence-transformers or transformers layout"
+        )
+    # Loading takes under a second, and a bar a worker would fill the log of a job.
+    transformers_logging.disable_progress_bar()
+    try:
+        return SentenceTransformer(
+            str(model_dir),
+            device=device,
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"dtype": dtype, "use_safetensors": True},
+        )
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise InputError(
+            f"{model_dir} does not load as an encoder ({error}): fetch it again with "
+            "`models pull`, or name another model"
+        ) from error
+
+
+def _edge_tokens(tokenizer: Any) -> Tensor:
+    """Ids that stand for no text: all special tokens but the unknown one, which stands for some."""
+    return torch.tensor(sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}))

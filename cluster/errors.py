@@ -1,0 +1,29 @@
+"""Errors a user can mend. Each carries one sentence that names the place and the mend."""
+
+
+class CiteRayError(Exception):
+    """Something failed that is not the user's input; exit code 1.
+
+    All arguments go to ``Exception.__init__`` so that the error survives a
+    process boundary.
+    """
+
+    exit_code = 1
+
+
+class InputError(CiteRayError):
+    """Bad input or wrong usage; exit code 2, HTTP status 422."""
+
+    exit_code = 2
+
+
+class SourceError(CiteRayError):
+    """One source file cannot be read to its end (not gzip, truncated, not XML)."""
+
+
+class IndexFormatError(CiteRayError):
+    """An index that this code does not know how to read, or that is damaged."""
+
+
+class LLMError(CiteRayError):
+    """The language model is unreachable or answered with an error."""

@@ -1,0 +1,137 @@
+"""BM25 over one segment: tantivy finds candidates, the wanted constants re-score them.
+
+tantivy fixes k1 = 1.2, b = 0.75 and takes document frequencies from its own segment.
+Candidates are therefore found with term weights that undo the segment's IDF, and then
+scored by Lucene's formula (Robertson & Zaragoza 2009, without the constant factor
+k1 + 1) with k1, b, document frequencies and mean length of the whole version, so that
+a score does not depend on how citations were sharded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import tantivy
+
+from cluster.index.analysis import ANALYSER_FIELD, analyse, analyser
+
+WRITER_HEAP_BYTES = 128 << 20
+# Re-scoring can lift a candidate past others: find more than are asked for.
+CANDIDATE_FACTOR = 3
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("row", fast=True)
+    builder.add_text_field("body", tokenizer_name=ANALYSER_FIELD, index_option="freq")
+    return builder.build()
+
+
+class Bm25Writer:
+    """Adds texts under consecutive rows from 0; `close` makes them one tantivy segment."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        index = tantivy.Index(_schema(), path=str(directory))
+        index.register_tokenizer(ANALYSER_FIELD, analyser())
+        self._writer = index.writer(heap_size=WRITER_HEAP_BYTES, num_threads=1)
+        self._rows = 0
+
+    def add(self, text: str) -> None:
+        self._writer.add_document(tantivy.Document(row=self._rows, body=text))
+        self._rows += 1
+
+    def close(self) -> None:
+        self._writer.commit()
+        self._writer.wait_merging_threads()
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25Query:
+    """Weighted terms with the statistics of the whole version.
+
+    `weights` maps a term to how much it counts; `frequencies` to the number of units
+    that hold it, of `units` with `mean_terms` terms on average.
+    """
+
+    weights: Mapping[str, float]
+    frequencies: Mapping[str, int]
+    units: int
+    mean_terms: float
+    k1: float
+    b: float
+
+    def idf(self, term: str) -> float:
+        return lucene_idf(self.frequencies.get(term, 0), self.units)
+
+    def score(self, terms: Sequence[str]) -> float:
+        """Lucene's BM25 of a unit made of `terms`; 0 when it holds none of the query's."""
+        counts = Counter(terms)
+        norm = self.k1 * (1 - self.b + self.b * len(terms) / max(self.mean_terms, 1e-9))
+        return sum(
+            weight * self.idf(term) * counts[term] / (counts[term] + norm)
+            for term, weight in self.weights.items()
+            if term in counts
+        )
+
+
+def lucene_idf(frequency: int, units: int) -> float:
+    return math.log(1 + (max(units - frequency, 0) + 0.5) / (frequency + 0.5))
+
+
+class Bm25Index:
+    """The reader's side. `text_of` gives the text of a row, to count its terms."""
+
+    def __init__(self, directory: Path, text_of: Callable[[int], str]) -> None:
+        index = tantivy.Index.open(str(directory))
+        index.reload()
+        self._schema = index.schema
+        self._searcher = index.searcher()
+        self._text_of = text_of
+
+    def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
+        """How many rows hold each term."""
+        return {term: self._searcher.doc_freq("body", term) for term in terms}
+
+    def _tantivy_query(self, query: Bm25Query) -> tantivy.Query | None:
+        clauses = []
+        for term, weight in query.weights.items():
+            here = self._searcher.doc_freq("body", term)
+            if here == 0 or weight <= 0:
+                continue
+            undo = query.idf(term) / lucene_idf(here, self._searcher.num_docs)
+            clause = tantivy.Query.term_query(self._schema, "body", term, index_option="freq")
+            boosted = tantivy.Query.boost_query(clause, weight * undo)
+            clauses.append((tantivy.Occur.Should, boosted))
+        return tantivy.Query.boolean_query(clauses) if clauses else None
+
+    def search(
+        self, query: Bm25Query, limit: int, dead: frozenset[int]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The best rows by Lucene's BM25, best first (ties: the lower row), none of `dead`."""
+        compiled = self._tantivy_query(query)
+        if compiled is None or limit == 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        wanted = CANDIDATE_FACTOR * limit + len(dead)
+        hits = self._searcher.search(compiled, wanted, count=False).hits
+        addresses = [address for _, address in hits]
+        rows = [
+            row
+            for row in self._searcher.fast_field_values("row", addresses)
+            if row is not None and row not in dead
+        ]
+        found = np.asarray(rows, np.int64)
+        scores = self.scores(query, found)
+        order = np.lexsort((found, -scores))[:limit]
+        return found[order], scores[order]
+
+    def scores(self, query: Bm25Query, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Lucene's BM25 of each of `rows`."""
+        texts = (self._text_of(int(row)) for row in rows)
+        return np.fromiter((query.score(analyse(t)) for t in texts), np.float32, len(rows))

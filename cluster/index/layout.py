@@ -1,0 +1,44 @@
+"""Where things lie in an index directory, and which shard a citation belongs to.
+
+CURRENT                               the published version's name and checksum
+versions/v000001.json                 its manifest
+versions/v000001.vocabulary.arrow     the entities of the corpus
+segments/0003/<segment>/              one immutable segment of shard 3
+    citations.arrow  passages.arrow  vectors.faiss  bm25-citations/  bm25-passages/
+staging/<build>/                      a build under way; gone once published
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+CURRENT = "CURRENT"
+CITATIONS = "citations.arrow"
+PASSAGES = "passages.arrow"
+VECTORS = "vectors.faiss"
+SUPERSEDES = "supersedes.arrow"
+SEGMENT = "segment.json"
+
+
+def bm25_directory(over: str) -> str:
+    return f"bm25-{over}"
+
+
+def shard_of(pmid: int, shards: int) -> int:
+    """The shard, 0 to `shards` - 1, that holds `pmid`. Part of the index format."""
+    digest = hashlib.blake2b(pmid.to_bytes(8, "big"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % shards
+
+
+def segment_directory(shard: int, segment: str) -> Path:
+    """Relative to the index directory."""
+    return Path("segments") / f"{shard:04d}" / segment
+
+
+def manifest_file(version: str) -> Path:
+    return Path("versions") / f"{version}.json"
+
+
+def vocabulary_file(version: str) -> Path:
+    return Path("versions") / f"{version}.vocabulary.arrow"

@@ -1,0 +1,173 @@
+"""The manifest of an index version, and the switch that publishes it.
+
+Readers trust only what a manifest names, and refuse a format they don't know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cluster.errors import IndexFormatError
+from cluster.index.layout import CURRENT, manifest_file
+from cluster.storage import sha256_of, write_atomically
+
+FORMAT = 1
+
+
+class Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Artefact(Entry):
+    bytes: int
+    sha256: str
+
+
+class SegmentEntry(Entry):
+    """One immutable segment; `artefacts` maps a file's path inside it to its checksum.
+
+    `terms` counts the BM25 terms of all citations and of all passages, for the mean
+    lengths that BM25 needs.
+    """
+
+    id: str
+    citations: int
+    passages: int
+    terms: Mapping[str, int]
+    artefacts: Mapping[str, Artefact]
+
+
+class ShardEntry(Entry):
+    """Segments from the oldest to the newest."""
+
+    segments: tuple[SegmentEntry, ...]
+
+
+class SourceEntry(Entry):
+    """What one source file held: records read = kept + deletions + dropped."""
+
+    name: str
+    bytes: int
+    sha256: str
+    read: int
+    kept: int
+    deletions: int
+    dropped: Mapping[str, int]
+
+
+class EncoderEntry(Entry):
+    model: str
+    sha256: str
+    dimensions: int
+    max_tokens: int
+
+
+class SplitEntry(Entry):
+    method: str
+    size: int
+    overlap: int
+
+
+class Manifest(Entry):
+    """`superseded` and `deleted` count records that a later one replaced or removed.
+
+    `failed_sources` were asked for, could not be read to their end, and are left out whole.
+    """
+
+    format: int
+    version: str
+    created: str
+    encoder: EncoderEntry
+    split: SplitEntry
+    analyser: str
+    vectors: str
+    bm25_over: tuple[str, ...]
+    shards: tuple[ShardEntry, ...]
+    sources: tuple[SourceEntry, ...]
+    failed_sources: tuple[str, ...]
+    last_source: str
+    citations: int
+    passages: int
+    superseded: int
+    deleted: int
+    vocabulary: Artefact
+
+    def units(self, over: str) -> int:
+        """How many documents BM25 `over` "citations" or "passages" counts."""
+        return self.citations if over == "citations" else self.passages
+
+    def mean_terms(self, over: str) -> float:
+        """Mean BM25 length of a unit over the whole version."""
+        total = sum(s.terms.get(over, 0) for shard in self.shards for s in shard.segments)
+        return total / max(self.units(over), 1)
+
+
+def artefact(path: Path) -> Artefact:
+    return Artefact(bytes=path.stat().st_size, sha256=sha256_of(path))
+
+
+def check_artefact(path: Path, expected: Artefact) -> None:
+    """Raise IndexFormatError unless `path` holds exactly the bytes of `expected`."""
+    if not path.is_file():
+        raise IndexFormatError(f"{path}: missing from the index; build it again or restore it")
+    size = path.stat().st_size
+    if size != expected.bytes:
+        raise IndexFormatError(
+            f"{path}: {size} bytes where the manifest says {expected.bytes}; build it again"
+        )
+    if sha256_of(path) != expected.sha256:
+        raise IndexFormatError(f"{path}: its checksum is not the manifest's; build it again")
+
+
+def publish(index: Path, manifest: Manifest) -> None:
+    """Make `manifest` the version that new readers open, in one atomic switch."""
+    data = manifest.model_dump_json(indent=1).encode()
+    path = index / manifest_file(manifest.version)
+    write_atomically(path, data)
+    pointer = {"version": manifest.version, "sha256": sha256_of(path)}
+    write_atomically(index / CURRENT, json.dumps(pointer).encode())
+
+
+def current_version(index: Path) -> str | None:
+    """The published version's name, or None where nothing was published yet."""
+    path = index / CURRENT
+    return _pointer(path)["version"] if path.is_file() else None
+
+
+def _pointer(path: Path) -> dict[str, str]:
+    try:
+        pointer = json.loads(path.read_text(encoding="utf-8"))
+        return {"version": str(pointer["version"]), "sha256": str(pointer["sha256"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise IndexFormatError(f"{path}: damaged; restore it or build the index again") from error
+
+
+def read_manifest(index: Path) -> Manifest:
+    """The published manifest.
+
+    Raises IndexFormatError when there is no index, when the manifest is damaged, or
+    when its format is one that this code does not know.
+    """
+    if not (index / CURRENT).is_file():
+        raise IndexFormatError(
+            f"{index}: no index here; build one with `citeray index build SOURCE...` "
+            "or name another with --set index.path=DIR"
+        )
+    pointer = _pointer(index / CURRENT)
+    path = index / manifest_file(pointer["version"])
+    if not path.is_file() or sha256_of(path) != pointer["sha256"]:
+        raise IndexFormatError(f"{path}: missing or changed since it was published; build again")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    if data.get("format") != FORMAT:
+        raise IndexFormatError(
+            f"{path}: index format {data.get('format')!r}, this CiteRay reads format {FORMAT}; "
+            "build the index again, or use the CiteRay that wrote it"
+        )
+    try:
+        return Manifest.model_validate(data)
+    except ValidationError as error:
+        raise IndexFormatError(f"{path}: not a manifest: {error.errors()[0]['msg']}") from error

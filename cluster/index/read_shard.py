@@ -1,0 +1,149 @@
+"""Reads one shard: what a query asks of it, and what it answers.
+
+Every candidate carries both its dense and its BM25 score, whichever branch found it,
+so that fused scores depend neither on a branch's cut-off nor on the number of shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster.index.bm25 import Bm25Query
+from cluster.index.layout import segment_directory
+from cluster.index.manifest import ShardEntry
+from cluster.index.read_segment import SegmentReader
+from cluster.index.vectors import Vectors
+from cluster.records import Citation, Passage
+
+
+@dataclass(frozen=True, slots=True)
+class ShardQuery:
+    """`vector` (d,) and `bm25` are None where a branch is left out."""
+
+    vector: Vectors | None
+    bm25: Bm25Query | None
+    dense_limit: int
+    bm25_limit: int
+    bm25_over: Literal["citations", "passages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Arrays of one length, a row a citation. A `found_` flag names the branch's own hits."""
+
+    pmids: npt.NDArray[np.int64]
+    dense: npt.NDArray[np.float32]
+    bm25: npt.NDArray[np.float32]
+    found_dense: npt.NDArray[np.bool_]
+    found_bm25: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A citation with its passages and each passage's dense score (0 without a vector)."""
+
+    citation: Citation
+    passages: tuple[Passage, ...]
+    dense: tuple[float, ...]
+
+
+def join_candidates(parts: Sequence[Candidates]) -> Candidates:
+    """The rows of all parts, in their order; no part at all gives no rows."""
+    if not parts:
+        flags = np.empty(0, np.bool_)
+        scores = np.empty(0, np.float32)
+        return Candidates(np.empty(0, np.int64), scores, scores, flags, flags)
+    return Candidates(
+        np.concatenate([p.pmids for p in parts]),
+        np.concatenate([p.dense for p in parts]),
+        np.concatenate([p.bm25 for p in parts]),
+        np.concatenate([p.found_dense for p in parts]),
+        np.concatenate([p.found_bm25 for p in parts]),
+    )
+
+
+def _search_segment(segment: SegmentReader, query: ShardQuery) -> Candidates:
+    nothing = np.empty(0, np.int64)
+    by_dense = by_bm25 = nothing
+    if query.vector is not None and query.dense_limit:
+        by_dense, _ = segment.search_dense(query.vector, query.dense_limit)
+    if query.bm25 is not None and query.bm25_limit:
+        by_bm25, _ = segment.search_bm25(query.bm25, query.bm25_limit, query.bm25_over)
+    rows = np.union1d(by_dense, by_bm25)
+    dense = np.zeros(len(rows), np.float32)
+    if query.vector is not None:
+        passages = segment.dense_scores(query.vector, rows)
+        dense = np.asarray([max(s, default=0.0) for s in passages], np.float32)
+    bm25 = np.zeros(len(rows), np.float32)
+    if query.bm25 is not None:
+        bm25 = segment.bm25_scores(query.bm25, rows, query.bm25_over)
+    return Candidates(
+        segment.pmids[rows], dense, bm25, np.isin(rows, by_dense), np.isin(rows, by_bm25)
+    )
+
+
+class ShardReader:
+    """Opens the segments of one shard, oldest first, verifying every checksum."""
+
+    def __init__(
+        self, index: Path, number: int, entry: ShardEntry, *, ef_search: int, exact_below: int
+    ) -> None:
+        self.number = number
+        self.segments = [
+            SegmentReader(
+                index / segment_directory(number, segment.id),
+                segment,
+                ef_search=ef_search,
+                exact_below=exact_below,
+            )
+            for segment in entry.segments
+        ]
+        newer = np.empty(0, np.int64)
+        for segment in reversed(self.segments):
+            segment.hide(newer)
+            newer = np.union1d(newer, segment.supersedes())
+
+    def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
+        """How many units of this shard hold each term."""
+        totals = dict.fromkeys(terms, 0)
+        for segment in self.segments:
+            for term, count in segment.frequencies(terms, over).items():
+                totals[term] += count
+        return totals
+
+    def search(self, query: ShardQuery) -> Candidates:
+        return join_candidates([_search_segment(s, query) for s in self.segments])
+
+    def _locate(self, pmid: int) -> tuple[SegmentReader, int] | None:
+        for segment in reversed(self.segments):
+            row = segment.row_of(pmid)
+            if row is not None:
+                return segment, row
+        return None
+
+    def citation(self, pmid: int) -> Citation | None:
+        """The live citation, or None when this shard holds none of that PMID."""
+        found = self._locate(pmid)
+        return found[0].citation(found[1]) if found else None
+
+    def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
+        """The live citations among `pmids`, in their order, with their passages."""
+        fetched = []
+        for pmid in pmids:
+            found = self._locate(pmid)
+            if found is None:
+                continue
+            segment, row = found
+            citation = segment.citation(row)
+            passages = segment.passages(row, citation)
+            scores = [0.0] * len(passages)
+            if vector is not None:
+                scores = segment.dense_scores(vector, np.asarray([row]))[0].tolist()
+            fetched.append(Fetched(citation, tuple(passages), tuple(scores)))
+        return fetched

@@ -1,0 +1,146 @@
+"""Dense vectors of one segment: a FAISS HNSW over inner products of unit vectors.
+
+The ids of the index are the rows of passages.arrow. FAISS builds an HNSW
+deterministically only for the same sequence of `add` calls, so vectors are added in
+chunks of a fixed size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import numpy.typing as npt
+
+from cluster.errors import IndexFormatError
+
+Vectors = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int64]
+
+ADD_CHUNK = 8192
+# A corrupt length field must not make FAISS allocate the machine's memory.
+_MAX_DESERIALISED_BYTES = 64 << 30
+
+
+def empty_index(kind: str, dimensions: int, m: int, ef_construction: int) -> Any:
+    """An untrained, empty HNSW that stores its vectors as `kind`: flat, fp16 or sq8."""
+    metric = faiss.METRIC_INNER_PRODUCT
+    if kind == "flat":
+        index = faiss.IndexHNSWFlat(dimensions, m, metric)
+    else:
+        quantiser = {
+            "fp16": faiss.ScalarQuantizer.QT_fp16,
+            "sq8": faiss.ScalarQuantizer.QT_8bit,
+        }[kind]
+        index = faiss.IndexHNSWSQ(dimensions, quantiser, m, metric)
+    index.hnsw.efConstruction = ef_construction
+    return index
+
+
+def save(index: Any, path: Path) -> None:
+    faiss.write_index(index, str(path))
+
+
+def load(path: Path, mapped: bool = False) -> Any:
+    """Read an index whose checksum the caller has verified.
+
+    `mapped` shares the file's pages between processes and makes the index read-only.
+    """
+    faiss.set_deserialization_vector_byte_limit(_MAX_DESERIALISED_BYTES)
+    try:
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mapped else 0)
+    except RuntimeError as error:
+        raise IndexFormatError(f"{path}: not a FAISS index; build it again") from error
+
+
+def chunks_of(parts: Iterable[Vectors], size: int = ADD_CHUNK) -> Iterator[Vectors]:
+    """The rows of `parts` in order, regrouped into chunks of exactly `size` but the last."""
+    waiting: list[Vectors] = []
+    rows = 0
+    for part in parts:
+        waiting.append(part)
+        rows += len(part)
+        if rows < size:
+            continue
+        joined = np.concatenate(waiting)
+        full = rows - rows % size
+        for begin in range(0, full, size):
+            yield joined[begin : begin + size]
+        waiting, rows = [joined[full:]], rows - full
+    if rows:
+        yield np.concatenate(waiting)
+
+
+def gpu_available() -> bool:
+    """Whether this FAISS was built with CAGRA and sees a GPU."""
+    return hasattr(faiss, "GpuIndexCagra") and faiss.get_num_gpus() > 0
+
+
+def build(empty: Any, parts: Iterable[Vectors], threads: int) -> Any:
+    """Fill a trained, empty HNSW with the rows of `parts` (each (n, d) float32)."""
+    faiss.omp_set_num_threads(threads)
+    for chunk in chunks_of(parts):
+        empty.add(np.ascontiguousarray(chunk))
+    return empty
+
+
+def build_on_gpu(vectors: Vectors, m: int, ef_construction: int) -> Any:
+    """Build a CAGRA graph on the GPU and return it as an HNSW over float32 vectors.
+
+    CAGRA halves `graph_degree` when it becomes an HNSW's M (faiss GpuIndexCagra).
+    `vectors` is (n, d) float32, and may be a memory map.
+    """
+    config = faiss.GpuIndexCagraConfig()
+    config.graph_degree = 2 * m
+    config.intermediate_graph_degree = 4 * m
+    config.guarantee_connectivity = True
+    gpu = faiss.GpuIndexCagra(
+        faiss.StandardGpuResources(), vectors.shape[1], faiss.METRIC_INNER_PRODUCT, config
+    )
+    gpu.train(vectors)
+    index = faiss.IndexHNSWCagra()
+    gpu.copyTo(index)
+    index.hnsw.efConstruction = ef_construction
+    return index
+
+
+class VectorIndex:
+    """The reader's side. Searches a small segment exactly, a large one by its graph."""
+
+    def __init__(self, path: Path, ef_search: int, exact_below: int) -> None:
+        self._index = load(path, mapped=True)
+        self._storage = faiss.downcast_index(self._index.storage)
+        self._ef_search = ef_search
+        self._exact = self._index.ntotal < exact_below
+
+    @property
+    def size(self) -> int:
+        return int(self._index.ntotal)
+
+    def search(self, query: Vectors, limit: int, dead: Rows) -> tuple[Rows, Vectors]:
+        """The rows nearest to `query` (d,) by inner product, best first, none of `dead`."""
+        limit = min(limit, self.size)
+        if limit == 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        selector = faiss.IDSelectorNot(faiss.IDSelectorBatch(dead)) if len(dead) else None
+        if self._exact:
+            parameters = faiss.SearchParameters(sel=selector)
+            scores, rows = self._storage.search(query[None, :], limit, params=parameters)
+        else:
+            # The default bounded queue: without it FAISS 1.15 ignores the selector.
+            parameters = faiss.SearchParametersHNSW(
+                efSearch=max(self._ef_search, limit), sel=selector
+            )
+            scores, rows = self._index.search(query[None, :], limit, params=parameters)
+        found = rows[0] >= 0
+        return rows[0][found], scores[0][found]
+
+    def scores(self, query: Vectors, rows: Rows) -> Vectors:
+        """The inner product of `query` (d,) with each of `rows`, as `search` scores them."""
+        if len(rows) == 0:
+            return np.empty(0, np.float32)
+        stored = self._storage.reconstruct_batch(np.ascontiguousarray(rows, np.int64))
+        return np.asarray(stored @ query, dtype=np.float32)

@@ -1,0 +1,202 @@
+"""The vocabulary on disk: concepts, and every name that leads to them.
+
+One Arrow IPC file, one row a name, sorted by the name's normalised form (`key`, in UTF-8
+byte order). The `concept` column is dictionary-encoded, so each concept stands in the
+file once. A reader maps the file and finds a name by binary search: memory does not grow
+with the vocabulary.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from cluster.errors import IndexFormatError
+
+FORMAT = b"1"
+_FORMAT_KEY = b"citeray.vocabulary"
+
+ConceptKind = Literal["mesh", "chemical", "keyword", "abbreviation"]
+
+_CONCEPT = pa.struct(
+    [
+        pa.field("id", pa.large_string()),
+        pa.field("kind", pa.large_string()),
+        pa.field("name", pa.large_string()),
+        pa.field("names", pa.large_list(pa.large_string())),
+        pa.field("uses", pa.large_list(pa.int64())),
+        pa.field("citations", pa.int64()),
+    ]
+)
+_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.large_string()),
+        pa.field("concept", pa.dictionary(pa.int32(), _CONCEPT)),
+    ],
+    metadata={_FORMAT_KEY: FORMAT},
+)
+_NAMES = pa.schema([("key", pa.large_string()), ("concept", pa.int32()), ("uses", pa.int64())])
+_BATCH = 10_000
+
+_GREEK = {ord(c): unicodedata.name(c).split()[-1].lower() for c in "αβγδεζηθικμνξοπρστυφχψω"}
+_GREEK[ord("λ")] = "lambda"
+_POSSESSIVE = re.compile(r"\s?['`\u2019\u00b4](?:s\b|(?=\s|$))", re.IGNORECASE)
+_GAP = re.compile(r"[\s\u2010-\u2015\u2212_-]+")
+_SHORT_PLURAL = re.compile(r"([A-Z]{2,})s")
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """What a name stands for.
+
+    `id` is `mesh:UI`, `chem:UI`, `kw:KEY` or `abbr:KEY`. `names` holds `name` and all its
+    synonyms, one for each normalised form, most used first; `uses` says in how many
+    citations each was seen. `citations` is the largest number of citations that any one
+    source (headings, substances, keywords, definitions) gives.
+    """
+
+    id: str
+    kind: ConceptKind
+    name: str
+    names: tuple[str, ...]
+    uses: tuple[int, ...]
+    citations: int
+
+
+def normalise(name: str) -> str:
+    """The form under which names are compared, the same for index and question.
+
+    NFKC, hyphens and white space as one space, possessives and plurals dropped (D. Harman,
+    "How effective is suffixing?", JASIS 42, 1991: the S stemmer), Greek letters spelt out,
+    case folded. A single word that is all capitals keeps them, as does one of up to three
+    letters with a capital after the first, so that "AS" is not "as" nor "CAT" "cat".
+    """
+    text = unicodedata.normalize("NFKC", name)
+    text = _GAP.sub(" ", _POSSESSIVE.sub("", text)).strip()
+    if plural := _SHORT_PLURAL.fullmatch(text):
+        return plural[1]
+    if _keeps_case(text):
+        return text
+    return " ".join(_singular(word) for word in text.casefold().translate(_GREEK).split(" "))
+
+
+def _keeps_case(text: str) -> bool:
+    if not text.isalpha():
+        return False
+    return text.isupper() or (len(text) <= 3 and not text[1:].islower() and not text.islower())
+
+
+def _singular(word: str) -> str:
+    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us")):
+        return word
+    if word.endswith("ies"):
+        return word if word.endswith(("eies", "aies")) else word[:-3] + "y"
+    return word if word.endswith(("aes", "ees", "oes")) else word[:-1]
+
+
+def write_concepts(concepts: Iterable[Concept], path: Path) -> None:
+    """Write the vocabulary file; equal concepts in equal order give equal bytes.
+
+    Concepts that share a key are ordered by how often the name is used for each, then by
+    their order here.
+    """
+    values = [pa.array([], _CONCEPT)]
+    names = [_NAMES.empty_table()]
+    remaining = iter(concepts)
+    written = 0
+    while batch := list(islice(remaining, _BATCH)):
+        values.append(pa.array([_as_row(concept) for concept in batch], _CONCEPT))
+        names.append(pa.Table.from_pylist(list(_name_rows(batch, written)), _NAMES))
+        written += len(batch)
+    rows = pa.concat_tables(names).sort_by(
+        [("key", "ascending"), ("uses", "descending"), ("concept", "ascending")]
+    )
+    column = pa.DictionaryArray.from_arrays(
+        rows["concept"].combine_chunks(), pa.concat_arrays(values)
+    )
+    everything = pa.record_batch([rows["key"].combine_chunks(), column], schema=_SCHEMA)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
+        writer.write_batch(everything)
+
+
+def _as_row(concept: Concept) -> dict[str, Any]:
+    return {name: getattr(concept, name) for name in _CONCEPT.names}
+
+
+def _name_rows(concepts: Iterable[Concept], first: int) -> Iterator[dict[str, Any]]:
+    for ordinal, concept in enumerate(concepts, start=first):
+        for name, uses in zip(concept.names, concept.uses, strict=True):
+            yield {"key": normalise(name), "concept": ordinal, "uses": uses}
+
+
+class Vocabulary:
+    """A mapped vocabulary file. Read-only and safe to share between threads."""
+
+    def __init__(self, rows: Any) -> None:
+        """`rows` is the file's one record batch."""
+        keys, column = rows.columns
+        _, offsets, data = keys.buffers()
+        self._offsets = memoryview(offsets or bytes(8)).cast("q")
+        self._data = memoryview(data or b"")
+        self._owners = column.indices
+        self._concepts = column.dictionary
+
+    @classmethod
+    def open(cls, path: Path) -> Vocabulary:
+        """Map `path`. Raises IndexFormatError if it is absent, damaged or of another format."""
+        try:
+            reader = pa.ipc.open_file(pa.memory_map(str(path)))
+            metadata = reader.schema.metadata or {}
+            rows = reader.get_batch(0) if metadata.get(_FORMAT_KEY) == FORMAT else None
+        except (OSError, pa.ArrowException) as error:
+            raise IndexFormatError(
+                f"{path}: cannot be read as a vocabulary ({error}); "
+                "rebuild it with `citeray index build`"
+            ) from error
+        if rows is None:
+            raise IndexFormatError(
+                f"{path}: vocabulary format {metadata.get(_FORMAT_KEY)!r}, "
+                f"this code reads {FORMAT!r}; rebuild it with `citeray index build`"
+            )
+        return cls(rows)
+
+    def __len__(self) -> int:
+        """The number of concepts."""
+        return len(self._concepts)
+
+    def lookup(self, name: str) -> list[Concept]:
+        """The concepts that bear `name`, the most usual one first; [] if there is none.
+
+        A word of more than three letters in capitals that nothing bears as it stands is
+        also tried in lower case, never the other way round.
+        """
+        key = normalise(name)
+        found = self._with_key(key)
+        if not found and len(key) > 3 and key.isupper():
+            found = self._with_key(normalise(key.lower()))
+        return found
+
+    def _with_key(self, key: str) -> list[Concept]:
+        wanted = key.encode()
+        rows = range(len(self._owners))
+        first = bisect.bisect_left(rows, wanted, key=self._key)
+        found = []
+        while first < len(rows) and self._key(first) == wanted:
+            found.append(self._concept(self._owners[first].as_py()))
+            first += 1
+        return found
+
+    def _key(self, row: int) -> bytes:
+        return bytes(self._data[self._offsets[row] : self._offsets[row + 1]])
+
+    def _concept(self, ordinal: int) -> Concept:
+        fields = self._concepts[ordinal].as_py()
+        return Concept(**fields | {"names": tuple(fields["names"]), "uses": tuple(fields["uses"])})

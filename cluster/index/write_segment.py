@@ -1,0 +1,183 @@
+"""Writes one immutable segment from citations in PMID order, in bounded memory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from cluster.arrow_records import CITATION_SCHEMA, citation_from_row
+from cluster.errors import IndexFormatError
+from cluster.index import vectors
+from cluster.index.analysis import analyse
+from cluster.index.bm25 import Bm25Writer
+from cluster.index.layout import CITATIONS, PASSAGES, SEGMENT, VECTORS, bm25_directory
+from cluster.index.manifest import Artefact, SegmentEntry, artefact
+from cluster.records import Citation
+from cluster.storage import write_atomically
+
+SECTION_CODES = {"title": 0, "abstract": 1}
+
+SPANS = pa.list_(pa.struct([("section", pa.uint8()), ("begin", pa.uint32()), ("end", pa.uint32())]))
+# What a segment is written from: a citation, its passages' spans, and their vectors as
+# consecutive 16-bit floats in the order of the spans.
+EMBEDDED_SCHEMA = CITATION_SCHEMA.append(pa.field("spans", SPANS)).append(
+    pa.field("vectors", pa.large_binary())
+)
+
+PASSAGE_SCHEMA = pa.schema(
+    [
+        ("citation_row", pa.uint32()),
+        ("section", pa.uint8()),
+        ("begin", pa.uint32()),
+        ("end", pa.uint32()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """What the settings say of a segment. `quantiser` is a trained, empty FAISS index."""
+
+    id: str
+    quantiser: Path
+    dimensions: int
+    bm25_over: Sequence[str]
+    vectors: str
+    hnsw_m: int
+    ef_construction: int
+    threads: int
+
+
+def _vectors_of(batch: pa.RecordBatch, dimensions: int) -> vectors.Vectors:
+    joined = b"".join(batch.column("vectors").to_pylist())
+    flat = np.frombuffer(joined, np.float16).reshape(-1, dimensions)
+    return flat.astype(np.float32)
+
+
+def _passage_batch(spans: Sequence[Sequence[dict[str, int]]], first_row: int) -> pa.RecordBatch:
+    rows = [
+        {"citation_row": first_row + i, **span}
+        for i, citation_spans in enumerate(spans)
+        for span in citation_spans
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=PASSAGE_SCHEMA)
+
+
+class _Bm25Sides:
+    """The BM25 indexes of a segment and how many terms each holds."""
+
+    def __init__(self, directory: Path, over: Sequence[str]) -> None:
+        self._writers = {name: Bm25Writer(directory / bm25_directory(name)) for name in over}
+        self.terms = dict.fromkeys(over, 0)
+
+    def _add(self, over: str, text: str) -> None:
+        self._writers[over].add(text)
+        self.terms[over] += len(analyse(text))
+
+    def add(self, citation: Citation, spans: Sequence[dict[str, int]]) -> None:
+        if "citations" in self._writers:
+            self._add("citations", citation.search_text)
+        if "passages" in self._writers:
+            texts = (citation.title, citation.abstract)
+            for span in spans:
+                self._add("passages", texts[span["section"]][span["begin"] : span["end"]])
+
+    def close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+
+
+def artefacts_of(directory: Path) -> dict[str, Artefact]:
+    """Every file below `directory` but its own entry and lock files, by relative path."""
+    files = sorted(p for p in directory.rglob("*") if p.is_file())
+    return {
+        str(p.relative_to(directory)): artefact(p)
+        for p in files
+        if p.name != SEGMENT and not p.name.endswith(".lock")
+    }
+
+
+def _write_parts(
+    batches: Iterable[pa.RecordBatch], directory: Path, plan: SegmentPlan
+) -> tuple[int, int, dict[str, int]]:
+    citations = passages = 0
+    last_pmid = 0
+    sides = _Bm25Sides(directory, plan.bm25_over)
+
+    with (
+        ipc.new_file(directory / CITATIONS, CITATION_SCHEMA) as citation_file,
+        ipc.new_file(directory / PASSAGES, PASSAGE_SCHEMA) as passage_file,
+    ):
+
+        def parts() -> Iterator[vectors.Vectors]:
+            nonlocal citations, passages, last_pmid
+            for batch in batches:
+                spans = batch.column("spans").to_pylist()
+                only_citations = batch.select(CITATION_SCHEMA.names)
+                for row, row_spans in zip(only_citations.to_pylist(), spans, strict=True):
+                    citation = citation_from_row(row)
+                    if citation.pmid <= last_pmid:
+                        raise IndexFormatError(
+                            f"PMID {citation.pmid} after {last_pmid}: a segment is written from "
+                            "citations in ascending PMID order, each once"
+                        )
+                    last_pmid = citation.pmid
+                    sides.add(citation, row_spans)
+                citation_file.write_batch(only_citations)
+                passage_file.write_batch(_passage_batch(spans, citations))
+                citations += batch.num_rows
+                passages += sum(map(len, spans))
+                yield _vectors_of(batch, plan.dimensions)
+
+        vectors.save(_build_vectors(parts(), plan, directory), directory / VECTORS)
+    sides.close()
+    return citations, passages, sides.terms
+
+
+def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch: Path) -> Any:
+    if plan.vectors != "flat" or not vectors.gpu_available():
+        return vectors.build(vectors.load(plan.quantiser), parts, plan.threads)
+    # CAGRA wants every vector at once; a scratch file keeps them off the heap.
+    raw = scratch / ".vectors.f32"
+    rows = 0
+    with raw.open("wb") as stream:
+        for part in parts:
+            stream.write(part.tobytes())
+            rows += len(part)
+    mapped = np.memmap(raw, np.float32, "r", shape=(rows, plan.dimensions))
+    index = vectors.build_on_gpu(mapped, plan.hnsw_m, plan.ef_construction)
+    raw.unlink()
+    return index
+
+
+def write_segment(
+    batches: Iterable[pa.RecordBatch], directory: Path, plan: SegmentPlan
+) -> SegmentEntry:
+    """Write `directory` from batches in EMBEDDED_SCHEMA, PMIDs ascending and unique.
+
+    Written aside and renamed when whole. A directory that is already there is whole,
+    and its entry is returned as it stands, so that a rerun costs nothing.
+    """
+    if (directory / SEGMENT).is_file():
+        return SegmentEntry.model_validate_json((directory / SEGMENT).read_bytes())
+    aside = directory.with_name(f".{directory.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    citations, passages, terms = _write_parts(batches, aside, plan)
+    entry = SegmentEntry(
+        id=plan.id,
+        citations=citations,
+        passages=passages,
+        terms=terms,
+        artefacts=artefacts_of(aside),
+    )
+    write_atomically(aside / SEGMENT, entry.model_dump_json(indent=1).encode())
+    aside.rename(directory)
+    return entry

@@ -1,0 +1,242 @@
+"""What passes between the steps. The same names stand in Arrow, JSON and logs.
+
+Offsets are Unicode code points, end exclusive, into the title or into the
+canonical abstract (`Citation.abstract`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+TITLE: Literal["title"] = "title"
+ABSTRACT: Literal["abstract"] = "abstract"
+SectionName = Literal["title", "abstract"]
+
+QUESTION_TYPES = ("yesno", "factoid", "list", "summary", "unknown")
+QuestionType = Literal["yesno", "factoid", "list", "summary", "unknown"]
+
+# PubMed's own stand-in where a record has no title.
+NO_TITLE = "[Not Available]."
+
+RETRACTED_TYPE = "Retracted Publication"
+RETRACTED_LINK = "RetractionIn"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One AbstractText element: its label as printed (or "") and its whole text."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherAbstract:
+    """An abstract in another language or by another party (NLM: OtherAbstract)."""
+
+    language: str
+    kind: str
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MeshHeading:
+    ui: str
+    name: str
+    major: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chemical:
+    ui: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A CommentsCorrections entry: `kind` is NLM's RefType, such as RetractionIn."""
+
+    kind: str
+    pmid: int | None
+    source: str
+
+
+def abstract_text(sections: tuple[Section, ...]) -> str:
+    """The canonical abstract: sections joined by one space, `LABEL: text` if labelled.
+
+    This is how BioASQ's gold offsets see an abstract.
+    """
+    return " ".join(f"{s.label}: {s.text}" if s.label else s.text for s in sections)
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One PubmedArticle. `position` is its ordinal among the records of `source`, from 0."""
+
+    pmid: int
+    version: int = 1
+    title: str = ""
+    sections: tuple[Section, ...] = ()
+    other_abstracts: tuple[OtherAbstract, ...] = ()
+    journal: str = ""
+    year: int | None = None
+    month: int | None = None
+    languages: tuple[str, ...] = ()
+    publication_types: tuple[str, ...] = ()
+    mesh: tuple[MeshHeading, ...] = ()
+    chemicals: tuple[Chemical, ...] = ()
+    keywords: tuple[str, ...] = ()
+    doi: str = ""
+    pmcid: str = ""
+    links: tuple[Link, ...] = ()
+    source: str = ""
+    position: int = 0
+
+    @property
+    def abstract(self) -> str:
+        return abstract_text(self.sections)
+
+    @property
+    def has_title(self) -> bool:
+        return bool(self.title) and self.title != NO_TITLE
+
+    @property
+    def search_text(self) -> str:
+        """Title and abstract as the one field that BM25 over citations sees."""
+        return " ".join(t for t in (self.title if self.has_title else "", self.abstract) if t)
+
+    @property
+    def retracted(self) -> bool:
+        return RETRACTED_TYPE in self.publication_types or any(
+            link.kind == RETRACTED_LINK for link in self.links
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A PMID named by a DeleteCitation element of `source`."""
+
+    pmid: int
+    source: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A record that was read and not kept. `reason` is a short fixed word for counting."""
+
+    reason: str
+    detail: str
+    source: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A span of a citation's title or canonical abstract; `text` is exactly that span."""
+
+    pmid: int
+    section: SectionName
+    begin: int
+    end: int
+    text: str
+
+    @property
+    def id(self) -> str:
+        """Stable across rebuilds: it names only what the passage is a span of."""
+        return f"{self.pmid}:{self.section}:{self.begin}-{self.end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A concept found in a question: the matched text, its span, and what else names it."""
+
+    text: str
+    begin: int
+    end: int
+    concept: str
+    kind: str
+    synonyms: tuple[str, ...] = ()
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    id: str
+    body: str
+    type: QuestionType = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage that may support an answer, with its scores by stage."""
+
+    passage: Passage
+    scores: Mapping[str, float] = field(default_factory=dict)
+    title: str = ""
+    year: int | None = None
+    retracted: bool = False
+    stance: Literal["support", "contradict", "neutral", "unknown"] = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class RankedCitation:
+    """A citation in the order of a search, with its scores by stage."""
+
+    pmid: int
+    score: float
+    scores: Mapping[str, float] = field(default_factory=dict)
+    title: str = ""
+    year: int | None = None
+    retracted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of an answer with the 1-3 PMIDs that support it.
+
+    `support` is the support score of its best evidence, 0 to 1.
+    """
+
+    text: str
+    pmids: tuple[int, ...]
+    support: float
+
+
+ExactAnswer = str | list[list[str]] | None
+"""`"yes"` or `"no"`; for factoid and list a list of synonym lists; None for summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    question: Question
+    system: str
+    citations: tuple[RankedCitation, ...]
+    evidence: tuple[Evidence, ...]
+    snippets: tuple[Passage, ...]
+    entities: tuple[Entity, ...]
+    degraded: tuple[str, ...]
+    coverage: str
+    index_version: str
+    timings_ms: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A cited answer. `origin` says who wrote the ideal answer: the model or the evidence."""
+
+    question: Question
+    system: str
+    ideal: tuple[Sentence, ...]
+    exact: ExactAnswer
+    origin: Literal["generated", "extractive", "none"]
+    citations: tuple[RankedCitation, ...]
+    evidence: tuple[Evidence, ...]
+    snippets: tuple[Passage, ...]
+    entities: tuple[Entity, ...]
+    degraded: tuple[str, ...]
+    coverage: str
+    index_version: str
+    timings_ms: Mapping[str, float]

@@ -1,0 +1,314 @@
+"""Settings: YAML files read once at the entry; the values travel on as arguments.
+
+`laptop.yaml` is the default and complete; another file overrides what it names, and
+`--set a.b=c` overrides both. Unknown keys are refused by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cluster.errors import InputError
+
+CONFIGS = resources.files("configs")
+DEFAULT_CONFIG = "laptop.yaml"
+
+Positive = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RaySettings(Strict):
+    """The Ray started here when RAY_ADDRESS names none; `cpus: 0` means all there are."""
+
+    cpus: Annotated[int, Field(ge=0)]
+    object_store_mb: Annotated[int, Field(ge=128)]
+
+
+class IndexSettings(Strict):
+    """`vectors` is the HNSW storage: flat float32, 16-bit floats, or 8-bit scalars."""
+
+    path: Path
+    shards: Annotated[int, Field(ge=1, le=4096)]
+    vectors: Literal["flat", "fp16", "sq8"]
+    hnsw_m: Annotated[int, Field(ge=4, le=128)]
+    ef_construction: Positive
+    ef_search: Positive
+    exact_below: Annotated[int, Field(ge=0)]
+    bm25_over: tuple[Literal["citations", "passages"], ...]
+    bm25_k1: Annotated[float, Field(ge=0)]
+    bm25_b: Share
+    training_vectors: Positive
+    build_threads: Positive
+
+
+class SplitSettings(Strict):
+    """`size` and `overlap` are characters, or tokens for the method `sections`."""
+
+    method: Literal["characters", "sentences", "sections"]
+    size: Positive
+    overlap: Annotated[int, Field(ge=0)]
+
+
+class EncoderSettings(Strict):
+    """`actors` embed at once during a build, each with `gpus` GPUs or `threads` threads."""
+
+    model: str
+    sha256: str = ""
+    device: str
+    dtype: Literal["auto", "float32", "bfloat16", "float16"]
+    max_tokens: Positive
+    batch_size: Positive
+    threads: Positive
+    actors: Positive
+    gpus: Annotated[float, Field(ge=0)]
+    query_prefix: str = ""
+
+
+class VocabularySettings(Strict):
+    """`mesh_headings` is a CSV of MeSH headings, or "" for the corpus' own alone."""
+
+    mesh_headings: str
+    mesh_sha256: str = ""
+    abbreviation_min_citations: Positive
+
+
+class RecogniserSettings(Strict):
+    kind: Literal["vocabulary", "transformer"]
+    model: str = ""
+    sha256: str = ""
+    labels: tuple[str, ...] = ()
+
+
+class RerankerSettings(Strict):
+    """`model` is a cross-encoder's; late interaction uses the encoder's own."""
+
+    kind: Literal["late-interaction", "cross-encoder"]
+    model: str = ""
+    sha256: str = ""
+    batch_size: Positive
+
+
+class SupportSettings(Strict):
+    """How a sentence is checked against evidence; below `threshold` it is dropped."""
+
+    kind: Literal["similarity", "nli"]
+    model: str = ""
+    sha256: str = ""
+    threshold: Share
+
+
+class LLMSettings(Strict):
+    """`vllm` serves `model` through Ray; `url` calls an OpenAI-compatible endpoint."""
+
+    kind: Literal["vllm", "url", "none"]
+    model: str
+    sha256: str = ""
+    model_id: str
+    url: str = ""
+    api_key_env: str
+    accelerator: str = ""
+    tensor_parallel: Positive
+    engine: dict[str, Any]
+    environment: dict[str, str]
+    ideal_tokens: Positive
+    exact_tokens: Positive
+    exact_from: Literal["model", "evidence"]
+    temperature: Annotated[float, Field(ge=0)]
+    evidence_characters: Positive
+    max_concurrent: Positive
+
+
+class StageSettings(Strict):
+    """One deployment: how many replicas, what each may hold, and when it is too late."""
+
+    min_replicas: Positive
+    max_replicas: Positive
+    cpus: Annotated[float, Field(ge=0)]
+    gpus: Annotated[float, Field(ge=0)]
+    max_ongoing: Positive
+    deadline_s: Seconds
+    batch: Positive = 1
+
+
+class ServeSettings(Strict):
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)]
+    system: str
+    request_deadline_s: Seconds
+    gateway: StageSettings
+    expander: StageSettings
+    encoder: StageSettings
+    shard: StageSettings
+    reranker: StageSettings
+    writer: StageSettings
+    llm: StageSettings
+
+
+class Settings(Strict):
+    ray: RaySettings
+    index: IndexSettings
+    split: SplitSettings
+    encoder: EncoderSettings
+    vocabulary: VocabularySettings
+    recogniser: RecogniserSettings
+    reranker: RerankerSettings
+    support: SupportSettings
+    llm: LLMSettings
+    serve: ServeSettings
+
+
+class RetrieverSettings(Strict):
+    """How many citations each branch of the search brings; 0 leaves the branch out."""
+
+    dense: Annotated[int, Field(ge=0, le=1000)]
+    bm25: Annotated[int, Field(ge=0, le=1000)]
+    bm25_over: Literal["citations", "passages"] = "citations"
+
+
+class FusionSettings(Strict):
+    method: Literal["weighted", "rrf"]
+    dense: Annotated[float, Field(ge=0)] = 0.5
+    bm25: Annotated[float, Field(ge=0)] = 0.5
+    rrf_k: Positive = 60
+
+
+class RerankSettings(Strict):
+    """The first `depth` citations are scored again; 0 leaves the stage out.
+
+    The new score is `weight` of the reranker's and the rest of the fused one, each
+    scaled by its maximum.
+    """
+
+    depth: Annotated[int, Field(ge=0, le=1000)] = 0
+    weight: Share = 1.0
+
+
+class SystemSettings(Strict):
+    """A preset: how one system searches and answers, as data."""
+
+    name: str
+    about: str
+    expand: bool
+    expansion_weight: Annotated[float, Field(ge=0)] = 0.0
+    retrieve: RetrieverSettings
+    fuse: FusionSettings
+    rerank: RerankSettings
+    evidence: Annotated[int, Field(ge=1, le=100)]
+    snippet_windows: Positive = 2
+
+
+def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        both_maps = isinstance(old, dict) and isinstance(value, Mapping)
+        merged[key] = _merge(old, value) if both_maps else value  # type: ignore[arg-type]
+    return merged
+
+
+def _read_yaml(text: str, origin: str) -> dict[str, Any]:
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InputError(f"{origin}: expected a mapping of settings, got {type(data).__name__}")
+    return data
+
+
+def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
+    """The valid names at `path` inside `model`, for the nearest-name hint."""
+    for part in path:
+        annotation = model.model_fields[part].annotation if part in model.model_fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        model = annotation
+    return list(model.model_fields)
+
+
+def _explain(error: ValidationError, model: type[BaseModel], origin: str) -> InputError:
+    lines = []
+    for problem in error.errors():
+        place = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            valid = _field_names(model, problem["loc"][:-1])
+            near = difflib.get_close_matches(str(problem["loc"][-1]), valid, n=1, cutoff=0.0)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            lines.append(f"unknown key {place}{hint}")
+        else:
+            lines.append(f"{place}: {problem['msg']} (got {problem.get('input')!r})")
+    return InputError(f"{origin}: " + "; ".join(lines))
+
+
+def _apply_override(data: dict[str, Any], override: str) -> dict[str, Any]:
+    key, separator, value = override.partition("=")
+    if not separator or not key:
+        raise InputError(f"--set {override}: expected key=value, such as index.shards=4")
+    nested: Any = _read_yaml(f"value: {value}", f"--set {override}")["value"]
+    for part in reversed(key.split(".")):
+        nested = {part: nested}
+    return _merge(data, nested)
+
+
+def _config_text(name: str | Path) -> str:
+    path = Path(name)
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    packaged = CONFIGS / str(name)
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    shipped = sorted(p.name for p in CONFIGS.iterdir() if p.name.endswith(".yaml"))
+    raise InputError(f"--config {name}: no such file; shipped with CiteRay: {', '.join(shipped)}")
+
+
+def load_settings(config: str | Path | None = None, overrides: Sequence[str] = ()) -> Settings:
+    """Read `laptop.yaml`, lay `config` over it, then `overrides` (each `key=value`).
+
+    Raises InputError naming every unknown key, with the nearest valid one, and every
+    bad value.
+    """
+    data = _read_yaml(_config_text(DEFAULT_CONFIG), DEFAULT_CONFIG)
+    origin = DEFAULT_CONFIG
+    if config is not None and str(config) != DEFAULT_CONFIG:
+        data = _merge(data, _read_yaml(_config_text(config), str(config)))
+        origin = str(config)
+    for override in overrides:
+        data = _apply_override(data, override)
+    try:
+        return Settings.model_validate(data)
+    except ValidationError as error:
+        raise _explain(error, Settings, origin) from error
+
+
+def system_names() -> list[str]:
+    """The presets shipped in configs/systems."""
+    return sorted(
+        p.name.removesuffix(".yaml")
+        for p in (CONFIGS / "systems").iterdir()
+        if p.name.endswith(".yaml")
+    )
+
+
+def load_system(name: str) -> SystemSettings:
+    """Read the preset `name`; raises InputError naming the presets there are."""
+    if name not in system_names():
+        raise InputError(f"unknown system {name!r}; there are: {', '.join(system_names())}")
+    text = (CONFIGS / "systems" / f"{name}.yaml").read_text(encoding="utf-8")
+    try:
+        return SystemSettings.model_validate(_read_yaml(text, f"systems/{name}.yaml"))
+    except ValidationError as error:
+        raise _explain(error, SystemSettings, f"systems/{name}.yaml") from error

@@ -1,0 +1,1 @@
+"""The shipped settings, presets and prompts, as data."""

@@ -1,0 +1,1 @@
+"""From PubMed XML to a published index, one module a step, in the order of the data."""

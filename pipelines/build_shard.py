@@ -1,0 +1,128 @@
+"""Builds one shard's segment from what is staged: the live records, in PMID order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pyarrow as pa
+
+from cluster.arrow_records import CITATION_SCHEMA, citation_from_row
+from cluster.index import vectors
+from cluster.index.layout import segment_directory
+from cluster.index.manifest import SegmentEntry
+from cluster.index.write_segment import EMBEDDED_SCHEMA, SegmentPlan, write_segment
+from cluster.storage import published_atomically
+from pipelines.mine_vocabulary import count_terms, write_counts
+from pipelines.order_records import Events, LiveRows, live_rows
+from pipelines.stage_citations import part_files, read_deletions, read_part
+
+BATCH_ROWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSummary:
+    entry: SegmentEntry
+    superseded: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedShard:
+    """The staged rows of one shard, memory-mapped, and which of them are live."""
+
+    table: pa.Table
+    live: LiveRows
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for begin in range(0, len(self.live.rows), BATCH_ROWS):
+            chunk = self.table.take(self.live.rows[begin : begin + BATCH_ROWS])
+            yield from chunk.combine_chunks().to_batches()
+
+
+def _events(pmids: Sequence[np.ndarray], places: Sequence[np.ndarray]) -> Events:
+    files = [np.full(len(p), number, np.int64) for number, p in enumerate(pmids)]
+    return Events(np.concatenate(pmids), np.concatenate(files), np.concatenate(places))
+
+
+def _column(table: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(table.column(name).to_numpy(), np.int64)
+
+
+def read_staged(directories: Sequence[Path], shard: int) -> StagedShard:
+    """Everything staged for `shard`, from sources in the order in which they apply."""
+    tables = [
+        pa.Table.from_batches([read_part(p, shard) for p in part_files(d)], EMBEDDED_SCHEMA)
+        for d in directories
+    ]
+    deletions = [read_deletions(d) for d in directories]
+    live = live_rows(
+        _events([_column(t, "pmid") for t in tables], [_column(t, "position") for t in tables]),
+        _events(
+            [_column(t, "pmid") for t in deletions], [_column(t, "position") for t in deletions]
+        ),
+    )
+    return StagedShard(pa.concat_tables(tables), live)
+
+
+def sample_vectors(
+    directories: Sequence[Path], shards: int, dimensions: int, limit: int
+) -> vectors.Vectors:
+    """At most `limit` vectors (n, d), the same whatever the number of shards.
+
+    Takes whole citations in the order of a hash of their PMIDs.
+    """
+    chosen: list[tuple[int, bytes]] = []
+    for shard in range(shards):
+        staged = read_staged(directories, shard)
+        rows = staged.live.rows
+        pmids = _column(staged.table, "pmid")[rows]
+        # Fibonacci hashing: spreads neighbouring PMIDs, needs no seed.
+        keys = pmids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        first = np.argsort(keys, kind="stable")[:limit]
+        blobs = staged.table.column("vectors").take(rows[first]).to_pylist()
+        chosen += zip(keys[first].tolist(), blobs, strict=True)
+        chosen = sorted(chosen)[:limit]
+    joined = b"".join(blob for _, blob in chosen)
+    sample = np.frombuffer(joined, np.float16).reshape(-1, dimensions)[:limit]
+    return sample.astype(np.float32)
+
+
+def train_quantiser(sample: vectors.Vectors, path: Path, plan: SegmentPlan) -> None:
+    """Write the empty index that every shard fills, trained on one common sample.
+
+    A common quantiser gives a vector the same code, and so the same score, in any shard.
+    """
+    empty = vectors.empty_index(plan.vectors, plan.dimensions, plan.hnsw_m, plan.ef_construction)
+    if not empty.is_trained:
+        if len(sample) == 0:
+            sample = np.zeros((1, plan.dimensions), np.float32)
+        faiss.omp_set_num_threads(plan.threads)
+        empty.train(sample)
+    with published_atomically(path) as aside:
+        vectors.save(empty, aside)
+
+
+def counts_file(build: Path, segment: str, shard: int) -> Path:
+    return build / f"terms-{segment}-{shard:04d}.arrow"
+
+
+def build_shard(
+    index: Path, build: Path, directories: Sequence[Path], shard: int, plan: SegmentPlan
+) -> ShardSummary:
+    """Write the segment of `shard` and its term counts; a rerun keeps what is whole."""
+    staged = read_staged(directories, shard)
+    entry = write_segment(staged.batches(), index / segment_directory(shard, plan.id), plan)
+    counted = counts_file(build, plan.id, shard)
+    if not counted.is_file():
+        citations = (
+            citation_from_row(row)
+            for batch in staged.batches()
+            for row in batch.select(CITATION_SCHEMA.names).to_pylist()
+        )
+        with published_atomically(counted) as aside:
+            write_counts(count_terms(citations), aside)
+    return ShardSummary(entry, staged.live.superseded, staged.live.deleted)

@@ -1,0 +1,147 @@
+"""Count the terms of citations: headings, substances, keywords, defined abbreviations.
+
+Counts of disjoint sets of citations add up: merging them in any order and grouping gives
+the same rows, so a shard's task counts its own and publishing merges the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cluster.errors import IndexFormatError
+from cluster.index.vocabulary import normalise
+from cluster.records import Citation
+from pipelines.mine_abbreviations import mine_abbreviations
+
+COUNTS_SCHEMA = pa.schema(
+    [
+        pa.field("kind", pa.large_string()),
+        pa.field("key", pa.large_string()),
+        pa.field("ui", pa.large_string()),
+        pa.field("form", pa.large_string()),
+        pa.field("short", pa.large_string()),
+        pa.field("citations", pa.int64()),
+    ],
+    metadata={b"citeray.term-counts": b"1"},
+)
+_TERM = [name for name in COUNTS_SCHEMA.names if name != "citations"]
+
+# Longer "keywords" are sentences or whole lists in one element.
+MAX_KEYWORD_CHARS = 100
+_CITATIONS_A_BATCH = 20_000
+_FIRST_SUM_ROWS = 500_000
+_SHORT_PLURAL = re.compile(r"(?<=[A-Z])s$")
+
+
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """Citations by term: a table of COUNTS_SCHEMA in one chunk, sorted by all columns.
+
+    `kind` is a ConceptKind. `form` is the term as printed (an abbreviation's long form),
+    `key` its normalised form, `ui` the id that NLM gives it or "", `short` an
+    abbreviation's short form or "".
+    """
+
+    table: Any
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+
+def count_terms(citations: Iterable[Citation]) -> TermCounts:
+    """The terms of `citations`, each of which must occur once. Memory: distinct terms."""
+    return merge_counts(_count_batches(iter(citations)))
+
+
+def merge_counts(parts: Iterable[TermCounts]) -> TermCounts:
+    """The counts of all parts together, whatever their order. Memory: distinct terms.
+
+    Parts are summed when they outgrow what is merged so far, so each row is regrouped a
+    logarithmic number of times.
+    """
+    merged = COUNTS_SCHEMA.empty_table()
+    waiting: list[Any] = []
+    for part in parts:
+        waiting.append(part.table)
+        rows = sum(table.num_rows for table in waiting)
+        if rows > max(merged.num_rows, _FIRST_SUM_ROWS):
+            merged, waiting = _sum([merged, *waiting]), []
+    return TermCounts(_sum([merged, *waiting]))
+
+
+def write_counts(counts: TermCounts, path: Path) -> None:
+    """Write one Arrow IPC file; equal counts give equal bytes."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, COUNTS_SCHEMA) as writer:
+        writer.write_table(counts.table)
+
+
+def read_counts(path: Path) -> TermCounts:
+    """Map a file of `write_counts`. Raises IndexFormatError if it is not one."""
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise IndexFormatError(
+            f"{path}: cannot be read as term counts ({error}); delete it and run "
+            "`citeray index build` again"
+        ) from error
+    if not table.schema.equals(COUNTS_SCHEMA, check_metadata=True):
+        raise IndexFormatError(
+            f"{path}: not term counts of this version (columns {table.schema.names}); "
+            "delete it and run `citeray index build` again"
+        )
+    return TermCounts(table)
+
+
+def _sum(tables: list[Any]) -> Any:
+    grouped = (
+        pa.concat_tables(tables)
+        .group_by(_TERM, use_threads=False)
+        .aggregate([("citations", "sum")])
+        .rename_columns([*_TERM, "citations"])
+        .sort_by([(name, "ascending") for name in _TERM])
+    )
+    columns = [grouped[name].combine_chunks() for name in COUNTS_SCHEMA.names]
+    return pa.table(columns, schema=COUNTS_SCHEMA)
+
+
+def _count_batches(citations: Iterator[Citation]) -> Iterator[TermCounts]:
+    while batch := list(islice(citations, _CITATIONS_A_BATCH)):
+        counts = Counter(term for citation in batch for term in _terms(citation))
+        columns = [[term[i] for term in counts] for i in range(len(_TERM))]
+        yield TermCounts(pa.table([*columns, list(counts.values())], schema=COUNTS_SCHEMA))
+
+
+def _terms(citation: Citation) -> list[tuple[str, ...]]:
+    """Each term of a citation once, in the order of _TERM.
+
+    Of several spellings of one term the smallest stands for it, so that the order within
+    the record does not matter.
+    """
+    terms: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def add(kind: str, form: str, ui: str = "", short: str = "") -> None:
+        form = " ".join(form.split())
+        key = normalise(form)
+        if key:
+            term = (kind, key, ui, form, short)
+            identity = (kind, ui, "" if ui else key, short)
+            terms[identity] = min(terms.get(identity, term), term)
+
+    for heading in citation.mesh:
+        add("mesh", heading.name, ui=heading.ui)
+    for chemical in citation.chemicals:
+        add("chemical", chemical.name, ui=chemical.ui)
+    for keyword in citation.keywords:
+        if len(keyword) <= MAX_KEYWORD_CHARS:
+            add("keyword", keyword.strip(" .,;*"))
+    for pair in mine_abbreviations(citation.search_text):
+        add("abbreviation", pair.long, short=_SHORT_PLURAL.sub("", pair.short))
+    return list(terms.values())

@@ -1,0 +1,277 @@
+"""One PubmedArticle element to a Citation, or to the reason why it cannot be one.
+
+Element names and their meaning: https://dtd.nlm.nih.gov/ncbi/pubmed/doc/out/250101/index.html
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from lxml import etree
+
+from cluster.errors import CiteRayError
+from cluster.records import (
+    Chemical,
+    Citation,
+    Link,
+    MeshHeading,
+    OtherAbstract,
+    Rejected,
+    Section,
+)
+
+Element: TypeAlias = etree._Element
+
+# NLM's PMIDs have at most eight digits; nine still fit 32 bits.
+_NUMBER = re.compile(r"0*([1-9][0-9]{0,8})")
+_XML_SPACES = re.compile(r"[ \t\r\n]+")
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+# fmt: off
+# PubMed Help: winter is filed under January, spring April, summer July, fall October.
+_MONTH_NUMBERS = {
+    "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
+    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12,
+    "win": 1, "spr": 4, "sum": 7, "fal": 10, "aut": 10,
+}
+# fmt: on
+_MONTH = re.compile(rf"\b({'|'.join(_MONTH_NUMBERS)})", re.IGNORECASE)
+
+
+# The arguments of a Citation, gathered element by element in document order.
+_Fields: TypeAlias = dict[str, Any]
+_Reader: TypeAlias = Callable[[_Fields, Element], None]
+
+# Few headings and chemicals make up most of PubMed: share the records, which are immutable.
+_heading = lru_cache(maxsize=2**16)(MeshHeading)
+_chemical = lru_cache(maxsize=2**16)(Chemical)
+
+
+def parse_citation(record: Element, source: str, position: int) -> Citation | Rejected:
+    """Read one whole PubmedArticle; Rejected names the field that is at fault."""
+    fields: _Fields = {"source": source, "position": position}
+    try:
+        _read_children(fields, record, _RECORD_READERS)
+        _require(fields)
+    except _UnusableError as fault:
+        reason, detail = fault.args
+        return Rejected(reason, detail, source, position)
+    return Citation(**fields)
+
+
+class _UnusableError(CiteRayError):
+    """The reason in a fixed word, and in detail, why a record cannot be a Citation."""
+
+
+def _require(fields: _Fields) -> None:
+    if "pmid" not in fields:
+        raise _UnusableError("no-pmid", "MedlineCitation/PMID is missing")
+    if "languages" not in fields:
+        raise _UnusableError("no-article", f"PMID {fields['pmid']}: Article is missing")
+    if "title" not in fields:
+        raise _UnusableError("no-title", f"PMID {fields['pmid']}: ArticleTitle is missing")
+
+
+def _read_children(fields: _Fields, parent: Element, readers: Mapping[str, _Reader]) -> None:
+    """One pass with dispatch by tag: half the time of looking up the children one by one."""
+    for element in parent:
+        reader = readers.get(element.tag)
+        if reader is not None:
+            reader(fields, element)
+
+
+def number_fault(place: str, element: Element) -> str:
+    return f"{place} is {read_text(element)[:40]!r}, not a positive integer of at most 9 digits"
+
+
+def read_number(element: Element) -> int | None:
+    return _number(read_text(element))
+
+
+def _number(text: str) -> int | None:
+    match = _NUMBER.fullmatch(text)
+    return int(match[1]) if match else None
+
+
+def read_text(element: Element) -> str:
+    """All text of an element, inline markup's included, with runs of white space made one space.
+
+    White space is what XML calls so; other kinds, such as a no-break space, stay untouched.
+    """
+    text = _inner_text(element) if len(element) else element.text
+    if not text:
+        return ""
+    # A search for each mark is many times cheaper than the substitution it mostly saves.
+    if "  " in text or "\n" in text or "\t" in text or "\r" in text:
+        text = _XML_SPACES.sub(" ", text)
+    return text.strip(" ")
+
+
+def _inner_text(element: Element) -> str:
+    parts = [element.text or ""]
+    for inner in element:
+        # A reference to an entity of the DTD, which is never loaded: NLM's are HTML's.
+        is_entity = inner.tag is etree.Entity
+        parts.append(html.unescape(inner.text or "") if is_entity else _inner_text(inner))
+        parts.append(inner.tail or "")
+    return "".join(parts)
+
+
+def _texts(parent: Element, tag: str) -> tuple[str, ...]:
+    return tuple([text for each in parent.iterchildren(tag) if (text := read_text(each))])
+
+
+def _sections(abstract: Element) -> tuple[Section, ...]:
+    # A label without text says nothing, and "LABEL: " would leave a stray space.
+    return tuple(
+        [
+            Section(part.get("Label", "").strip(), text)
+            for part in abstract.iterchildren("AbstractText")
+            if (text := read_text(part))
+        ]
+    )
+
+
+def _read_medline(fields: _Fields, medline: Element) -> None:
+    _read_children(fields, medline, _MEDLINE_READERS)
+
+
+def _read_pmid(fields: _Fields, pmid: Element) -> None:
+    fields["pmid"] = read_number(pmid)
+    fields["version"] = _number(pmid.get("Version", "1"))
+    if fields["pmid"] is None:
+        raise _UnusableError("bad-pmid", number_fault("MedlineCitation/PMID", pmid))
+    if fields["version"] is None:
+        detail = f"PMID {fields['pmid']}: its attribute Version is not a positive integer"
+        raise _UnusableError("bad-version", detail)
+
+
+def _read_article(fields: _Fields, article: Element) -> None:
+    fields["languages"] = _texts(article, "Language")
+    _read_children(fields, article, _ARTICLE_READERS)
+
+
+def _read_journal(fields: _Fields, journal: Element) -> None:
+    names = {}
+    for part in journal:
+        if part.tag == "JournalIssue":
+            for date in part.iterchildren("PubDate"):
+                fields["year"], fields["month"] = _year_and_month(date)
+        else:
+            names[part.tag] = read_text(part)
+    fields["journal"] = names.get("Title") or names.get("ISOAbbreviation", "")
+
+
+def _read_journal_info(fields: _Fields, info: Element) -> None:
+    if not fields.get("journal"):
+        fields["journal"] = "".join(_texts(info, "MedlineTA"))
+
+
+def _year_and_month(date: Element) -> tuple[int | None, int | None]:
+    """Of a range such as `2000 Nov-Dec` the first."""
+    parts = {part.tag: read_text(part) for part in date}
+    free = parts.get("MedlineDate", "")
+    year = _YEAR.search(parts.get("Year") or free)
+    return int(year[0]) if year else None, _month(parts.get("Month") or parts.get("Season") or free)
+
+
+def _month(text: str) -> int | None:
+    number = _number(text)
+    if number is not None:
+        return number if number <= 12 else None
+    name = _MONTH.search(text)
+    return _MONTH_NUMBERS[name[1].lower()] if name else None
+
+
+def _read_title(fields: _Fields, title: Element) -> None:
+    fields["title"] = read_text(title)
+
+
+def _read_location(fields: _Fields, location: Element) -> None:
+    if location.get("EIdType") == "doi" and location.get("ValidYN") != "N":
+        fields.setdefault("doi", read_text(location))
+
+
+def _read_abstract(fields: _Fields, abstract: Element) -> None:
+    fields["sections"] = _sections(abstract)
+
+
+def _read_publication_types(fields: _Fields, types: Element) -> None:
+    fields["publication_types"] = _texts(types, "PublicationType")
+
+
+def _read_chemicals(fields: _Fields, chemicals: Element) -> None:
+    fields["chemicals"] = tuple(
+        [
+            _chemical(name.get("UI", ""), read_text(name))
+            for name in chemicals.iter("NameOfSubstance")
+        ]
+    )
+
+
+def _read_mesh(fields: _Fields, headings: Element) -> None:
+    """A heading is major if its descriptor or any of its qualifiers is."""
+    found: list[tuple[str, str, bool]] = []
+    for name in headings.iter("DescriptorName", "QualifierName"):
+        major = name.get("MajorTopicYN") == "Y"
+        if name.tag == "DescriptorName":
+            found.append((name.get("UI", ""), read_text(name), major))
+        elif major and found:
+            found[-1] = (*found[-1][:2], True)
+    fields["mesh"] = tuple([_heading(*heading) for heading in found])
+
+
+def _read_links(fields: _Fields, links: Element) -> None:
+    found = []
+    for link in links:
+        pmid, source = None, ""
+        for part in link:
+            if part.tag == "PMID":
+                pmid = read_number(part)
+            elif part.tag == "RefSource":
+                source = read_text(part)
+        found.append(Link(link.get("RefType", ""), pmid, source))
+    fields["links"] = tuple(found)
+
+
+def _read_other_abstract(fields: _Fields, other: Element) -> None:
+    abstract = OtherAbstract(other.get("Language", ""), other.get("Type", ""), _sections(other))
+    fields["other_abstracts"] = (*fields.get("other_abstracts", ()), abstract)
+
+
+def _read_keywords(fields: _Fields, keywords: Element) -> None:
+    fields["keywords"] = fields.get("keywords", ()) + _texts(keywords, "Keyword")
+
+
+def _read_ids(fields: _Fields, pubmed_data: Element) -> None:
+    # Only direct children: each reference has an ArticleIdList of its own.
+    for listed in pubmed_data.iterchildren("ArticleIdList"):
+        ids = {each.get("IdType"): read_text(each) for each in listed}
+        fields["doi"] = ids.get("doi") or fields.get("doi", "")
+        fields["pmcid"] = ids.get("pmc", "")
+
+
+_RECORD_READERS: Mapping[str, _Reader] = {
+    "MedlineCitation": _read_medline,
+    "PubmedData": _read_ids,
+}
+_MEDLINE_READERS: Mapping[str, _Reader] = {
+    "PMID": _read_pmid,
+    "Article": _read_article,
+    "MedlineJournalInfo": _read_journal_info,
+    "ChemicalList": _read_chemicals,
+    "CommentsCorrectionsList": _read_links,
+    "MeshHeadingList": _read_mesh,
+    "OtherAbstract": _read_other_abstract,
+    "KeywordList": _read_keywords,
+}
+_ARTICLE_READERS: Mapping[str, _Reader] = {
+    "Journal": _read_journal,
+    "ArticleTitle": _read_title,
+    "ELocationID": _read_location,
+    "Abstract": _read_abstract,
+    "PublicationTypeList": _read_publication_types,
+}

@@ -1,0 +1,84 @@
+"""Reads one source file into batches ready to embed, and keeps its account."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from cluster.errors import SourceError
+from cluster.records import Citation, Deletion, Rejected
+from cluster.storage import sha256_of
+from pipelines.embed_passages import split_citations
+from pipelines.parse_articles import read_records
+from pipelines.split_passages import Splitter
+from pipelines.stage_citations import ParsedSource, write_account
+
+BATCH_CITATIONS = 256
+# How many dropped records the account describes in words; the rest are only counted.
+EXAMPLES = 20
+
+
+@dataclass
+class _Tally:
+    kept: int = 0
+    deletions: list[Deletion] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def drop(self, record: Rejected) -> None:
+        self.dropped[record.reason] += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(
+                f"{record.source}, record {record.position}: {record.reason}: {record.detail}"
+            )
+
+
+def _batches(path: Path, tally: _Tally) -> Iterator[list[Citation]]:
+    batch: list[Citation] = []
+    for record in read_records(path):
+        if isinstance(record, Citation):
+            batch.append(record)
+            tally.kept += 1
+        elif isinstance(record, Deletion):
+            tally.deletions.append(record)
+        else:
+            tally.drop(record)
+        if len(batch) == BATCH_CITATIONS:
+            yield batch
+            batch = []
+    yield batch
+
+
+def read_source(path: Path, directory: Path, splitter: Splitter) -> Iterator[pa.Table]:
+    """Tables in SPLIT_SCHEMA of the citations of `path`; its account goes to `directory`.
+
+    A file that cannot be read to its end is accounted with its error and raises nothing:
+    the other files go on, and the build says so when it ends.
+    """
+    tally = _Tally()
+    found = path.stat()
+    error = ""
+    digest = ""
+    try:
+        for batch in _batches(path, tally):
+            yield split_citations(batch, splitter)
+        digest = sha256_of(path)
+    except (SourceError, OSError) as problem:
+        error = str(problem)
+    account = ParsedSource(
+        name=path.name,
+        bytes=found.st_size,
+        modified_ns=found.st_mtime_ns,
+        sha256=digest,
+        read=tally.kept + len(tally.deletions) + tally.dropped.total(),
+        kept=tally.kept,
+        deletions=len(tally.deletions),
+        dropped=dict(tally.dropped),
+        examples=tuple(tally.examples),
+        error=error,
+    )
+    write_account(directory, account, tally.deletions)

@@ -1,0 +1,155 @@
+"""Read the facts (YAML) of the sample corpus into citations. README.md explains the fields."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster.errors import InputError
+from cluster.records import Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
+from pipelines.render_citation import strip_inline
+
+JOURNAL = "CiteRay Illustrative Reports"
+KEYWORD = "illustrative record"
+
+_TOPIC_FIELDS = {"topic", "mesh", "chemicals", "citations"}
+_FIELDS = {
+    *("title", "date", "types", "version", "keywords", "mesh", "abstract"),
+    *("other_abstracts", "language", "links", "pmcid"),
+}
+_DATE = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
+# NLM gives these on their own, every other type beside Journal Article.
+_LONE_TYPES = {"Editorial", "Letter", "Published Erratum", "Retraction of Publication"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A citation and, for its texts with inline markup, plain text -> marked-up text."""
+
+    citation: Citation
+    inline: Mapping[str, str]
+
+
+def load_yaml(path: Path) -> Any:
+    """Parse one YAML file; InputError with the line if it is not YAML."""
+    try:
+        # The loader in C reads the facts in a tenth of the time; not every platform has it.
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    except yaml.YAMLError as error:
+        raise InputError(f"{path.name}: not YAML ({error}); mend the line named") from error
+
+
+def read_mesh(path: Path) -> dict[str, str]:
+    """Heading -> its MeSH unique ID, from a table with the columns `ui` and `heading`."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return {row["heading"]: row["ui"] for row in csv.DictReader(lines, delimiter="\t")}
+
+
+def read_topics(topics: Any, place: str, mesh: Mapping[str, str]) -> Iterator[Fact]:
+    """Yield the facts of a list of topics in order; `place` names the file in errors.
+
+    Raises InputError for an unknown field, a bad date or a heading that `mesh` lacks.
+    """
+    for topic in topics:
+        _check_fields(topic, _TOPIC_FIELDS, f"{place}, topic {topic.get('topic')!r}")
+        for pmid, fields in topic["citations"].items():
+            here = f"{place}, PMID {pmid}"
+            _check_fields(fields, _FIELDS, here)
+            yield _fact(pmid, fields, topic, _Headings(mesh, here), here)
+
+
+def _check_fields(found: Mapping[str, Any], known: set[str], place: str) -> None:
+    unknown = sorted(set(found) - known)
+    if unknown:
+        raise InputError(
+            f"{place}: unknown field {unknown[0]!r}; the fields are {', '.join(sorted(known))}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Headings:
+    """Looks headings up; a star at the end marks a major topic, as on PubMed's pages."""
+
+    mesh: Mapping[str, str]
+    place: str
+
+    def headings(self, names: list[str]) -> tuple[MeshHeading, ...]:
+        return tuple(
+            MeshHeading(self._ui(bare), bare, major=bare != name)
+            for name in names
+            for bare in (name.removesuffix("*"),)
+        )
+
+    def chemicals(self, names: list[str]) -> tuple[Chemical, ...]:
+        return tuple(Chemical(self._ui(name), name) for name in names)
+
+    def _ui(self, name: str) -> str:
+        if name not in self.mesh:
+            raise InputError(f"{self.place}: heading {name!r} is not in mesh.tsv; add it there")
+        return self.mesh[name]
+
+
+def _fact(
+    pmid: int, fields: Mapping[str, Any], topic: Mapping[str, Any], look: _Headings, place: str
+) -> Fact:
+    inline: dict[str, str] = {}
+    year, month = _date(fields.get("date"), place)
+    types = tuple(fields.get("types", ()))
+    citation = Citation(
+        pmid=pmid,
+        version=fields.get("version", 1),
+        title=_plain(_with_stop(fields["title"]), inline),
+        sections=_sections(fields.get("abstract"), inline),
+        other_abstracts=tuple(
+            OtherAbstract(language, "Publisher", _sections(text, inline))
+            for language, text in fields.get("other_abstracts", {}).items()
+        ),
+        journal=JOURNAL,
+        year=year,
+        month=month,
+        languages=(fields.get("language", "eng"),),
+        publication_types=types if _LONE_TYPES & set(types) else ("Journal Article", *types),
+        mesh=look.headings(topic.get("mesh", []) + fields.get("mesh", [])),
+        chemicals=look.chemicals(topic.get("chemicals", [])),
+        keywords=(*fields.get("keywords", ()), KEYWORD),
+        # Crossref keeps the prefix 10.5555 for examples: it resolves to no publication.
+        doi=f"10.5555/citeray.{pmid}",
+        pmcid=fields.get("pmcid", ""),
+        links=tuple(Link(kind, to, JOURNAL) for kind, to in fields.get("links", {}).items()),
+    )
+    return Fact(citation, inline)
+
+
+def _date(text: Any, place: str) -> tuple[int, int]:
+    match = _DATE.fullmatch(str(text))
+    if match is None:
+        raise InputError(f"{place}: date {text!r} is not YEAR-MONTH, such as 2019-04")
+    return int(match[1]), int(match[2])
+
+
+def _with_stop(title: str) -> str:
+    """PubMed ends every title with a stop or a mark of its own."""
+    return title if title[-1] in ".?!" else title + "."
+
+
+def _sections(abstract: Any, inline: dict[str, str]) -> tuple[Section, ...]:
+    """A plain text is one section without label; a mapping is label -> text."""
+    if not abstract:
+        return ()
+    parts = abstract if isinstance(abstract, dict) else {"": abstract}
+    return tuple(Section(label, _plain(text, inline)) for label, text in parts.items())
+
+
+def _plain(marked: str, inline: dict[str, str]) -> str:
+    marked = marked.strip()
+    plain = strip_inline(marked)
+    if plain != marked:
+        inline[plain] = marked
+    return plain

@@ -1,0 +1,33 @@
+"""Prints the lock of an environment: `python requirements/freeze.py path/to/pip`.
+
+Leaves out what must not be installed on a CPU machine: torchvision, torchaudio and
+torchcodec, whose wheels there are built for another torch and break `import
+transformers`; and triton, a gigabyte that only GPU kernels use.
+"""
+
+import subprocess
+import sys
+
+LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "triton", "pip", "citeray"}
+
+HEAD = """\
+# The whole set-up on a CPU machine, made by `make lock`; installed with --no-deps.
+# Left out on purpose (requirements/freeze.py): {}
+""".format(", ".join(sorted(LEFT_OUT - {"pip", "citeray"})))
+
+
+def main(pip: str) -> None:
+    frozen = subprocess.run(
+        [pip, "freeze", "--all", "--exclude-editable"], capture_output=True, text=True, check=True
+    )
+    print(HEAD, end="")
+    for line in frozen.stdout.splitlines():
+        name = line.split("==")[0].split(" @ ")[0]
+        if name.lower() in LEFT_OUT or line.startswith("#"):
+            continue
+        # The CPU build of torch calls itself 2.13.0+cpu; elsewhere it is 2.13.0.
+        print("torch==2.13.0" if name == "torch" else line)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,95 @@
+"""The whole path of a question: search, then write, under one deadline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cluster.index.layout import shard_of
+from cluster.records import Answer, Citation, Passage, Question, SearchResult
+from cluster.settings import ServeSettings, SystemSettings
+from serve.guess_type import guess_type
+from serve.search_citations import Searcher
+from serve.stages import IndexFacts, Stages
+from serve.watch_stages import StageWatch
+
+
+def with_type(question: Question) -> Question:
+    """The question with its type guessed from its words where the caller gave none."""
+    if question.type != "unknown":
+        return question
+    return Question(question.id, question.body, guess_type(question.body))
+
+
+class QuestionAnswerer:
+    """Answers questions over one index version; holds no state between them."""
+
+    def __init__(self, stages: Stages, facts: IndexFacts, settings: ServeSettings) -> None:
+        self._stages = stages
+        self._settings = settings
+        self._facts = facts
+        self._searcher = Searcher(stages, facts, settings)
+
+    def _watch(self) -> StageWatch:
+        return StageWatch(self._settings.request_deadline_s)
+
+    async def search(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
+    ) -> SearchResult:
+        """Ranked citations and evidence; raises StageLostError when no shard answers.
+
+        `snippets` adds the sentences of the evidence that answer, as BioASQ wants them.
+        """
+        watch = self._watch()
+        found = await self._searcher.search(question, system, limit, watch)
+        if not snippets:
+            return found
+        chosen = await self._snippets(question, found, watch)
+        return replace(
+            found,
+            snippets=chosen,
+            degraded=tuple(watch.degraded),
+            timings_ms=dict(watch.timings_ms),
+        )
+
+    async def _snippets(
+        self, question: Question, found: SearchResult, watch: StageWatch
+    ) -> tuple[Passage, ...]:
+        work = self._stages.snippets(question.body, found.evidence)
+        deadline = self._settings.encoder.deadline_s
+        return tuple(await watch.run("snippets", work, deadline, "no snippets") or ())
+
+    async def citation(self, pmid: int) -> Citation | None:
+        """The whole record, or None when the index holds none of that PMID."""
+        return await self._stages.shards[shard_of(pmid, self._facts.shards)].citation(pmid)
+
+    async def answer(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
+    ) -> Answer:
+        """A cited answer; one without sentences (`origin` none) when the writer is lost."""
+        watch = self._watch()
+        question = with_type(question)
+        found = await self._searcher.search(question, system, limit, watch)
+        written = await watch.run(
+            "write",
+            self._stages.write(question, found.evidence),
+            self._settings.writer.deadline_s,
+            "evidence without an answer",
+        )
+        for loss in written.degraded if written else ():
+            watch.note(loss)
+        chosen = await self._snippets(question, found, watch) if snippets else ()
+        return Answer(
+            question,
+            system.name,
+            written.ideal if written else (),
+            written.exact if written else None,
+            written.origin if written else "none",
+            found.citations,
+            found.evidence,
+            chosen,
+            found.entities,
+            tuple(watch.degraded),
+            found.coverage,
+            found.index_version,
+            dict(watch.timings_ms),
+        )

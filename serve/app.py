@@ -1,0 +1,444 @@
+"""Ray Serve wiring of the question's path: the only module of serve/ that imports Ray.
+
+    Gateway ─► Expander, Encoder, Shard-0000 … Shard-NNNN, Reranker, Writer ─► LLM
+
+Each stage is a deployment of its own, so each scales, batches and fails alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fastapi import FastAPI
+from ray import serve as ray_serve
+from ray.serve import RunTarget
+from ray.serve.handle import DeploymentHandle
+
+from cluster.errors import LLMError
+from cluster.index.manifest import Manifest
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery
+from cluster.index.vectors import Vectors
+from cluster.records import Answer, Citation, Entity, Evidence, Passage, Question, SearchResult
+from cluster.settings import Settings, StageSettings, SystemSettings, load_settings
+from serve.answer_question import QuestionAnswerer
+from serve.choose_snippets import choose_snippets
+from serve.gateway import Readiness, create_api
+from serve.language_model import ChatModel, Message, chat_request, read_reply
+from serve.load_stages import (
+    llm_folder,
+    load_encoder,
+    load_recogniser,
+    load_reranker,
+    load_shard,
+    load_writer,
+    open_manifest,
+    remote_model,
+)
+from serve.stages import IndexFacts
+from serve.write_answer import WrittenAnswer
+
+APP = "citeray"
+READY_DEADLINE_S = 2.0
+LLM_STAGE = "llm"
+
+
+async def call(handle: DeploymentHandle, method: str, *arguments: Any) -> Any:
+    """Call a deployment; cancelling this coroutine cancels the request downstream too."""
+    response = getattr(handle, method).remote(*arguments)
+    try:
+        return await response
+    except asyncio.CancelledError:
+        response.cancel()
+        raise
+
+
+class Expander:
+    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+        self._recogniser = load_recogniser(settings, manifest)
+
+    def entities(self, text: str) -> list[Entity]:
+        return self._recogniser.entities(text)
+
+    def ready(self) -> str:
+        return "ready"
+
+
+class Encoder:
+    """Encodes the questions that arrive together in one batch."""
+
+    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+        self._encoder = load_encoder(settings, manifest)
+        self._batched.set_max_batch_size(settings.serve.encoder.batch)
+
+    @ray_serve.batch(max_batch_size=32, batch_wait_timeout_s=0.002)
+    async def _batched(self, texts: list[str]) -> list[Vectors]:
+        return list(await asyncio.to_thread(self._encoder.encode_queries, texts))
+
+    async def encode(self, text: str) -> Vectors:
+        vector: Vectors = await self._batched(text)
+        return vector
+
+    def snippets(self, question: str, evidence: Sequence[Evidence]) -> list[Passage]:
+        return choose_snippets(question, evidence, self._encoder.encode)
+
+    def ready(self) -> str:
+        return "ready"
+
+
+class Shard:
+    """One shard of the index; its methods run in threads, and the libraries free the GIL."""
+
+    def __init__(self, settings: Settings, manifest: Manifest, number: int) -> None:
+        self._reader = load_shard(settings, manifest, number)
+
+    def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
+        return self._reader.frequencies(terms, over)
+
+    def search(self, query: ShardQuery) -> Candidates:
+        return self._reader.search(query)
+
+    def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
+        return self._reader.fetch(pmids, vector)
+
+    def citation(self, pmid: int) -> Citation | None:
+        return self._reader.citation(pmid)
+
+    def ready(self) -> str:
+        return "ready"
+
+
+class Reranker:
+    """Scores the candidates of questions that arrive together in one batch."""
+
+    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+        late = settings.reranker.kind == "late-interaction"
+        self._reranker = load_reranker(settings, load_encoder(settings, manifest) if late else None)
+        self._batched.set_max_batch_size(settings.serve.reranker.batch)
+
+    @ray_serve.batch(max_batch_size=8, batch_wait_timeout_s=0.002)
+    async def _batched(self, requests: list[tuple[str, list[str]]]) -> list[np.ndarray]:
+        pairs = [(question, text) for question, texts in requests for text in texts]
+        scores = await asyncio.to_thread(self._reranker.score_pairs, pairs)
+        ends = np.cumsum([len(texts) for _, texts in requests])
+        return [
+            scores[end - len(texts) : end] for end, (_, texts) in zip(ends, requests, strict=True)
+        ]
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        scores: np.ndarray = await self._batched((question, list(texts)))
+        return scores
+
+    def ready(self) -> str:
+        return "ready"
+
+
+class HandleChatModel:
+    """The language model behind a `ray.serve.llm` deployment handle."""
+
+    def __init__(self, handle: DeploymentHandle, model_id: str) -> None:
+        self._handle = handle.options(stream=True)
+        self._model_id = model_id
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        """See `ChatModel.chat`."""
+        from ray.serve.llm.openai_api_models import ChatCompletionRequest
+
+        body = chat_request(self._model_id, messages, **options)
+        responses = self._handle.chat.remote(ChatCompletionRequest(**body))
+        constrained = bool(options.get("choices") or options.get("json_schema"))
+        try:
+            async for response in responses:
+                # LLMServer yields errors of an internal class instead of raising them.
+                if hasattr(response, "error"):
+                    raise LLMError(f"the language model refused: {response.error.message}")
+                return read_reply(response.model_dump(), constrained=constrained)
+        except asyncio.CancelledError:
+            responses.cancel()
+            raise
+        raise LLMError("the language model ended without an answer")
+
+
+class Writer:
+    def __init__(
+        self, settings: Settings, manifest: Manifest, llm: DeploymentHandle | None
+    ) -> None:
+        self._model: ChatModel | None = (
+            remote_model(settings) if llm is None else HandleChatModel(llm, settings.llm.model_id)
+        )
+        encoder = load_encoder(settings, manifest)
+        recogniser = load_recogniser(settings, manifest)
+        self._writer = load_writer(settings, encoder, recogniser, self._model)
+
+    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
+        return await self._writer.write(question, evidence)
+
+    async def ready(self) -> str:
+        """Ready once the model has said one token; a remote one is not waited for."""
+        if isinstance(self._model, HandleChatModel):
+            greeting: Message = {"role": "user", "content": "Hello"}
+            await self._model.chat([greeting], max_tokens=1, temperature=0.0)
+        return "ready"
+
+
+class HandleShard:
+    """One shard's deployment as a `ShardStage`."""
+
+    def __init__(self, handle: DeploymentHandle) -> None:
+        self.handle = handle
+
+    async def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
+        counts: dict[str, int] = await call(self.handle, "frequencies", terms, over)
+        return counts
+
+    async def search(self, query: ShardQuery) -> Candidates:
+        candidates: Candidates = await call(self.handle, "search", query)
+        return candidates
+
+    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
+        fetched: list[Fetched] = await call(self.handle, "fetch", pmids, vector)
+        return fetched
+
+    async def citation(self, pmid: int) -> Citation | None:
+        citation: Citation | None = await call(self.handle, "citation", pmid)
+        return citation
+
+
+class HandleStages:
+    """The deployments as `Stages`."""
+
+    def __init__(
+        self,
+        stages: dict[str, DeploymentHandle],
+        shards: Sequence[DeploymentHandle],
+    ) -> None:
+        self._expander, self._encoder = stages["expander"], stages["encoder"]
+        self._reranker, self._writer = stages["reranker"], stages["writer"]
+        self.shards = [HandleShard(handle) for handle in shards]
+
+    async def entities(self, text: str) -> list[Entity]:
+        entities: list[Entity] = await call(self._expander, "entities", text)
+        return entities
+
+    async def encode(self, text: str) -> Vectors:
+        vector: Vectors = await call(self._encoder, "encode", text)
+        return vector
+
+    async def snippets(self, question: str, evidence: Sequence[Evidence]) -> list[Passage]:
+        chosen: list[Passage] = await call(self._encoder, "snippets", question, tuple(evidence))
+        return chosen
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        scores: np.ndarray = await call(self._reranker, "rerank", question, list(texts))
+        return scores
+
+    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
+        written: WrittenAnswer = await call(self._writer, "write", question, tuple(evidence))
+        return written
+
+    def handles(self) -> dict[str, DeploymentHandle]:
+        """Every deployment by the stage name that readiness shows."""
+        shards = {f"shard-{n:04d}": s.handle for n, s in enumerate(self.shards)}
+        return {
+            "expander": self._expander,
+            "encoder": self._encoder,
+            **shards,
+            "reranker": self._reranker,
+            "writer": self._writer,
+        }
+
+
+class Gateway:
+    """Composes the stages and serves them over HTTP.
+
+    Ready once every stage has answered; a stage lost later degrades answers instead.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        stages: dict[str, DeploymentHandle],
+        shards: Sequence[DeploymentHandle],
+    ) -> None:
+        self._settings = settings
+        self._manifest = manifest
+        self._stages = HandleStages(stages, shards)
+        facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
+        self._answerer = QuestionAnswerer(self._stages, facts, settings.serve)
+        self._loaded: set[str] = set()
+        self._loading: list[asyncio.Task[None]] = []
+
+    def __serve_build_asgi_app__(self) -> FastAPI:
+        api = create_api(self, self._settings.serve.system)
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+            self._loading = [
+                asyncio.create_task(self._await_stage(name, handle))
+                for name, handle in self._stages.handles().items()
+            ]
+            yield
+
+        api.router.lifespan_context = lifespan
+        return api
+
+    async def _await_stage(self, name: str, handle: DeploymentHandle) -> None:
+        while name not in self._loaded:
+            with contextlib.suppress(Exception):
+                await call(handle, "ready")
+                self._loaded.add(name)
+            await asyncio.sleep(0.2)
+
+    async def search(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> SearchResult:
+        return await self._answerer.search(question, system, limit, snippets)
+
+    async def answer(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> Answer:
+        return await self._answerer.answer(question, system, limit, snippets)
+
+    async def citation(self, pmid: int) -> Citation | None:
+        return await self._answerer.citation(pmid)
+
+    async def readiness(self) -> Readiness:
+        handles = self._stages.handles()
+        loaded = {name: "ready" if name in self._loaded else "loading" for name in handles}
+        shards = [state for name, state in loaded.items() if name.startswith("shard-")]
+        settings = self._settings
+        return Readiness(
+            ready=all(state == "ready" for state in loaded.values()),
+            index_version=self._manifest.version,
+            last_source=self._manifest.last_source,
+            coverage=f"{shards.count('ready')}/{len(shards)}",
+            citations=self._manifest.citations,
+            models={
+                "encoder": settings.encoder.model,
+                "reranker": settings.reranker.model or settings.reranker.kind,
+                LLM_STAGE: settings.llm.model_id if settings.llm.kind != "none" else "none",
+            },
+            stages=loaded,
+        )
+
+
+def stage_options(stage: StageSettings) -> dict[str, Any]:
+    """A deployment's options from its settings."""
+    options: dict[str, Any] = {
+        "max_ongoing_requests": stage.max_ongoing,
+        "ray_actor_options": {"num_cpus": stage.cpus, "num_gpus": stage.gpus},
+    }
+    if stage.max_replicas > stage.min_replicas:
+        options["autoscaling_config"] = {
+            "min_replicas": stage.min_replicas,
+            "max_replicas": stage.max_replicas,
+            "target_ongoing_requests": max(stage.max_ongoing // 2, 1),
+        }
+    else:
+        options["num_replicas"] = stage.min_replicas
+    return options
+
+
+def deployment(stage: Any, name: str, chosen: StageSettings, *arguments: Any) -> Any:
+    """The stage's class as a deployment bound to its arguments."""
+    wrapped: Any = ray_serve.deployment(stage)
+    return wrapped.options(name=name, **stage_options(chosen)).bind(*arguments)
+
+
+def llm_config(settings: Settings, folder: Path | str) -> dict[str, Any]:
+    """The keyword arguments of `ray.serve.llm.LLMConfig` for the settings."""
+    llm, stage = settings.llm, settings.serve.llm
+    bundle = {"CPU": stage.cpus, "GPU": stage.gpus} if stage.gpus else {"CPU": stage.cpus}
+    replicas: dict[str, Any] = {"num_replicas": stage.min_replicas}
+    if stage.max_replicas > stage.min_replicas:
+        replicas = {
+            "autoscaling_config": {
+                "min_replicas": stage.min_replicas,
+                "max_replicas": stage.max_replicas,
+                "target_ongoing_requests": llm.max_concurrent,
+            }
+        }
+    config: dict[str, Any] = {
+        "model_loading_config": {"model_id": llm.model_id, "model_source": str(folder)},
+        "placement_group_config": {
+            "bundles": [bundle] * llm.tensor_parallel,
+            "strategy": "STRICT_PACK",
+        },
+        "deployment_config": {
+            **replicas,
+            "max_ongoing_requests": stage.max_ongoing,
+            "ray_actor_options": {"num_cpus": 0},
+        },
+        "engine_kwargs": {
+            **llm.engine,
+            "tensor_parallel_size": llm.tensor_parallel,
+            # Without it a JSON reply can run on in white space to its token limit.
+            "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+        },
+        "runtime_env": {"env_vars": {"VLLM_NO_USAGE_STATS": "1", **llm.environment}},
+    }
+    if llm.accelerator:
+        config["accelerator_type"] = llm.accelerator
+    return config
+
+
+def build_app(settings: Settings) -> Any:
+    """The Serve application over the published version of `settings.index.path`."""
+    manifest = open_manifest(settings)
+    stages = settings.serve
+    llm = None
+    if settings.llm.kind == "vllm":
+        from ray.serve.llm import LLMConfig, build_llm_deployment
+
+        llm = build_llm_deployment(LLMConfig(**llm_config(settings, llm_folder(settings))))
+    facts = (settings, manifest)
+    bound = {
+        "expander": deployment(Expander, "Expander", stages.expander, *facts),
+        "encoder": deployment(Encoder, "Encoder", stages.encoder, *facts),
+        "reranker": deployment(Reranker, "Reranker", stages.reranker, *facts),
+        "writer": deployment(Writer, "Writer", stages.writer, *facts, llm),
+    }
+    shards = [
+        deployment(Shard, f"Shard-{number:04d}", stages.shard, *facts, number)
+        for number in range(len(manifest.shards))
+    ]
+    gateway = ray_serve.ingress()(Gateway)
+    return deployment(gateway, "Gateway", stages.gateway, *facts, bound, shards)
+
+
+def build(args: dict[str, str]) -> Any:
+    """`serve run serve.app:build config=... index.path=...`, and RayService's import path.
+
+    Every argument but `config` is a setting by its dotted name.
+    """
+    overrides = [f"{key}={value}" for key, value in args.items() if key != "config"]
+    config = args.get("config") or os.environ.get("CITERAY_CONFIG")
+    return build_app(load_settings(config, overrides))
+
+
+def deploy(settings: Settings) -> None:
+    """Deploy the graph on the Ray of this session; returns at once, `/readyz` says when it
+    is ready. HTTP is on serve.host:serve.port.
+    """
+    app = build_app(settings)
+    ray_serve.start(http_options={"host": settings.serve.host, "port": settings.serve.port})
+    target = RunTarget(app, name=APP, route_prefix="/")
+    ray_serve.run_many([target], wait_for_applications_running=False)
+
+
+def failure() -> str:
+    """What a deployment that cannot start says of itself, or ""."""
+    application = ray_serve.status().applications.get(APP)
+    if application is None:
+        return ""
+    return "; ".join(
+        f"{name}: {status.message}"
+        for name, status in application.deployments.items()
+        if status.status in ("DEPLOY_FAILED", "UNHEALTHY") and status.message
+    )

@@ -1,0 +1,131 @@
+"""Supported or silent: for each sentence of an answer, the citations that support it.
+
+How well a passage supports a sentence is a `SupportScorer`'s to say: by similarity and
+lexical checks (`SimilaritySupport`), or by any natural language inference model
+(`check_entailment.NliSupport`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from cluster.records import Evidence, Sentence
+from cluster.sentences import sentence_spans
+from serve.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
+
+Encoder = Callable[[Sequence[str]], np.ndarray]
+Stance = Literal["support", "contradict", "neutral", "unknown"]
+
+# A passage on the same matter that says the opposite must share this much wording
+# before it counts as contradicting rather than as being about something else.
+CONTRADICTION_COVERAGE = 0.5
+# A second and third PMID are cited only when they support nearly as well as the first.
+SECOND_PMID_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """How far a premise supports a hypothesis, 0 to 1, and the stance it takes."""
+
+    score: float
+    stance: Stance
+
+
+class SupportScorer(Protocol):
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        """One Support for each (premise, hypothesis), in order."""
+        ...
+
+
+def attribute(
+    sentences: Sequence[str],
+    evidence: Sequence[Evidence],
+    scorer: SupportScorer,
+    *,
+    threshold: float,
+    max_pmids: int = 3,
+) -> list[Sentence | None]:
+    """For each sentence itself with its 1 to `max_pmids` PMIDs, or None if nothing supports it.
+
+    PMIDs come in the order of support, ties in the order of `evidence`; a citation counts
+    by its best passage. The first must reach `threshold`, the others also come close to it.
+    """
+    pairs = [(item.passage.text, sentence) for sentence in sentences for item in evidence]
+    supports = scorer.score(pairs) if pairs else []
+    found: list[Sentence | None] = []
+    for number, sentence in enumerate(sentences):
+        row = supports[number * len(evidence) : (number + 1) * len(evidence)]
+        best: dict[int, float] = {}
+        for item, support in zip(evidence, row, strict=True):
+            pmid = item.passage.pmid
+            best[pmid] = max(best.get(pmid, 0.0), support.score)
+        found.append(_cite(sentence, best, threshold, max_pmids))
+    return found
+
+
+def _cite(
+    sentence: str, best: Mapping[int, float], threshold: float, max_pmids: int
+) -> Sentence | None:
+    ranked = sorted(best.items(), key=lambda entry: -entry[1])
+    if not ranked or ranked[0][1] < threshold:
+        return None
+    top = ranked[0][1]
+    floor = max(threshold, SECOND_PMID_SHARE * top)
+    pmids = tuple(pmid for pmid, score in ranked[:max_pmids] if score >= floor)
+    return Sentence(sentence, pmids, round(top, 4))
+
+
+class SimilaritySupport:
+    """Support by the premise's best sentence: half cosine, half coverage of content words.
+
+    0 where a number of the hypothesis is missing from that sentence, where one negates
+    what the other affirms, or where the directions are opposite.
+    """
+
+    def __init__(self, encode: Encoder) -> None:
+        self._encode = encode
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        parts = {premise: split_sentences(premise) for premise, _ in pairs}
+        texts = {text for premise in parts.values() for text in premise}
+        rows = sorted(texts | {hypothesis for _, hypothesis in pairs})
+        if not rows:
+            return []
+        place = {text: row for row, text in enumerate(rows)}
+        vectors = self._encode(rows)
+        return [
+            max(
+                (
+                    _support(part, said, float(vectors[place[part]] @ vectors[place[said]]))
+                    for part in parts[premise]
+                ),
+                key=_strength,
+                default=Support(0.0, "neutral"),
+            )
+            for premise, said in pairs
+        ]
+
+
+def _support(part: str, said: str, cosine: float) -> Support:
+    source, hypothesis = read_wording(part), read_wording(said)
+    held = coverage(hypothesis, source)
+    if not polarity_agrees(hypothesis, source):
+        return Support(0.0, "contradict" if held >= CONTRADICTION_COVERAGE else "neutral")
+    if not numbers_agree(hypothesis, source):
+        return Support(0.0, "neutral")
+    score = min(1.0, (max(0.0, cosine) + held) / 2)
+    return Support(score, "support" if held >= CONTRADICTION_COVERAGE else "neutral")
+
+
+def _strength(support: Support) -> tuple[float, bool]:
+    return support.score, support.stance == "contradict"
+
+
+def split_sentences(text: str) -> list[str]:
+    """The text's sentences as strings, without surrounding white space, empty ones left out."""
+    parts = (text[begin:end].strip() for begin, end in sentence_spans(text))
+    return [part for part in parts if part]

@@ -1,0 +1,178 @@
+"""One face for the running endpoint and for the graph in this process.
+
+Requests and replies are the JSON of `/v1/search` and `/v1/answer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+import httpx
+from pydantic import ValidationError
+from rich.console import Console
+
+from cluster.errors import CiteRayError, InputError
+from cluster.settings import Settings, load_system
+from serve.gateway import SearchRequest, explain_problems
+
+T = TypeVar("T")
+Reply = dict[str, Any]
+PROBE_TIMEOUT_S = 2.0
+
+
+class Client(Protocol):
+    """Both calls are safe from several threads at once."""
+
+    def search(self, request: Mapping[str, Any]) -> Reply: ...
+    def answer(self, request: Mapping[str, Any]) -> Reply: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class HttpClient:
+    """Calls a running endpoint. A 4xx is an InputError, anything else a CiteRayError."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._http = httpx.Client(base_url=url, timeout=timeout_s)
+
+    def search(self, request: Mapping[str, Any]) -> Reply:
+        return self._post("/v1/search", request)
+
+    def answer(self, request: Mapping[str, Any]) -> Reply:
+        return self._post("/v1/answer", request)
+
+    def _post(self, path: str, request: Mapping[str, Any]) -> Reply:
+        try:
+            response = self._http.post(path, json=dict(request))
+        except httpx.HTTPError as error:
+            raise CiteRayError(f"{self._http.base_url}{path}: {error}") from error
+        if response.is_success:
+            reply: Reply = response.json()
+            return reply
+        try:
+            message = response.json()["error"]
+        except (ValueError, KeyError, TypeError):
+            message = response.text[:200]
+        failure = InputError if response.status_code in (400, 404, 422) else CiteRayError
+        raise failure(f"{path}: HTTP {response.status_code}: {message}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._http.close()
+
+
+class LocalClient:
+    """Runs the path on an event loop in a thread of this process."""
+
+    def __init__(self, settings: Settings, *, answers: bool) -> None:
+        from serve.load_stages import remote_model
+        from serve.local_graph import local_answerer
+
+        self._system = settings.serve.system
+        self._answerer = local_answerer(settings, remote_model(settings) if answers else None)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def search(self, request: Mapping[str, Any]) -> Reply:
+        r = _checked(request)
+        system = load_system(r.system or self._system)
+        work = self._answerer.search(r.as_question(), system, r.k, r.snippets)
+        return asdict(self._run(work))
+
+    def answer(self, request: Mapping[str, Any]) -> Reply:
+        r = _checked(request)
+        system = load_system(r.system or self._system)
+        work = self._answerer.answer(r.as_question(), system, r.k, r.snippets)
+        return asdict(self._run(work))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def _checked(request: Mapping[str, Any]) -> SearchRequest:
+    try:
+        return SearchRequest.model_validate(dict(request))
+    except ValidationError as error:
+        raise InputError(explain_problems(error.errors())) from error
+
+
+def endpoint_url(settings: Settings) -> str:
+    host = settings.serve.host
+    reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    return f"http://{reachable}:{settings.serve.port}"
+
+
+def running_client(settings: Settings) -> Client | None:
+    """A client of the endpoint at serve.host:serve.port if it is ready, else None."""
+    url = endpoint_url(settings)
+    try:
+        ready = httpx.get(f"{url}/readyz", timeout=PROBE_TIMEOUT_S)
+        if ready.status_code != 200 or "index_version" not in ready.json():
+            return None
+    except (httpx.HTTPError, ValueError):
+        return None
+    return HttpClient(url, timeout_s=settings.serve.request_deadline_s + 10)
+
+
+class ServedClient(HttpClient):
+    """Starts the whole Serve graph for the length of a `with` block, and stops it after."""
+
+    def __init__(self, settings: Settings, log: Console) -> None:
+        super().__init__(endpoint_url(settings), settings.serve.request_deadline_s + 10)
+        self._settings = settings
+        self._log = log
+        self._session = ExitStack()
+
+    def __enter__(self) -> Self:
+        from serve.run_graph import running_graph
+
+        self._session.enter_context(running_graph(self._settings, self._log))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._session.close()
+
+
+def local_client(settings: Settings, log: Console, *, answers: bool) -> Client:
+    """The graph in this process; through Ray Serve where a language model must be started."""
+    if answers and settings.llm.kind == "vllm":
+        return ServedClient(settings, log)
+    return LocalClient(settings, answers=answers)

@@ -1,0 +1,182 @@
+"""Exact answers from the evidence alone, by question type, when no model gave a valid one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from cluster.records import Entity, Evidence, ExactAnswer, QuestionType
+from serve.attribute_sentences import split_sentences
+from serve.compare_wording import Wording, coverage, polarity_agrees, read_wording, stem
+
+Recogniser = Callable[[str], list[Entity]]
+
+MAX_FACTOIDS = 5
+MAX_LIST = 100
+MAX_CHARS = 100
+
+# Below this share of the question's words a sentence takes no stance on it.
+STANCE_COVERAGE = 0.3
+DENIAL_WEIGHT = 2.0
+# An item of a list must score at least this share of the best one.
+LIST_SHARE = 0.25
+
+_DENIES = re.compile(
+    r"\b(?:no (?:significant|evidence|effect|association|difference|benefit|role|correlation|"
+    r"relationship|improvement|link)|did not|does not|do not|was not|were not|is not|are not|"
+    r"not (?:associated|effective|significant\w*|recommended|support\w*|improve\w*)|"
+    r"cannot|failed to|lack of|ineffective|unlikely|neither)\b",
+    re.IGNORECASE,
+)
+_FURTHERS = (
+    "promote",
+    "favor",
+    "favour",
+    "activate",
+    "enhance",
+    "improve",
+    "cause",
+    "induce",
+    "stimulate",
+    "increase",
+)
+_HINDERS = (
+    "inhibit",
+    "suppress",
+    "restrict",
+    "antagonize",
+    "prevent",
+    "block",
+    "reduce",
+    "decrease",
+    "attenuate",
+    "impair",
+    "protect",
+)
+_PAIR = re.compile(r"\s*\(\s*")
+
+
+def decide_yesno(body: str, evidence: Sequence[Evidence]) -> str:
+    """`yes` if the evidence affirms the question more than it denies it, else `no`.
+
+    Silence is `no`, as in SINAI's prompt (paper 000, listing 2): its systems lost most
+    by affirming what no passage said. So a denial also weighs double.
+    """
+    question = read_wording(body)
+    balance = sum(
+        _stance(question, part) / (1 + rank / 10)
+        for rank, item in enumerate(evidence)
+        for part in split_sentences(item.passage.text)
+    )
+    return "yes" if balance > 0 else "no"
+
+
+def _stance(question: Wording, sentence: str) -> float:
+    """Up to 1 where the sentence affirms, down to -2 where it denies, 0 where it is silent."""
+    source = read_wording(sentence)
+    held = coverage(question, source)
+    if held < STANCE_COVERAGE:
+        return 0.0
+    denies = (
+        not polarity_agrees(question, source)
+        or _opposes(question, source)
+        or bool(_DENIES.search(sentence))
+    )
+    return -DENIAL_WEIGHT * held if denies else held
+
+
+def _opposes(question: Wording, source: Wording) -> bool:
+    """Whether one only furthers what the other only hinders ("promote", "suppress")."""
+    asked = question.words.keys() & _furthers(), question.words.keys() & _hinders()
+    told = source.words.keys() & _furthers(), source.words.keys() & _hinders()
+    return bool((asked[0] and told[1] and not told[0]) or (asked[1] and told[0] and not told[1]))
+
+
+@cache
+def _furthers() -> frozenset[str]:
+    return frozenset(map(stem, _FURTHERS))
+
+
+@cache
+def _hinders() -> frozenset[str]:
+    return frozenset(map(stem, _HINDERS))
+
+
+def rank_entities(
+    body: str,
+    evidence: Sequence[Evidence],
+    recognise: Recogniser,
+    *,
+    limit: int,
+    min_share: float = 0.0,
+) -> list[list[str]]:
+    """Entities of the evidence that may answer `body`, best first, as lists of synonyms.
+
+    An entity scores by each passage it is in, weighted by rank and by how much of the
+    question stands in the same sentence; one that the question names itself is out. A
+    short form in brackets after its long form joins its group. Entities that score below
+    `min_share` of the best are left out. [] when nothing scores.
+    """
+    question = read_wording(body)
+    asked = frozenset(question.words)
+    groups: dict[str, list[str]] = {}
+    scores: dict[str, float] = {}
+    for rank, item in enumerate(evidence):
+        best: dict[str, float] = {}
+        for part in split_sentences(item.passage.text):
+            weight = 0.1 + coverage(question, read_wording(part))
+            for concept, names, score in _concepts(part, recognise(part)):
+                if not any(_named_in(name, asked) for name in names):
+                    best[concept] = max(best.get(concept, 0.0), weight * score)
+                    groups.setdefault(concept, []).extend(names)
+        for concept, weight in best.items():
+            scores[concept] = scores.get(concept, 0.0) + weight / (1 + rank / 5)
+    floor = min_share * max(scores.values(), default=0.0)
+    likely = [concept for concept, score in scores.items() if score >= floor]
+    ranked = sorted(likely, key=lambda concept: -scores[concept])[:limit]
+    return [_distinct(groups[concept]) for concept in ranked]
+
+
+def extract_exact(
+    kind: QuestionType,
+    body: str,
+    evidence: Sequence[Evidence],
+    recognise: Recogniser,
+) -> ExactAnswer:
+    """The exact answer in BioASQ's form for `kind`; None for summary and unknown."""
+    if kind == "yesno":
+        return decide_yesno(body, evidence)
+    if kind == "factoid":
+        return rank_entities(body, evidence, recognise, limit=MAX_FACTOIDS)
+    if kind == "list":
+        return rank_entities(body, evidence, recognise, limit=MAX_LIST, min_share=LIST_SHARE)
+    return None
+
+
+def _concepts(text: str, entities: Sequence[Entity]) -> list[tuple[str, list[str], float]]:
+    """(concept, names as written, score) of each entity, `long form (SF)` as one concept."""
+    found: list[tuple[str, list[str], float]] = []
+    last: Entity | None = None
+    for entity in sorted(entities, key=lambda e: (e.begin, -e.end)):
+        if len(entity.text) > MAX_CHARS:
+            continue
+        between = text[last.end : entity.begin] if last and entity.begin >= last.end else ""
+        if last and _PAIR.fullmatch(between) and len(entity.text) < len(last.text):
+            found[-1][1].append(entity.text)
+        else:
+            found.append((entity.concept or entity.text.casefold(), [entity.text], entity.score))
+        last = entity
+    return found
+
+
+def _named_in(name: str, asked: frozenset[str]) -> bool:
+    words = read_wording(name).words or {stem(name): 1.0}
+    return words.keys() <= asked
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    kept: dict[str, str] = {}
+    for name in names:
+        kept.setdefault(name.casefold(), name)
+    return list(kept.values())

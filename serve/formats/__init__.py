@@ -1,0 +1,1 @@
+"""File forms of the evaluation campaigns: questions in, runs out."""

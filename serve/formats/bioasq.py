@@ -1,0 +1,242 @@
+"""BioASQ's own JSON: questions in, a run out (bioasq.org, Task b guidelines).
+
+A run holds, for each question, at most ten documents, ten snippets, the exact answer in
+the form of its type, and an ideal answer of at most 200 words without citations.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO, cast
+
+from cluster.errors import InputError
+from cluster.records import (
+    QUESTION_TYPES,
+    Answer,
+    ExactAnswer,
+    Passage,
+    Question,
+    QuestionType,
+    SearchResult,
+    Sentence,
+)
+from serve.guess_type import guess_type
+
+MAX_BODY_CHARS = 2000
+MAX_DOCUMENTS = 10
+MAX_SNIPPETS = 10
+MAX_FACTOIDS = 5
+MAX_LIST = 100
+MAX_ENTITY_CHARS = 100
+MAX_IDEAL_WORDS = 200
+
+Entry = dict[str, Any]
+
+
+def document_url(pmid: int) -> str:
+    return f"http://www.ncbi.nlm.nih.gov/pubmed/{pmid}"
+
+
+def read_questions(path: Path) -> list[Question]:
+    """The questions of a BioASQ file, in its order; fields beside id, type and body are ignored.
+
+    Raises InputError naming the file, the question and the field for: a file that cannot
+    be read or is not BioASQ's JSON, a missing field, a wrong type, an empty or too long
+    body, and an id that came before.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON in UTF-8: {error}") from None
+    entries = content.get("questions") if isinstance(content, dict) else None
+    if not isinstance(entries, list):
+        raise InputError(f'{path}: not BioASQ\'s form; it must be {{"questions": [...]}}')
+    questions: list[Question] = []
+    seen: dict[str, int] = {}
+    for index, entry in enumerate(entries):
+        question = _read_question(entry, f"{path}: question {index}")
+        if question.id in seen:
+            raise InputError(
+                f"{path}: question {index}: id {question.id!r} is also that of question"
+                f" {seen[question.id]}; give each its own"
+            )
+        seen[question.id] = index
+        questions.append(question)
+    return questions
+
+
+def _read_question(entry: Any, place: str) -> Question:
+    if not isinstance(entry, dict):
+        raise InputError(f"{place}: must be an object, not {type(entry).__name__}")
+    name = _read_field(entry, "id", place)
+    place = f"{place} (id {name})"
+    kind = _read_field(entry, "type", place)
+    if kind not in QUESTION_TYPES:
+        raise InputError(f"{place}: type {kind!r} is none of {', '.join(QUESTION_TYPES)}")
+    body = _read_field(entry, "body", place)
+    if len(body) > MAX_BODY_CHARS:
+        raise InputError(f"{place}: body has {len(body)} characters, at most {MAX_BODY_CHARS}")
+    return Question(name, body, cast(QuestionType, kind))
+
+
+def _read_field(entry: Mapping[str, Any], field: str, place: str) -> str:
+    if field not in entry:
+        raise InputError(f"{place}: field {field} is missing")
+    value = entry[field]
+    if not isinstance(value, str):
+        raise InputError(f"{place}: {field} must be a string, not {value!r:.60}")
+    if not value.strip():
+        raise InputError(f"{place}: {field} is empty")
+    return value
+
+
+def to_entry(result: Answer | SearchResult, snippets: Sequence[Passage] | None = None) -> Entry:
+    """One question of a run. `snippets` are by default the result's own.
+
+    A SearchResult gives no answers. An unknown question type is written as guessed.
+    """
+    question = result.question
+    kind = guess_type(question.body) if question.type == "unknown" else question.type
+    passages = result.snippets if snippets is None else snippets
+    entry: Entry = {
+        "id": question.id,
+        "type": kind,
+        "body": question.body,
+        "documents": [document_url(c.pmid) for c in result.citations[:MAX_DOCUMENTS]],
+        "snippets": [_snippet(passage) for passage in passages[:MAX_SNIPPETS]],
+    }
+    if isinstance(result, Answer):
+        entry["ideal_answer"] = _ideal(result.ideal)
+        if kind != "summary":
+            entry["exact_answer"] = _exact(kind, result.exact)
+    return entry
+
+
+def _snippet(passage: Passage) -> Entry:
+    return {
+        "document": document_url(passage.pmid),
+        "beginSection": passage.section,
+        "endSection": passage.section,
+        "offsetInBeginSection": passage.begin,
+        "offsetInEndSection": passage.end,
+        "text": passage.text,
+    }
+
+
+def _ideal(sentences: Iterable[Sentence]) -> str:
+    """Whole sentences up to the word limit; the first alone may be cut to fit."""
+    words: list[str] = []
+    for sentence in sentences:
+        more = sentence.text.split()
+        if words and len(words) + len(more) > MAX_IDEAL_WORDS:
+            break
+        words += more
+    return " ".join(words[:MAX_IDEAL_WORDS])
+
+
+def _exact(kind: str, exact: ExactAnswer) -> ExactAnswer:
+    if kind == "yesno":
+        return exact if exact in ("yes", "no") else "no"
+    names = exact if isinstance(exact, list) else []
+    limit = MAX_FACTOIDS if kind == "factoid" else MAX_LIST
+    fitting = [[name for name in group if len(name) <= MAX_ENTITY_CHARS] for group in names]
+    return [group for group in fitting if group][:limit]
+
+
+def write_run(path: Path, entries: Iterable[Entry]) -> None:
+    """Writes the run whole or not at all: aside first, then renamed over `path`."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            json.dump({"questions": list(entries)}, file, ensure_ascii=False, indent=1)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+class RunWriter:
+    """A run that survives interruption: each entry is kept in `PATH.partial` as it comes.
+
+    Entries of an earlier, interrupted run by the same system over the same index version,
+    with `answers` or without as now, are in `done` and need no second answer; others are
+    dropped. `finish` writes
+    the run and removes the partial file, leaving an exception keeps it for the next time.
+    """
+
+    def __init__(
+        self, path: Path, system: str, index_version: str, *, answers: bool = True
+    ) -> None:
+        self._path = path
+        self._partial = path.with_name(path.name + ".partial")
+        self._key = {"system": system, "index_version": index_version, "answers": answers}
+        self._entries = {entry["id"]: entry for entry in self._read_partial()}
+        try:
+            self._file = self._rewrite_partial()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+    @property
+    def done(self) -> frozenset[str]:
+        """The ids of the questions that have an entry."""
+        return frozenset(self._entries)
+
+    def add(self, entry: Entry) -> None:
+        """Keeps the entry of `to_entry` on disk before it returns; a later one of an id wins."""
+        self._entries[entry["id"]] = entry
+        self._file.write(json.dumps({**self._key, "entry": entry}, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+    def finish(self, questions: Sequence[Question]) -> None:
+        """Writes the run with the entries of `questions`, in their order, and cleans up.
+
+        Raises InputError when one of them has no entry yet.
+        """
+        missing = [q.id for q in questions if q.id not in self._entries]
+        if missing:
+            raise InputError(f"{self._path}: {len(missing)} questions unanswered: {missing[:5]}")
+        write_run(self._path, [self._entries[q.id] for q in questions])
+        self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def _read_partial(self) -> list[Entry]:
+        if not self._partial.is_file():
+            return []
+        entries: list[Entry] = []
+        for line in self._partial.read_bytes().splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue  # the line that was being written when the run was interrupted
+            if {key: record.get(key) for key in self._key} == self._key:
+                entries.append(record["entry"])
+        return entries
+
+    def _rewrite_partial(self) -> TextIO:
+        """The partial file with only the lines still valid, open at its end."""
+        aside = self._partial.with_name(self._partial.name + ".tmp")
+        file = aside.open("w", encoding="utf-8")
+        for entry in self._entries.values():
+            file.write(json.dumps({**self._key, "entry": entry}, ensure_ascii=False) + "\n")
+        file.flush()
+        os.replace(aside, self._partial)
+        return file

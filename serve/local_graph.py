@@ -1,0 +1,83 @@
+"""The question's path in this process: no Ray, no HTTP. For searches, batches and tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery, ShardReader
+from cluster.index.vectors import Vectors
+from cluster.records import Citation, Entity, Evidence, Passage, Question
+from cluster.settings import Settings
+from serve.answer_question import QuestionAnswerer
+from serve.choose_snippets import choose_snippets
+from serve.language_model import ChatModel
+from serve.load_stages import (
+    load_encoder,
+    load_recogniser,
+    load_reranker,
+    load_shard,
+    load_writer,
+    open_manifest,
+)
+from serve.stages import IndexFacts
+from serve.write_answer import WrittenAnswer
+
+
+class LocalShard:
+    """A shard read in this process, its searches in threads."""
+
+    def __init__(self, reader: ShardReader) -> None:
+        self._reader = reader
+
+    async def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
+        return await asyncio.to_thread(self._reader.frequencies, terms, over)
+
+    async def search(self, query: ShardQuery) -> Candidates:
+        return await asyncio.to_thread(self._reader.search, query)
+
+    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
+        return await asyncio.to_thread(self._reader.fetch, pmids, vector)
+
+    async def citation(self, pmid: int) -> Citation | None:
+        return await asyncio.to_thread(self._reader.citation, pmid)
+
+
+class LocalStages:
+    """Every stage loaded here; `model` None answers from the evidence alone."""
+
+    def __init__(self, settings: Settings, model: ChatModel | None) -> None:
+        manifest = open_manifest(settings)
+        self.facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
+        self._recogniser = load_recogniser(settings, manifest)
+        self._encoder = load_encoder(settings, manifest)
+        self._reranker = load_reranker(settings, self._encoder)
+        self._writer = load_writer(settings, self._encoder, self._recogniser, model)
+        self.shards = [
+            LocalShard(load_shard(settings, manifest, n)) for n in range(len(manifest.shards))
+        ]
+
+    async def entities(self, text: str) -> list[Entity]:
+        return await asyncio.to_thread(self._recogniser.entities, text)
+
+    async def encode(self, text: str) -> Vectors:
+        vectors: Vectors = await asyncio.to_thread(self._encoder.encode_queries, [text])
+        return np.asarray(vectors[0], np.float32)
+
+    async def snippets(self, question: str, evidence: Sequence[Evidence]) -> list[Passage]:
+        encode = self._encoder.encode
+        return await asyncio.to_thread(choose_snippets, question, evidence, encode)
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        return await asyncio.to_thread(self._reranker.score, question, texts)
+
+    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
+        return await self._writer.write(question, evidence)
+
+
+def local_answerer(settings: Settings, model: ChatModel | None = None) -> QuestionAnswerer:
+    """The whole path in this process over the index of `settings`."""
+    stages = LocalStages(settings, model)
+    return QuestionAnswerer(stages, stages.facts, settings.serve)

@@ -1,0 +1,72 @@
+"""Answers and searches as a person reads them on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+Reply = Mapping[str, Any]
+
+
+def _exact(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "; ".join(" / ".join(names) for names in value)
+
+
+def _timings(reply: Reply) -> str:
+    return ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in reply["timings_ms"].items())
+
+
+def _footer(console: Console, reply: Reply) -> None:
+    if reply["degraded"]:
+        console.print(f"degraded: {escape('; '.join(reply['degraded']))}", style="yellow")
+    console.print(
+        f"index {reply['index_version']}, coverage {reply['coverage']}, "
+        f"system {reply['system']}; {_timings(reply)}",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
+def print_answer(console: Console, reply: Reply) -> None:
+    """The exact answer, each sentence with its PMIDs, and the evidence behind them."""
+    question = reply["question"]
+    console.print(f"[bold]{escape(question['body'])}[/bold] ({question['type']})")
+    if reply["exact"]:
+        console.print(f"  exact: {escape(_exact(reply['exact']))}", soft_wrap=True)
+    for sentence in reply["ideal"]:
+        pmids = ", ".join(str(p) for p in sentence["pmids"])
+        console.print(f"  {escape(sentence['text'])} [cyan]\\[{pmids}][/cyan]", soft_wrap=True)
+    if not reply["ideal"]:
+        console.print("  no answer: nothing in the index supports one")
+    cited = {p for sentence in reply["ideal"] for p in sentence["pmids"]}
+    for evidence in reply["evidence"]:
+        passage = evidence["passage"]
+        if passage["pmid"] in cited:
+            place = f"PMID {passage['pmid']} {passage['section']} {passage['begin']}"
+            text = escape(passage["text"][:160])
+            console.print(f"    [dim]{place}-{passage['end']}: {text}...[/dim]", soft_wrap=True)
+    console.print(f"  written by: {reply['origin']}", style="dim")
+    _footer(console, reply)
+
+
+def print_search(console: Console, reply: Reply) -> None:
+    """Ranked citations, then the best passage of each."""
+    passages = {e["passage"]["pmid"]: e["passage"] for e in reply["evidence"]}
+    for rank, citation in enumerate(reply["citations"], 1):
+        year = f" ({citation['year']})" if citation["year"] else ""
+        mark = " [red]RETRACTED[/red]" if citation["retracted"] else ""
+        title = escape(citation["title"] or "no title")
+        place = f"{rank:3}. [cyan]{citation['pmid']}[/cyan] {citation['score']:.3f}"
+        console.print(
+            f"{place} {title}{year}{mark}",
+            soft_wrap=True,
+        )
+        if citation["pmid"] in passages:
+            text = escape(passages[citation["pmid"]]["text"][:200])
+            console.print(f"     [dim]{text}[/dim]", soft_wrap=True)
+    _footer(console, reply)

@@ -1,0 +1,269 @@
+"""From a question to ranked citations and the passages that may support an answer.
+
+entities ┐
+vector   ├─► shards search (dense + BM25) ─► fuse ─► fetch ─► rerank ─► evidence
+document frequencies ┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cluster.index.analysis import analyse
+from cluster.index.bm25 import Bm25Query
+from cluster.index.layout import shard_of
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery, join_candidates
+from cluster.index.vectors import Vectors
+from cluster.records import Entity, Evidence, Question, RankedCitation, SearchResult
+from cluster.settings import ServeSettings, SystemSettings
+from serve.expand_question import expansion_terms
+from serve.fuse_scores import Fused, fuse, rerank_order
+from serve.stages import IndexFacts, Stages
+from serve.watch_stages import StageLostError, StageWatch
+
+# An unusually long question costs no more than this many terms.
+MAX_QUERY_TERMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A fetched citation with its place in the order so far."""
+
+    fetched: Fetched
+    score: float
+    scores: dict[str, float]
+
+    @property
+    def best_passage(self) -> int | None:
+        """The passage nearest to the question; one of the abstract where there is one."""
+        passages = self.fetched.passages
+        if not passages:
+            return None
+        abstract = [i for i, p in enumerate(passages) if p.section == "abstract"]
+        return max(abstract or range(len(passages)), key=lambda i: (self.fetched.dense[i], -i))
+
+    @property
+    def rerank_text(self) -> str:
+        """The title and the best passage: what a cross-encoder reads of a citation."""
+        best = self.best_passage
+        citation = self.fetched.citation
+        parts = [citation.title] if citation.has_title else []
+        if best is not None and self.fetched.passages[best].section == "abstract":
+            parts.append(self.fetched.passages[best].text)
+        return " ".join(parts)
+
+    def citation(self) -> RankedCitation:
+        c = self.fetched.citation
+        return RankedCitation(c.pmid, self.score, self.scores, c.title, c.year, c.retracted)
+
+    def evidence(self) -> Evidence | None:
+        best = self.best_passage
+        if best is None:
+            return None
+        c = self.fetched.citation
+        scores = {**self.scores, "passage": self.fetched.dense[best], "score": self.score}
+        return Evidence(self.fetched.passages[best], scores, c.title, c.year, c.retracted)
+
+
+def query_weights(question: str, synonyms: Sequence[str], weight: float) -> dict[str, float]:
+    """BM25 terms of the question by how often they occur, and of its synonyms by `weight`."""
+    weights: dict[str, float] = dict(Counter(analyse(question)))
+    if weight > 0:
+        for term in analyse(" ".join(synonyms)):
+            weights.setdefault(term, weight)
+    return dict(list(weights.items())[:MAX_QUERY_TERMS])
+
+
+def bm25_alone(system: SystemSettings) -> SystemSettings:
+    """The system without its dense branch, for when the encoder is lost."""
+    limit = max(system.retrieve.bm25, system.retrieve.dense)
+    retrieve = system.retrieve.model_copy(update={"dense": 0, "bm25": limit})
+    fusion = system.fuse.model_copy(update={"dense": 0.0, "bm25": 1.0})
+    return system.model_copy(update={"retrieve": retrieve, "fuse": fusion})
+
+
+class Searcher:
+    """Searches one version of an index; holds no state between questions."""
+
+    def __init__(self, stages: Stages, facts: IndexFacts, settings: ServeSettings) -> None:
+        self._stages = stages
+        self._facts = facts
+        self._settings = settings
+
+    async def search(
+        self, question: Question, system: SystemSettings, limit: int, watch: StageWatch
+    ) -> SearchResult:
+        """The best `limit` citations and the evidence of `system.evidence` of them.
+
+        Raises StageLostError when no shard answers.
+        """
+        entities, vector = await asyncio.gather(
+            self._entities(question, system, watch), self._encode(question, system, watch)
+        )
+        if vector is None:
+            system = bm25_alone(system)
+        candidates, answered = await self._search_shards(question, system, entities, vector, watch)
+        fused = fuse(candidates, system.retrieve, system.fuse)
+        wanted = max(limit, system.rerank.depth, system.evidence)
+        ranked = await self._fetch(fused, wanted, vector, watch)
+        ranked = await self._rerank(question, ranked, system, watch)
+        live = [r for r in ranked if not r.fetched.citation.retracted]
+        evidence = [r.evidence() for r in live[: system.evidence]]
+        return SearchResult(
+            question,
+            system.name,
+            tuple(r.citation() for r in ranked[:limit]),
+            tuple(e for e in evidence if e is not None),
+            (),
+            tuple(entities),
+            tuple(watch.degraded),
+            f"{answered}/{self._facts.shards}",
+            self._facts.version,
+            dict(watch.timings_ms),
+        )
+
+    async def _entities(
+        self, question: Question, system: SystemSettings, watch: StageWatch
+    ) -> list[Entity]:
+        if not system.expand:
+            return []
+        deadline = self._settings.expander.deadline_s
+        work = self._stages.entities(question.body)
+        return await watch.run("expand", work, deadline, "question not expanded") or []
+
+    async def _encode(
+        self, question: Question, system: SystemSettings, watch: StageWatch
+    ) -> Vectors | None:
+        work = self._stages.encode(question.body)
+        return await watch.run("encode", work, self._settings.encoder.deadline_s, "BM25 only")
+
+    async def _bm25_query(
+        self,
+        question: Question,
+        system: SystemSettings,
+        entities: Sequence[Entity],
+        watch: StageWatch,
+    ) -> Bm25Query:
+        """The query with the document frequencies of all shards that answer."""
+        synonyms = expansion_terms(question.body, entities) if system.expansion_weight else []
+        weights = query_weights(question.body, synonyms, system.expansion_weight)
+        over = system.retrieve.bm25_over
+        counts = await asyncio.gather(
+            *(
+                watch.run(
+                    "statistics",
+                    shard.frequencies(list(weights), over),
+                    self._settings.shard.deadline_s,
+                    f"shard {number} not counted",
+                )
+                for number, shard in enumerate(self._stages.shards)
+            )
+        )
+        total: Counter[str] = Counter()
+        for count in counts:
+            total.update(count or {})
+        return Bm25Query(
+            weights,
+            dict(total),
+            self._facts.units(over),
+            self._facts.mean_terms[over],
+            self._facts.k1,
+            self._facts.b,
+        )
+
+    async def _search_shards(
+        self,
+        question: Question,
+        system: SystemSettings,
+        entities: Sequence[Entity],
+        vector: Vectors | None,
+        watch: StageWatch,
+    ) -> tuple[Candidates, int]:
+        """The candidates of the shards that answered, and how many did."""
+        retrieve = system.retrieve
+        bm25 = None
+        if retrieve.bm25:
+            bm25 = await self._bm25_query(question, system, entities, watch)
+        query = ShardQuery(
+            vector if retrieve.dense else None,
+            bm25,
+            retrieve.dense,
+            retrieve.bm25,
+            retrieve.bm25_over,
+        )
+        answers = await asyncio.gather(
+            *(
+                watch.run(
+                    "retrieve",
+                    shard.search(query),
+                    self._settings.shard.deadline_s,
+                    f"shard {number} left out",
+                )
+                for number, shard in enumerate(self._stages.shards)
+            )
+        )
+        found = [a for a in answers if a is not None]
+        if not found:
+            raise StageLostError("no shard of the index answered; try again in a moment")
+        return join_candidates(found), len(found)
+
+    async def _fetch(
+        self, fused: Fused, wanted: int, vector: Vectors | None, watch: StageWatch
+    ) -> list[_Ranked]:
+        head = fused.pmids[:wanted].tolist()
+        by_shard: dict[int, list[int]] = {}
+        for pmid in head:
+            by_shard.setdefault(shard_of(pmid, self._facts.shards), []).append(pmid)
+        parts = await asyncio.gather(
+            *(
+                watch.run(
+                    "fetch",
+                    self._stages.shards[number].fetch(pmids, vector),
+                    self._settings.shard.deadline_s,
+                    f"shard {number} left out",
+                )
+                for number, pmids in by_shard.items()
+            )
+        )
+        fetched = {f.citation.pmid: f for part in parts if part for f in part}
+        rows = zip(head, fused.score, fused.dense, fused.bm25, strict=False)
+        return [
+            _Ranked(
+                fetched[pmid],
+                float(score),
+                {"fused": float(score), "dense": float(dense), "bm25": float(bm25)},
+            )
+            for pmid, score, dense, bm25 in rows
+            if pmid in fetched
+        ]
+
+    async def _rerank(
+        self,
+        question: Question,
+        ranked: list[_Ranked],
+        system: SystemSettings,
+        watch: StageWatch,
+    ) -> list[_Ranked]:
+        """The head reranked, then the tail as it was, its scores below the head's."""
+        head, tail = ranked[: system.rerank.depth], ranked[system.rerank.depth :]
+        if not head:
+            return ranked
+        scores = await watch.run(
+            "rerank",
+            self._stages.rerank(question.body, [r.rerank_text for r in head]),
+            self._settings.reranker.deadline_s,
+            "first-stage order kept",
+        )
+        if scores is None:
+            return ranked
+        mixed = rerank_order([r.score for r in head], scores.tolist(), system.rerank.weight)
+        head = [
+            replace(r, score=m, scores={**r.scores, "rerank": float(s)})
+            for r, m, s in zip(head, mixed, scores, strict=True)
+        ]
+        head.sort(key=lambda r: (-r.score, r.fetched.citation.pmid))
+        lowest = head[-1].score
+        return head + [replace(r, score=min(r.score, lowest) * 0.999) for r in tail]

@@ -1,0 +1,69 @@
+"""What the question's path asks of its stages, wherever they run.
+
+`serve/local_graph.py` answers from this process, `serve/app.py` from Ray Serve
+deployments; the path itself knows neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster.index.manifest import Manifest
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery
+from cluster.index.vectors import Vectors
+from cluster.records import Citation, Entity, Evidence, Passage, Question
+from serve.write_answer import WrittenAnswer
+
+
+class ShardStage(Protocol):
+    async def frequencies(self, terms: list[str], over: str) -> dict[str, int]: ...
+    async def search(self, query: ShardQuery) -> Candidates: ...
+    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]: ...
+    async def citation(self, pmid: int) -> Citation | None: ...
+
+
+class Stages(Protocol):
+    """`shards` has one stage for each shard of the manifest, in order."""
+
+    @property
+    def shards(self) -> Sequence[ShardStage]: ...
+    async def entities(self, text: str) -> list[Entity]: ...
+    async def encode(self, text: str) -> Vectors: ...
+    async def snippets(self, question: str, evidence: Sequence[Evidence]) -> list[Passage]: ...
+    async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]: ...
+    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """What the path needs to know of the index version that it searches."""
+
+    version: str
+    shards: int
+    citations: int
+    passages: int
+    mean_terms: dict[str, float]
+    bm25_over: tuple[str, ...]
+    k1: float
+    b: float
+
+    @classmethod
+    def of(cls, manifest: Manifest, k1: float, b: float) -> IndexFacts:
+        return cls(
+            manifest.version,
+            len(manifest.shards),
+            manifest.citations,
+            manifest.passages,
+            {over: manifest.mean_terms(over) for over in manifest.bm25_over},
+            manifest.bm25_over,
+            k1,
+            b,
+        )
+
+    def units(self, over: str) -> int:
+        return self.citations if over == "citations" else self.passages

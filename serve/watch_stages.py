@@ -1,0 +1,55 @@
+"""Deadlines, timings and losses of the stages of one question."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from cluster.errors import CiteRayError
+
+T = TypeVar("T")
+log = logging.getLogger("citeray")
+
+
+class StageLostError(CiteRayError):
+    """A stage failed or was late, and the question cannot go on without it."""
+
+
+class StageWatch:
+    """Runs stages under their deadlines; what is lost is noted, never silent.
+
+    `timings_ms` adds up the wall-clock milliseconds by stage; `degraded` names each
+    lost stage once, in the order of loss.
+    """
+
+    def __init__(self, deadline_s: float) -> None:
+        self._ends = time.monotonic() + deadline_s
+        self.timings_ms: dict[str, float] = {}
+        self.degraded: list[str] = []
+
+    def note(self, loss: str) -> None:
+        if loss not in self.degraded:
+            self.degraded.append(loss)
+
+    async def run(
+        self, stage: str, work: Awaitable[T], deadline_s: float, consequence: str
+    ) -> T | None:
+        """The result of `work`, or None when it failed or outran its deadline.
+
+        A loss is noted as `stage: late, consequence` or `stage: failed, consequence`.
+        """
+        begun = time.monotonic()
+        try:
+            return await asyncio.wait_for(work, min(deadline_s, max(self._ends - begun, 0.001)))
+        except TimeoutError:
+            self.note(f"{stage}: late, {consequence}")
+        except Exception:
+            log.exception("stage %s failed", stage)
+            self.note(f"{stage}: failed, {consequence}")
+        finally:
+            spent = (time.monotonic() - begun) * 1000
+            self.timings_ms[stage] = round(self.timings_ms.get(stage, 0.0) + spent, 1)
+        return None

@@ -1,0 +1,249 @@
+import math
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import pytest
+
+from cluster.errors import IndexFormatError
+from cluster.index.analysis import analyse
+from cluster.index.bm25 import Bm25Query
+from cluster.index.layout import CURRENT, shard_of
+from cluster.index.manifest import Manifest, current_version, publish, read_manifest
+from cluster.index.read_shard import ShardQuery, ShardReader
+from cluster.records import Citation
+from pipelines.generate_citations import generate_citations
+from tests.small_index import bag_of_words, citation, make_index
+
+DRUGS = [
+    citation(5, "Metformin activates AMPK in the liver.", "Metformin and AMPK"),
+    citation(3, "Warfarin inhibits VKORC1 and thins the blood."),
+    citation(9, "Imatinib inhibits the BCR-ABL kinase in leukaemia.", "Imatinib"),
+    citation(7, "", "A title alone about metformin"),
+    citation(11, "", ""),
+]
+
+
+def open_shards(
+    index: Path, manifest: Manifest, exact_below: int = 10**9, ef_search: int = 64
+) -> list[ShardReader]:
+    return [
+        ShardReader(index, n, entry, ef_search=ef_search, exact_below=exact_below)
+        for n, entry in enumerate(manifest.shards)
+    ]
+
+
+def bm25_query(text: str, shards: list[ShardReader], manifest: Manifest, over: str) -> Bm25Query:
+    weights = dict.fromkeys(analyse(text), 1.0)
+    frequencies = dict.fromkeys(weights, 0)
+    for shard in shards:
+        for term, count in shard.frequencies(list(weights), over).items():
+            frequencies[term] += count
+    units, mean = manifest.units(over), manifest.mean_terms(over)
+    return Bm25Query(weights, frequencies, units, mean, k1=0.9, b=0.4)
+
+
+def search(
+    shards: list[ShardReader], manifest: Manifest, text: str, limit: int = 10
+) -> list[tuple[int, float, float]]:
+    """(pmid, dense, bm25) of every candidate, by PMID."""
+    query = ShardQuery(
+        bag_of_words([text])[0],
+        bm25_query(text, shards, manifest, "citations"),
+        limit,
+        limit,
+        "citations",
+    )
+    found = [shard.search(query) for shard in shards]
+    rows = [
+        (int(p), float(d), float(b))
+        for c in found
+        for p, d, b in zip(c.pmids, c.dense, c.bm25, strict=True)
+    ]
+    return sorted(rows)
+
+
+def test_a_citation_is_found_by_its_words(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, DRUGS)
+    rows = search(open_shards(tmp_path, manifest), manifest, "imatinib BCR-ABL")
+    assert max(rows, key=lambda row: row[1])[0] == 9
+    assert max(rows, key=lambda row: row[2])[0] == 9
+
+
+def test_a_record_comes_back_whole(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, DRUGS)
+    shards = open_shards(tmp_path, manifest)
+    for wanted in DRUGS:
+        assert shards[shard_of(wanted.pmid, 2)].citation(wanted.pmid) == wanted
+
+
+def test_an_unknown_pmid_is_none(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, DRUGS)
+    assert [s.citation(4) for s in open_shards(tmp_path, manifest)] == [None, None]
+
+
+def test_fetched_passages_are_exact_spans(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, DRUGS)
+    for shard in open_shards(tmp_path, manifest):
+        for found in shard.fetch([c.pmid for c in DRUGS], bag_of_words(["metformin"])[0]):
+            texts = {"title": found.citation.title, "abstract": found.citation.abstract}
+            for passage in found.passages:
+                assert texts[passage.section][passage.begin : passage.end] == passage.text
+            assert len(found.dense) == len(found.passages)
+
+
+def test_bm25_is_lucenes_formula_worked_by_hand(tmp_path: Path) -> None:
+    texts = ["aspirin aspirin fever", "aspirin pain", "fever pain cough cough"]
+    manifest = make_index(tmp_path, [citation(i + 1, t) for i, t in enumerate(texts)], shards=1)
+    rows = search(open_shards(tmp_path, manifest), manifest, "aspirin")
+    # 3 units, 2 of them with the term, lengths 3, 2, 4, mean 3; idf = ln(1 + 1.5 / 2.5).
+    idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+    first = idf * 2 / (2 + 0.9 * (1 - 0.4 + 0.4 * 3 / 3))
+    second = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 2 / 3))
+    assert {pmid: score for pmid, _, score in rows if score > 0} == pytest.approx(
+        {1: first, 2: second}, rel=1e-5
+    )
+
+
+def test_bm25_agrees_with_bm25s(tmp_path: Path) -> None:
+    citations = list(generate_citations(300, seed=1))
+    manifest = make_index(tmp_path, citations, shards=3)
+    shards = open_shards(tmp_path, manifest)
+    oracle = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
+    oracle.index([analyse(c.search_text) for c in citations], show_progress=False)
+    text = citations[17].search_text[:120]
+    scores = oracle.get_scores(list(dict.fromkeys(analyse(text))))
+    expected = {c.pmid: float(s) for c, s in zip(citations, scores, strict=True)}
+    for pmid, _, score in search(shards, manifest, text, limit=20):
+        assert score == pytest.approx(expected[pmid], rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("shards", [2, 4, 7])
+def test_scores_do_not_depend_on_the_number_of_shards(tmp_path: Path, shards: int) -> None:
+    citations = list(generate_citations(200, seed=2))
+    one = make_index(tmp_path / "one", citations, shards=1)
+    many = make_index(tmp_path / "many", citations, shards=shards)
+    text = citations[3].search_text[:150]
+    alone = {r[0]: r[1:] for r in search(open_shards(tmp_path / "one", one), one, text, 50)}
+    spread = {r[0]: r[1:] for r in search(open_shards(tmp_path / "many", many), many, text, 50)}
+    for pmid, scores in alone.items():
+        assert spread[pmid] == pytest.approx(scores, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("vectors", ["flat", "fp16", "sq8"])
+def test_the_graph_finds_what_an_exact_search_finds(tmp_path: Path, vectors: str) -> None:
+    citations = list(generate_citations(400, seed=3))
+    manifest = make_index(tmp_path, citations, shards=1, vectors=vectors)
+    exact = open_shards(tmp_path, manifest)[0].segments[0]
+    graph = open_shards(tmp_path, manifest, exact_below=0, ef_search=128)[0].segments[0]
+    queries = bag_of_words([c.search_text[:100] for c in citations[:20]])
+    shared = [
+        len(np.intersect1d(exact.search_dense(q, 10)[0], graph.search_dense(q, 10)[0])) / 10
+        for q in queries
+    ]
+    assert np.mean(shared) >= 0.95
+
+
+def test_an_index_without_a_single_passage_answers_with_nothing(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, [citation(1, "", "")], shards=1)
+    rows = search(open_shards(tmp_path, manifest), manifest, "anything")
+    assert [row for row in rows if row[1] or row[2]] == []
+
+
+def test_terms_that_no_shard_holds_find_nothing_by_bm25(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, DRUGS)
+    rows = search(open_shards(tmp_path, manifest), manifest, "zzz qqq")
+    assert all(bm25 == 0 for _, _, bm25 in rows)
+
+
+def test_hidden_citations_are_neither_found_nor_fetched(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, DRUGS, shards=1)
+    shards = open_shards(tmp_path, manifest)
+    shards[0].segments[0].hide(np.asarray([9]))
+    assert 9 not in [row[0] for row in search(shards, manifest, "imatinib BCR-ABL kinase")]
+    assert shards[0].citation(9) is None
+    assert shards[0].fetch([9], None) == []
+
+
+def test_a_rerun_keeps_a_segment_that_is_whole(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, DRUGS, shards=1)
+    files = sorted((tmp_path / "segments").rglob("*"))
+    before = {p: p.stat().st_mtime_ns for p in files}
+    (tmp_path / "scratch" / "quantiser.faiss").unlink()
+    (tmp_path / "scratch").rmdir()
+    assert make_index(tmp_path, DRUGS, shards=1).shards == manifest.shards
+    assert {p: p.stat().st_mtime_ns for p in files} == before
+
+
+def test_citations_out_of_order_are_refused(tmp_path: Path) -> None:
+    from tests import small_index
+
+    twice: list[Citation] = [citation(4, "One."), citation(4, "Two.")]
+    with pytest.raises(IndexFormatError, match="PMID 4 after 4"):
+        small_index.make_index(tmp_path, twice, shards=1)
+
+
+@pytest.mark.parametrize(
+    "name", ["citations.arrow", "passages.arrow", "vectors.faiss", "bm25-citations/meta.json"]
+)
+def test_a_changed_byte_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    manifest = make_index(tmp_path, DRUGS, shards=1)
+    path = next((tmp_path / "segments").rglob(name))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(IndexFormatError, match=path.name):
+        open_shards(tmp_path, manifest)
+
+
+def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, DRUGS, shards=1)
+    next((tmp_path / "segments").rglob("vectors.faiss")).unlink()
+    with pytest.raises(IndexFormatError, match=r"vectors\.faiss: missing"):
+        open_shards(tmp_path, manifest)
+
+
+def test_an_empty_folder_says_how_to_build(tmp_path: Path) -> None:
+    with pytest.raises(IndexFormatError, match="citeray index build"):
+        read_manifest(tmp_path)
+    assert current_version(tmp_path) is None
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, DRUGS)
+    publish(tmp_path, manifest.model_copy(update={"format": 99}))
+    with pytest.raises(IndexFormatError, match="index format 99"):
+        read_manifest(tmp_path)
+
+
+def test_a_tampered_manifest_is_refused(tmp_path: Path) -> None:
+    make_index(tmp_path, DRUGS)
+    path = tmp_path / "versions" / "v000001.json"
+    path.write_text(path.read_text().replace('"citations": 5', '"citations": 6'))
+    with pytest.raises(IndexFormatError, match="changed since it was published"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": "v1"}'])
+def test_a_damaged_pointer_is_refused(tmp_path: Path, text: str) -> None:
+    make_index(tmp_path, DRUGS)
+    (tmp_path / CURRENT).write_text(text)
+    with pytest.raises(IndexFormatError, match="CURRENT"):
+        read_manifest(tmp_path)
+
+
+def test_the_shard_of_a_pmid_never_changes() -> None:
+    # The last hex digit of `b2sum --length 64` over the PMID as eight big-endian bytes.
+    digests = {
+        1: 0x5199C35D28EFDAB8,
+        2: 0xFC52CCEAF0D349F5,
+        31452104: 0x1A2D2F1A3423CE3D,
+        90000001: 0x6C56469D92697BFE,
+    }
+    assert {p: shard_of(p, 16) for p in digests} == {p: d % 16 for p, d in digests.items()}
+
+
+def test_shards_are_evenly_filled() -> None:
+    counts = np.bincount([shard_of(p, 16) for p in range(30_000_000, 30_016_000)])
+    assert counts.min() > 850
+    assert counts.max() < 1150

@@ -1,0 +1,80 @@
+import pickle
+
+import pytest
+
+from cluster.arrow_records import CITATION_SCHEMA, citation_from_row, citations_to_table
+from cluster.errors import CiteRayError, IndexFormatError, InputError, LLMError, SourceError
+from cluster.records import (
+    Chemical,
+    Citation,
+    Link,
+    MeshHeading,
+    OtherAbstract,
+    Passage,
+    Section,
+)
+
+FULL = Citation(
+    pmid=90000001,
+    version=2,
+    title="Metformin and AMPK",
+    sections=(Section("BACKGROUND", "One."), Section("", "Two.")),
+    other_abstracts=(OtherAbstract("spa", "Publisher", (Section("", "Uno."),)),),
+    journal="J",
+    year=2020,
+    month=3,
+    languages=("eng", "spa"),
+    publication_types=("Journal Article",),
+    mesh=(MeshHeading("D008687", "Metformin", True),),
+    chemicals=(Chemical("D008687", "Metformin"),),
+    keywords=("AMPK",),
+    doi="10.1/x",
+    pmcid="PMC1",
+    links=(Link("ErratumIn", None, "J. 2021"), Link("CommentIn", 5, "")),
+    source="a.xml.gz",
+    position=7,
+)
+
+
+def test_the_canonical_abstract_joins_labelled_and_plain_sections() -> None:
+    assert FULL.abstract == "BACKGROUND: One. Two."
+
+
+def test_the_search_text_leaves_out_a_title_that_is_not_available() -> None:
+    citation = Citation(pmid=1, title="[Not Available].", sections=(Section("", "Text."),))
+    assert citation.search_text == "Text."
+
+
+@pytest.mark.parametrize(
+    "citation",
+    [
+        Citation(pmid=1, publication_types=("Retracted Publication",)),
+        Citation(pmid=1, links=(Link("RetractionIn", 2, ""),)),
+    ],
+)
+def test_a_retraction_is_seen_by_type_or_by_link(citation: Citation) -> None:
+    assert citation.retracted
+
+
+def test_a_retraction_notice_is_not_itself_retracted() -> None:
+    assert not Citation(pmid=1, links=(Link("RetractionOf", 2, ""),)).retracted
+
+
+@pytest.mark.parametrize("citation", [FULL, Citation(pmid=1)])
+def test_arrow_keeps_every_field(citation: Citation) -> None:
+    table = citations_to_table([citation])
+    assert table.schema == CITATION_SCHEMA
+    assert citation_from_row(table.to_pylist()[0]) == citation
+
+
+def test_a_passage_id_names_only_what_it_is_a_span_of() -> None:
+    assert Passage(12, "abstract", 3, 9, "abcdef").id == "12:abstract:3-9"
+
+
+@pytest.mark.parametrize(
+    "kind", [CiteRayError, InputError, SourceError, IndexFormatError, LLMError]
+)
+def test_errors_survive_a_process_boundary(kind: type[CiteRayError]) -> None:
+    error = pickle.loads(pickle.dumps(kind("a sentence")))
+    assert type(error) is kind
+    assert str(error) == "a sentence"

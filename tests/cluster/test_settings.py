@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.settings import load_settings, load_system, system_names
+
+
+def test_the_default_is_the_laptop() -> None:
+    settings = load_settings()
+    assert settings.serve.host == "127.0.0.1"
+    assert settings.index.shards == 2
+
+
+@pytest.mark.parametrize("name", ["laptop.yaml", "gpu-node.yaml", "cluster.yaml"])
+def test_every_shipped_file_is_valid(name: str) -> None:
+    load_settings(name)
+
+
+def test_cluster_names_a_tensor_parallel_model_and_many_shards() -> None:
+    settings = load_settings("cluster.yaml")
+    assert settings.llm.tensor_parallel > 1
+    assert settings.index.shards >= 16
+
+
+def test_a_file_overrides_only_what_it_names(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("index: {shards: 7}\n", encoding="utf-8")
+    settings = load_settings(path)
+    assert settings.index.shards == 7
+    assert settings.index.hnsw_m == load_settings().index.hnsw_m
+
+
+def test_set_overrides_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("index: {shards: 7}\n", encoding="utf-8")
+    assert load_settings(path, ["index.shards=3"]).index.shards == 3
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_valid_one() -> None:
+    with pytest.raises(InputError, match=r"unknown key index\.shard; did you mean shards\?"):
+        load_settings(None, ["index.shard=3"])
+
+
+def test_an_unknown_section_is_refused_with_the_nearest_valid_one() -> None:
+    with pytest.raises(InputError, match=r"unknown key indx; did you mean index\?"):
+        load_settings(None, ["indx.shards=3"])
+
+
+def test_all_bad_values_are_reported_together() -> None:
+    with pytest.raises(InputError) as caught:
+        load_settings(None, ["index.shards=0", "serve.port=99999"])
+    assert "index.shards" in str(caught.value)
+    assert "serve.port" in str(caught.value)
+
+
+def test_a_set_without_a_value_is_refused() -> None:
+    with pytest.raises(InputError, match=r"expected key=value"):
+        load_settings(None, ["index.shards"])
+
+
+def test_a_missing_file_names_the_shipped_ones() -> None:
+    with pytest.raises(InputError, match=r"laptop\.yaml"):
+        load_settings("nowhere.yaml")
+
+
+def test_a_file_that_is_not_yaml_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("index: [", encoding="utf-8")
+    with pytest.raises(InputError, match=r"bad\.yaml: not YAML"):
+        load_settings(path)
+
+
+def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "list.yaml"
+    path.write_text("- 1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"expected a mapping"):
+        load_settings(path)
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_every_preset_is_valid_and_named_as_its_file(name: str) -> None:
+    assert load_system(name).name == name
+
+
+def test_an_unknown_preset_lists_the_presets() -> None:
+    with pytest.raises(InputError, match=r"citeray"):
+        load_system("nonesuch")

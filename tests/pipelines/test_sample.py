@@ -1,0 +1,226 @@
+import gzip
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import Bio
+import pytest
+from lxml import etree
+
+from cluster.errors import InputError
+from cluster.records import Citation, Deletion, Rejected
+from pipelines.parse_articles import read_records
+from pipelines.sample.read_facts import load_yaml, read_topics
+from pipelines.sample.write_questions import write_questions
+from pipelines.sample.write_sample import NOTE, SampleCorpus, write_sample
+
+DTD = Path(Bio.__file__).parent / "Entrez/DTDs/pubmed_250101.dtd"
+RETRACTED, NOTICE, ERRATUM, CORRECTED = 90000309, 90000310, 90000311, 90000003
+REVISED, DELETED = 90000034, 90000028
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> SampleCorpus:
+    return write_sample(tmp_path_factory.mktemp("sample") / "new")
+
+
+@pytest.fixture(scope="module")
+def records(sample) -> list[list]:
+    return [list(read_records(path)) for path in sample.sources]
+
+
+@pytest.fixture(scope="module")
+def live(records) -> dict[int, Citation]:
+    """What an index holds after both halves and the update, by the rule of design section 3."""
+    kept: dict[int, Citation] = {}
+    for record in (record for file in records for record in file):
+        if isinstance(record, Citation):
+            kept[record.pmid] = record
+        elif isinstance(record, Deletion):
+            del kept[record.pmid]
+    return kept
+
+
+@pytest.fixture(scope="module")
+def questions(sample) -> list[dict]:
+    return json.loads(sample.questions.read_text())["questions"]
+
+
+def test_files_are_two_halves_and_an_update(sample, records):
+    assert [path.name for path in sample.sources] == [
+        "citeray26n0001.xml.gz",
+        "citeray26n0002.xml.gz",
+        "citeray26n0003.xml.gz",
+    ]
+    assert [len(file) for file in records] == [156, 156, 5]
+
+
+def test_pmids_run_without_gap_from_ninety_million_and_one(records):
+    pmids = [record.pmid for file in records[:2] for record in file]
+    assert pmids == list(range(90_000_001, 90_000_313))
+
+
+def test_update_adds_two_revises_one_skips_a_book_and_deletes_one(records):
+    first, second, revised, book, deletion = records[2]
+    assert [first.pmid, second.pmid] == [90000313, 90000314]
+    assert (revised.pmid, revised.version) == (REVISED, 2)
+    assert isinstance(book, Rejected)
+    assert (deletion.pmid, deletion.position) == (DELETED, 4)
+
+
+def test_what_the_update_deletes_and_revises_stands_in_the_first_file(records):
+    first = {record.pmid: record for record in records[0]}
+    assert DELETED in first
+    assert first[REVISED].version == 1
+    assert first[REVISED].abstract != records[2][2].abstract
+
+
+def test_every_file_is_valid_by_nlms_dtd(sample):
+    dtd = etree.DTD(str(DTD))
+    for path in sample.sources:
+        dtd.validate(etree.fromstring(gzip.decompress(path.read_bytes())))
+        assert not dtd.error_log
+
+
+def test_bytes_are_the_same_every_time(sample, tmp_path):
+    again = write_sample(tmp_path)
+    for before, after in zip(
+        (*sample.sources, sample.questions), (*again.sources, again.questions), strict=True
+    ):
+        assert before.read_bytes() == after.read_bytes()
+
+
+def test_every_citation_says_that_it_is_illustrative(sample, live):
+    assert {c.journal for c in live.values()} == {"CiteRay Illustrative Reports"}
+    assert all("illustrative record" in c.keywords for c in live.values())
+    notes = gzip.decompress(sample.sources[0].read_bytes()).count(NOTE.encode())
+    assert notes == 156
+
+
+def test_retraction_and_erratum_point_at_each_other(live):
+    links = {pmid: live[pmid].links[0] for pmid in (RETRACTED, NOTICE, ERRATUM, CORRECTED)}
+    assert {pmid: (link.kind, link.pmid) for pmid, link in links.items()} == {
+        RETRACTED: ("RetractionIn", NOTICE),
+        NOTICE: ("RetractionOf", RETRACTED),
+        ERRATUM: ("ErratumFor", CORRECTED),
+        CORRECTED: ("ErratumIn", ERRATUM),
+    }
+    assert [pmid for pmid, citation in live.items() if citation.retracted] == [RETRACTED]
+
+
+def test_corpus_is_as_varied_as_pubmed(live):
+    citations = list(live.values())
+    assert sum(bool(c.sections) and bool(c.sections[0].label) for c in citations) >= 15
+    assert sum(not c.sections for c in citations) >= 5
+    assert {o.language for c in citations for o in c.other_abstracts} == {"fre", "ger"}
+    assert {"eng", "fre"} == {language for c in citations for language in c.languages}
+    assert min(c.year for c in citations) == 1998
+    assert max(c.year for c in citations) >= 2024
+    assert sum(bool(c.mesh) for c in citations) > 300
+    assert sum(bool(c.chemicals) for c in citations) > 200
+
+
+def test_inline_markup_entities_and_greek_letters_are_in_the_xml(sample):
+    xml = b"".join(gzip.decompress(path.read_bytes()) for path in sample.sources).decode()
+    for wanted in ("<i>", "<sub>", "<sup>", "&lt;0.001", "-1639G&gt;A", "β", "µ"):
+        assert wanted in xml
+
+
+def test_no_tag_is_left_in_any_text(live):
+    texts = [t for c in live.values() for t in (c.title, c.abstract)]
+    assert not [text for text in texts if re.search(r"</?[a-z]+>|&[a-z]+;", text)]
+
+
+def test_no_two_abstracts_are_nearly_the_same(live):
+    """By shared word triples; even the two closest share less than a tenth."""
+    shingles = {}
+    for c in live.values():
+        words = re.findall(r"\w+", c.abstract.lower())
+        if words:
+            shingles[c.pmid] = set(zip(words, words[1:], words[2:], strict=False))
+    pmids = list(shingles)
+    closest = max(
+        len(shingles[a] & shingles[b]) / len(shingles[a] | shingles[b])
+        for at, a in enumerate(pmids)
+        for b in pmids[at + 1 :]
+    )
+    assert closest < 0.1
+
+
+def test_ten_questions_of_each_type_with_ids_of_their_own(questions):
+    assert Counter(q["type"] for q in questions) == {
+        "yesno": 10,
+        "factoid": 10,
+        "list": 10,
+        "summary": 10,
+    }
+    assert len({q["id"] for q in questions}) == 40
+    assert all(re.fullmatch("[0-9a-f]{24}", q["id"]) for q in questions)
+
+
+def test_exact_answers_have_bioasqs_form(questions):
+    answers = {kind: [q.get("exact_answer") for q in questions if q["type"] == kind] for kind in
+               ("yesno", "factoid", "list", "summary")}  # fmt: skip
+    assert Counter(answers["yesno"]) == {"yes": 5, "no": 5}
+    assert all(len(answer) == 1 for answer in answers["factoid"])
+    assert all(isinstance(name, str) for answer in answers["list"] for s in answer for name in s)
+    assert all(len(answer) >= 2 for answer in answers["list"])
+    assert answers["summary"] == [None] * 10
+
+
+def test_gold_documents_are_live_and_offsets_exact(questions, live):
+    for question in questions:
+        assert len(question["documents"]) >= 1
+        for snippet in question["snippets"]:
+            assert snippet["document"] in question["documents"]
+            citation = live[int(snippet["document"].rsplit("/", 1)[1])]
+            assert snippet["beginSection"] == snippet["endSection"]
+            text = getattr(citation, snippet["beginSection"])
+            begin, end = snippet["offsetInBeginSection"], snippet["offsetInEndSection"]
+            assert text[begin:end] == snippet["text"]
+
+
+def test_gold_reaches_into_the_update(questions):
+    documents = " ".join(document for q in questions for document in q["documents"])
+    assert all(str(pmid) in documents for pmid in (90000313, 90000314, REVISED))
+
+
+def question_files(folder: Path, snippets: str) -> Path:
+    for kind in ("yesno", "factoid", "list", "summary"):
+        (folder / f"{kind}.yaml").write_text("[]")
+    (folder / "summary.yaml").write_text(f"- {{body: Why?, ideal: So., snippets: {snippets}}}")
+    return folder
+
+
+def test_a_quote_that_is_not_in_the_citation_is_refused(tmp_path):
+    folder = question_files(tmp_path, "{5: not there}")
+    with pytest.raises(InputError, match="'Why\\?': PMID 5 does not hold the quote 'not there'"):
+        write_questions(folder, {5: Citation(5, title="here")}, tmp_path / "q.json")
+
+
+def test_a_gold_document_that_is_not_live_is_refused(tmp_path):
+    folder = question_files(tmp_path, "{5: here}")
+    with pytest.raises(InputError, match="PMID 5 is not in the sample"):
+        write_questions(folder, {}, tmp_path / "q.json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"titel": "A"}, "unknown field 'titel'"),
+        ({"title": "A", "date": "May 2003"}, "date 'May 2003' is not YEAR-MONTH"),
+        ({"title": "A", "date": "2003-05", "mesh": ["Nonsense"]}, "'Nonsense' is not in mesh.tsv"),
+    ],
+)
+def test_a_fault_in_the_facts_names_file_and_pmid(fields, complaint):
+    topics = [{"topic": "T", "citations": {9: fields}}]
+    with pytest.raises(InputError, match=f"f.yaml, PMID 9: .*{complaint}"):
+        list(read_topics(topics, "f.yaml", {}))
+
+
+def test_facts_that_are_not_yaml_name_file_and_line(tmp_path):
+    path = tmp_path / "f.yaml"
+    path.write_text("a: [1\nb: 2")
+    with pytest.raises(InputError, match=r"(?s)f\.yaml: not YAML .*line 2"):
+        load_yaml(path)

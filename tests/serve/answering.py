@@ -1,0 +1,29 @@
+"""Stand-ins for the answer tests: evidence in one line, and an encoder without weights."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from cluster.records import Evidence, Passage
+
+
+def encode(texts: Sequence[str]) -> np.ndarray:
+    """A hashed bag of words: (n, 512) float32, rows L2-normalised."""
+    rows = np.zeros((len(texts), 512), dtype=np.float32)
+    for row, text in zip(rows, texts, strict=True):
+        for word in re.findall(r"\w+", text.casefold()):
+            row[zlib.crc32(word[:5].encode()) % 512] += 1
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+
+def passage(text: str, pmid: int = 1, *, begin: int = 0, title: bool = False) -> Passage:
+    return Passage(pmid, "title" if title else "abstract", begin, begin + len(text), text)
+
+
+def evidence(*texts: str, retracted: bool = False) -> list[Evidence]:
+    """Passages of PMIDs 1, 2, ... in rank order."""
+    return [Evidence(passage(text, n), retracted=retracted) for n, text in enumerate(texts, 1)]

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.records import (
+    Answer,
+    ExactAnswer,
+    Passage,
+    Question,
+    QuestionType,
+    RankedCitation,
+    SearchResult,
+    Sentence,
+)
+from serve.formats.bioasq import RunWriter, read_questions, to_entry, write_run
+from tests.serve.answering import passage
+
+DEV = Path(__file__).resolve().parents[2].parent / "shared/data/bioasq/questions-dev.json"
+GOOD = {"id": "a1", "type": "yesno", "body": "Is water wet?"}
+
+
+def save(folder: Path, content: Any) -> Path:
+    path = folder / "questions.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def search_result(
+    question: Question, snippets: tuple[Passage, ...] = (), pmids: range = range(1, 3)
+) -> SearchResult:
+    citations = tuple(RankedCitation(pmid, 1.0) for pmid in pmids)
+    return SearchResult(
+        question=question,
+        system="s",
+        citations=citations,
+        evidence=(),
+        snippets=snippets,
+        entities=(),
+        degraded=(),
+        coverage="1/1",
+        index_version="v1",
+        timings_ms={},
+    )
+
+
+def answer(
+    exact: ExactAnswer,
+    kind: QuestionType = "yesno",
+    ideal: tuple[Sentence, ...] = (Sentence("Water is wet.", (7,), 1.0),),
+    body: str = "Is water wet?",
+) -> Answer:
+    question = Question("a1", body, kind)
+    return Answer(
+        question=question,
+        system="s",
+        ideal=ideal,
+        exact=exact,
+        origin="generated",
+        citations=(RankedCitation(7, 1.0),),
+        evidence=(),
+        snippets=(),
+        entities=(),
+        degraded=(),
+        coverage="1/1",
+        index_version="v1",
+        timings_ms={},
+    )
+
+
+def entry(name: str) -> dict[str, Any]:
+    return to_entry(search_result(Question(name, "Is water wet?", "yesno")))
+
+
+def test_questions_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    path = save(tmp_path, {"questions": [GOOD, {**GOOD, "id": "a0", "type": "list"}]})
+    assert read_questions(path) == [
+        Question("a1", "Is water wet?", "yesno"),
+        Question("a0", "Is water wet?", "list"),
+    ]
+
+
+def test_the_dev_questions_are_all_read() -> None:
+    if not DEV.is_file():
+        pytest.skip("the shared data are not here")
+    assert len(read_questions(DEV)) == 327
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("{", r"questions\.json: not JSON"),
+        ([GOOD], r"questions\.json: not BioASQ's form"),
+        ({"questions": {}}, "not BioASQ's form"),
+        ({"questions": [GOOD, 3]}, "question 1: must be an object, not int"),
+        ({"questions": [{"type": "list", "body": "Q?"}]}, "question 0: field id is missing"),
+        ({"questions": [{**GOOD, "id": 5}]}, "question 0: id must be a string, not 5"),
+        ({"questions": [{"id": "a1", "type": "list"}]}, r"\(id a1\): field body is missing"),
+        ({"questions": [{"id": "a1", "body": "Q?"}]}, r"\(id a1\): field type is missing"),
+        ({"questions": [{**GOOD, "body": " \n"}]}, r"\(id a1\): body is empty"),
+        ({"questions": [{**GOOD, "body": None}]}, r"\(id a1\): body must be a string, not None"),
+        ({"questions": [{**GOOD, "type": "YesNo"}]}, "type 'YesNo' is none of yesno, factoid"),
+        ({"questions": [{**GOOD, "body": "x" * 2001}]}, "2001 characters, at most 2000"),
+        ({"questions": [GOOD, GOOD]}, "question 1: id 'a1' is also that of question 0"),
+    ],
+)
+def test_faulty_file_is_refused_by_place_and_field(
+    tmp_path: Path, content: Any, complaint: str
+) -> None:
+    with pytest.raises(InputError, match=complaint):
+        read_questions(save(tmp_path, content))
+
+
+def test_body_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
+    path = save(tmp_path, {"questions": [{**GOOD, "body": "x" * 2000}]})
+    assert len(read_questions(path)) == 1
+
+
+def test_file_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_questions(tmp_path / "none.json")
+
+
+def test_file_in_another_encoding_is_an_input_error(tmp_path: Path) -> None:
+    path = tmp_path / "questions.json"
+    path.write_bytes(b'{"questions": "\xff"}')
+    with pytest.raises(InputError, match="not JSON in UTF-8"):
+        read_questions(path)
+
+
+def test_snippet_has_its_section_and_offsets() -> None:
+    snippet = passage("Water is wet.", 7, begin=20, title=True)
+    found = to_entry(search_result(Question("a1", "Q?", "summary"), (snippet,)))
+    assert found["snippets"] == [
+        {
+            "document": "http://www.ncbi.nlm.nih.gov/pubmed/7",
+            "beginSection": "title",
+            "endSection": "title",
+            "offsetInBeginSection": 20,
+            "offsetInEndSection": 33,
+            "text": "Water is wet.",
+        }
+    ]
+
+
+def test_given_snippets_replace_those_of_the_result() -> None:
+    result = search_result(Question("a1", "Q?", "summary"), (passage("Water.", 9),))
+    assert to_entry(result, [passage("Wet.", 9)])["snippets"][0]["text"] == "Wet."
+
+
+def test_run_has_at_most_ten_documents_and_snippets() -> None:
+    snippets = tuple(passage(letter) for letter in "abcdefghijklm")
+    found = to_entry(search_result(Question("a1", "Q?", "summary"), snippets, range(1, 20)))
+    assert (len(found["documents"]), len(found["snippets"])) == (10, 10)
+
+
+def test_documents_are_pubmed_urls_in_rank_order() -> None:
+    assert entry("a1")["documents"] == [
+        "http://www.ncbi.nlm.nih.gov/pubmed/1",
+        "http://www.ncbi.nlm.nih.gov/pubmed/2",
+    ]
+
+
+def test_search_result_gives_no_answers() -> None:
+    assert not {"exact_answer", "ideal_answer"} & entry("a1").keys()
+
+
+def test_ideal_answer_is_a_string_without_citations() -> None:
+    two = (Sentence("Water is wet.", (7,), 1.0), Sentence("Ice is cold.", (8, 9), 0.9))
+    assert to_entry(answer("yes", ideal=two))["ideal_answer"] == "Water is wet. Ice is cold."
+
+
+def test_ideal_answer_ends_before_the_sentence_that_passes_200_words() -> None:
+    long = tuple(Sentence("word " * 89 + "end.", (7,), 1.0) for _ in range(3))
+    assert len(to_entry(answer("yes", ideal=long))["ideal_answer"].split()) == 180
+
+
+def test_single_overlong_sentence_is_cut_to_200_words() -> None:
+    long = (Sentence("word " * 300, (7,), 1.0),)
+    assert len(to_entry(answer("yes", ideal=long))["ideal_answer"].split()) == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "exact", "written"),
+    [
+        ("yesno", "yes", "yes"),
+        ("yesno", None, "no"),
+        ("factoid", [["a", "b"], ["c"]], [["a", "b"], ["c"]]),
+        ("factoid", [[c] for c in "abcdefg"], [["a"], ["b"], ["c"], ["d"], ["e"]]),
+        ("factoid", None, []),
+        ("list", [["x" * 101], ["a", "x" * 101]], [["a"]]),
+    ],
+)
+def test_exact_answer_has_the_form_of_its_type(
+    kind: QuestionType, exact: ExactAnswer, written: ExactAnswer
+) -> None:
+    assert to_entry(answer(exact, kind))["exact_answer"] == written
+
+
+def test_list_has_at_most_100_items() -> None:
+    exact = [[str(n)] for n in range(150)]
+    assert len(to_entry(answer(exact, "list"))["exact_answer"]) == 100
+
+
+def test_summary_has_no_exact_answer() -> None:
+    assert "exact_answer" not in to_entry(answer(None, "summary"))
+
+
+def test_unknown_type_is_written_as_guessed() -> None:
+    assert to_entry(answer("yes", "unknown"))["type"] == "yesno"
+
+
+def test_run_is_bioasq_json_in_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    write_run(path, [{"id": "a1", "ideal_answer": "β-cells"}])
+    assert json.loads(path.read_text(encoding="utf-8")) == {
+        "questions": [{"id": "a1", "ideal_answer": "β-cells"}]
+    }
+
+
+def test_failed_write_leaves_the_old_run_whole(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    write_run(path, [{"id": "old"}])
+    with pytest.raises(TypeError):
+        write_run(path, [{"id": object()}])
+    assert json.loads(path.read_text())["questions"] == [{"id": "old"}]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def questions(*names: str) -> list[Question]:
+    return [Question(name, "Is water wet?", "yesno") for name in names]
+
+
+def test_finished_run_follows_the_questions_not_the_order_of_answers(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with RunWriter(path, "s", "v1") as run:
+        run.add(entry("b"))
+        run.add(entry("a"))
+        run.finish(questions("a", "b"))
+    assert [e["id"] for e in json.loads(path.read_text())["questions"]] == ["a", "b"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def interrupt(path: Path, *names: str, system: str = "s", version: str = "v1") -> None:
+    with RunWriter(path, system, version) as run:
+        for name in names:
+            run.add(entry(name))
+
+
+def test_interrupted_run_continues(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    interrupt(path, "a", "b")
+    with RunWriter(path, "s", "v1") as run:
+        assert run.done == {"a", "b"}
+        run.add(entry("c"))
+        run.finish(questions("a", "b", "c"))
+    assert len(json.loads(path.read_text())["questions"]) == 3
+
+
+def test_interrupted_run_writes_no_run_file(tmp_path: Path) -> None:
+    interrupt(tmp_path / "run.json", "a")
+    assert not (tmp_path / "run.json").exists()
+
+
+@pytest.mark.parametrize(("system", "version"), [("other", "v1"), ("s", "v2")])
+def test_entries_of_another_system_or_index_are_not_reused(
+    tmp_path: Path, system: str, version: str
+) -> None:
+    path = tmp_path / "run.json"
+    interrupt(path, "a", system=system, version=version)
+    with RunWriter(path, "s", "v1") as run:
+        assert run.done == frozenset()
+
+
+def test_entries_without_answers_are_not_reused_for_a_run_with_them(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with RunWriter(path, "s", "v1", answers=False) as run:
+        run.add(entry("a"))
+    with RunWriter(path, "s", "v1", answers=True) as run:
+        assert run.done == frozenset()
+
+
+def test_half_written_line_is_answered_again(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    interrupt(path, "a", "b")
+    partial = tmp_path / "run.json.partial"
+    partial.write_bytes(partial.read_bytes()[:-20])
+    with RunWriter(path, "s", "v1") as run:
+        assert run.done == {"a"}
+        run.add(entry("b"))
+    with RunWriter(path, "s", "v1") as run:
+        assert run.done == {"a", "b"}
+
+
+def test_unanswered_questions_are_named_and_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with RunWriter(path, "s", "v1") as run:
+        run.add(entry("a"))
+        with pytest.raises(InputError, match=r"1 questions unanswered: \['b'\]"):
+            run.finish(questions("a", "b"))
+    assert not path.exists()
+
+
+def test_folder_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written"):
+        RunWriter(tmp_path / "none" / "run.json", "s", "v1")

@@ -1,0 +1,102 @@
+"""A small index made without Ray and without a model, for tests of what reads one."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cluster.index.analysis import ANALYSER, analyse
+from cluster.index.layout import segment_directory, shard_of, vocabulary_file
+from cluster.index.manifest import (
+    FORMAT,
+    EncoderEntry,
+    Manifest,
+    ShardEntry,
+    SplitEntry,
+    artefact,
+    publish,
+)
+from cluster.index.vocabulary import write_concepts
+from cluster.index.write_segment import SegmentPlan, write_segment
+from cluster.records import Citation, Section
+from pipelines.build_shard import train_quantiser
+from pipelines.embed_passages import embed_citations, split_citations
+from pipelines.split_passages import make_splitter
+
+DIMENSIONS = 64
+
+
+def bag_of_words(texts: Sequence[str]) -> np.ndarray:
+    """A stand-in encoder: unit vectors of hashed terms, so that shared words are near."""
+    vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
+    for row, text in enumerate(texts):
+        for term in analyse(text):
+            vectors[row, shard_of(int.from_bytes(term.encode()[:7], "big"), DIMENSIONS)] += 1
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(norms, 1e-9)
+
+
+def citation(pmid: int, abstract: str, title: str = "", **fields: object) -> Citation:
+    sections = (Section("", abstract),) if abstract else ()
+    return Citation(pmid=pmid, title=title, sections=sections, **fields)  # type: ignore[arg-type]
+
+
+def make_index(
+    index: Path,
+    citations: Sequence[Citation],
+    *,
+    shards: int = 2,
+    vectors: str = "flat",
+    hnsw_m: int = 16,
+) -> Manifest:
+    """Write and publish version v000001 of `citations` at `index`."""
+    splitter = make_splitter("characters", 512, 64)
+    entries = []
+    scratch = index / "scratch"
+    scratch.mkdir(parents=True)
+    plan = SegmentPlan(
+        id="segment",
+        quantiser=scratch / "quantiser.faiss",
+        dimensions=DIMENSIONS,
+        bm25_over=("citations", "passages"),
+        vectors=vectors,
+        hnsw_m=hnsw_m,
+        ef_construction=64,
+        threads=2,
+    )
+    sample = bag_of_words([c.search_text for c in citations])
+    train_quantiser(sample, plan.quantiser, plan)
+    for shard in range(shards):
+        mine = sorted((c for c in citations if shard_of(c.pmid, shards) == shard), key=_pmid)
+        table = embed_citations(split_citations(mine, splitter), bag_of_words)
+        batches = table.combine_chunks().to_batches()
+        directory = index / segment_directory(shard, plan.id)
+        entries.append(ShardEntry(segments=(write_segment(batches, directory, plan),)))
+    vocabulary = index / vocabulary_file("v000001")
+    vocabulary.parent.mkdir(parents=True, exist_ok=True)
+    write_concepts([], vocabulary)
+    manifest = Manifest(
+        format=FORMAT,
+        version="v000001",
+        created="2026-01-01T00:00:00+00:00",
+        encoder=EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256),
+        split=SplitEntry(method="characters", size=512, overlap=64),
+        analyser=ANALYSER,
+        vectors=vectors,
+        bm25_over=plan.bm25_over,
+        shards=tuple(entries),
+        sources=(),
+        failed_sources=(),
+        last_source="",
+        citations=len(citations),
+        passages=sum(s.segments[0].passages for s in entries),
+        superseded=0,
+        deleted=0,
+        vocabulary=artefact(vocabulary),
+    )
+    publish(index, manifest)
+    return manifest
+
+
+def _pmid(citation: Citation) -> int:
+    return citation.pmid

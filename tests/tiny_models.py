@@ -1,0 +1,63 @@
+"""Tiny random models with a real tokeniser: they load as the large ones do, in no time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
+
+MAX_TOKENS = 64
+WIDTH = 32
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = (
+    "a an and aspirin blood bleeding causes cell does drug fever gene heart in inhibits is not of "
+    "patients protein reduces risk study the treats tumour what which with . , ? ( ) - :"
+)
+
+
+def make_tiny_encoder(path: Path, seed: int = 0) -> Path:
+    """A 2-layer, 32-wide BERT with mean pooling, in the sentence-transformers layout."""
+    base = path / "base"
+    _save(BertModel(_config(seed)), base)
+    model = Transformer(str(base), max_seq_length=MAX_TOKENS)
+    SentenceTransformer(modules=[model, Pooling(WIDTH), Normalize()], device="cpu").save(
+        str(path / "encoder"), create_model_card=False
+    )
+    return path / "encoder"
+
+
+def make_tiny_cross_encoder(path: Path, seed: int = 0, labels: int = 1) -> Path:
+    """The same BERT with a classification head, in the transformers layout."""
+    _save(BertForSequenceClassification(_config(seed, num_labels=labels)), path / "cross-encoder")
+    return path / "cross-encoder"
+
+
+def _config(seed: int, num_labels: int = 2) -> BertConfig:
+    torch.manual_seed(seed)
+    return BertConfig(
+        vocab_size=len(_vocabulary()),
+        hidden_size=WIDTH,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=MAX_TOKENS,
+        initializer_range=0.5,
+        num_labels=num_labels,
+    )
+
+
+def _vocabulary() -> list[str]:
+    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)] + [str(d) for d in range(10)]
+    words = [*WORDS.split(), *letters]
+    return [*SPECIAL, *dict.fromkeys(words), *(f"##{letter}" for letter in letters)]
+
+
+def _save(model: BertModel | BertForSequenceClassification, path: Path) -> None:
+    path.mkdir(parents=True)
+    vocabulary = {word: place for place, word in enumerate(_vocabulary())}
+    tokenizer = BertTokenizerFast(vocab=vocabulary, model_max_length=MAX_TOKENS)
+    tokenizer.save_pretrained(path)
+    model.eval().save_pretrained(path)
