@@ -71,6 +71,11 @@ def abstract_text(sections: tuple[Section, ...]) -> str:
     return " ".join(f"{s.label}: {s.text}" if s.label else s.text for s in sections)
 
 
+def search_text(title: str, abstract: str) -> str:
+    """Title, where there is one, and abstract as the one field that BM25 over citations sees."""
+    return " ".join(t for t in ("" if title == NO_TITLE else title, abstract) if t)
+
+
 @dataclass(frozen=True, slots=True)
 class Citation:
     """One PubmedArticle. `position` is its ordinal among the records of `source`, from 0."""
@@ -104,8 +109,7 @@ class Citation:
 
     @property
     def search_text(self) -> str:
-        """Title and abstract as the one field that BM25 over citations sees."""
-        return " ".join(t for t in (self.title if self.has_title else "", self.abstract) if t)
+        return search_text(self.title, self.abstract)
 
     @property
     def retracted(self) -> bool:

@@ -87,11 +87,11 @@ def load_shard(settings: Settings, manifest: Manifest, number: int) -> ShardRead
 def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
     """The reranker; late interaction uses `encoder`, a cross-encoder its own model."""
     chosen = settings.reranker
-    model = resolve(chosen.model, chosen.sha256) if chosen.kind == "cross-encoder" else None
+    if chosen.kind == "late-interaction":
+        return make_reranker(chosen.kind, encoder=encoder)
     return make_reranker(
         chosen.kind,
-        encoder=encoder,
-        model_dir=model,
+        model_dir=resolve(chosen.model, chosen.sha256),
         device=settings.encoder.device,
         dtype=settings.encoder.dtype,
         batch_size=chosen.batch_size,

@@ -23,7 +23,7 @@ from cluster.index.analysis import ANALYSER_FIELD, analyse, analyser
 
 WRITER_HEAP_BYTES = 128 << 20
 # Re-scoring can lift a candidate past others: find more than are asked for.
-CANDIDATE_FACTOR = 3
+CANDIDATE_FACTOR = 2
 
 
 def _schema() -> tantivy.Schema:
@@ -86,14 +86,16 @@ def lucene_idf(frequency: int, units: int) -> float:
 
 
 class Bm25Index:
-    """The reader's side. `text_of` gives the text of a row, to count its terms."""
+    """The reader's side. `texts_of` gives the texts of rows, to count their terms."""
 
-    def __init__(self, directory: Path, text_of: Callable[[int], str]) -> None:
+    def __init__(
+        self, directory: Path, texts_of: Callable[[npt.NDArray[np.int64]], list[str]]
+    ) -> None:
         index = tantivy.Index.open(str(directory))
         index.reload()
         self._schema = index.schema
         self._searcher = index.searcher()
-        self._text_of = text_of
+        self._texts_of = texts_of
 
     def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
         """How many rows hold each term."""
@@ -133,5 +135,5 @@ class Bm25Index:
 
     def scores(self, query: Bm25Query, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Lucene's BM25 of each of `rows`."""
-        texts = (self._text_of(int(row)) for row in rows)
-        return np.fromiter((query.score(analyse(t)) for t in texts), np.float32, len(rows))
+        scores = (query.score(analyse(text)) for text in self._texts_of(rows))
+        return np.fromiter(scores, np.float32, len(rows))

@@ -15,7 +15,14 @@ from cluster.index.bm25 import Bm25Index, Bm25Query
 from cluster.index.layout import CITATIONS, PASSAGES, SUPERSEDES, VECTORS, bm25_directory
 from cluster.index.manifest import SegmentEntry, check_artefact
 from cluster.index.vectors import VectorIndex, Vectors
-from cluster.records import Citation, Passage, SectionName
+from cluster.records import (
+    Citation,
+    Passage,
+    Section,
+    SectionName,
+    abstract_text,
+    search_text,
+)
 
 Rows = npt.NDArray[np.int64]
 SECTION_NAMES: tuple[SectionName, SectionName] = ("title", "abstract")
@@ -49,7 +56,7 @@ class SegmentReader:
 
     @cached_property
     def _bm25(self) -> dict[str, Bm25Index]:
-        texts = {"citations": self._citation_text, "passages": self._passage_text}
+        texts = {"citations": self._citation_texts, "passages": self._passage_texts}
         return {
             name: Bm25Index(self._directory / bm25_directory(name), texts[name])
             for name in self._over
@@ -99,14 +106,25 @@ class SegmentReader:
             for s in spans
         ]
 
-    def _citation_text(self, row: int) -> str:
-        return self.citation(row).search_text
+    def _titles_and_abstracts(self, rows: Rows) -> list[tuple[str, str]]:
+        """The title and the canonical abstract of citation rows, without their other fields."""
+        chosen = self._citations.select(["title", "sections"]).take(rows).to_pydict()
+        return [
+            (title, abstract_text(tuple(Section(**section) for section in sections)))
+            for title, sections in zip(chosen["title"], chosen["sections"], strict=True)
+        ]
 
-    def _passage_text(self, row: int) -> str:
-        span = self._passages.slice(row, 1).to_pylist()[0]
-        citation = self.citation(span["citation_row"])
-        text = (citation.title, citation.abstract)[span["section"]]
-        return text[span["begin"] : span["end"]]
+    def _citation_texts(self, rows: Rows) -> list[str]:
+        return [search_text(*texts) for texts in self._titles_and_abstracts(rows)]
+
+    def _passage_texts(self, rows: Rows) -> list[str]:
+        spans = self._passages.take(rows).to_pylist()
+        citations, places = np.unique(self._passage_citation[rows], return_inverse=True)
+        texts = self._titles_and_abstracts(citations)
+        return [
+            texts[place][span["section"]][span["begin"] : span["end"]]
+            for place, span in zip(places, spans, strict=True)
+        ]
 
     def _best_per_citation(self, rows: Rows, scores: Vectors) -> tuple[Rows, Vectors]:
         """Passage rows, best first, as citation rows with each one's best score."""

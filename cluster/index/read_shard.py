@@ -71,10 +71,11 @@ def join_candidates(parts: Sequence[Candidates]) -> Candidates:
 def _search_segment(segment: SegmentReader, query: ShardQuery) -> Candidates:
     nothing = np.empty(0, np.int64)
     by_dense = by_bm25 = nothing
+    bm25_known = np.empty(0, np.float32)
     if query.vector is not None and query.dense_limit:
         by_dense, _ = segment.search_dense(query.vector, query.dense_limit)
     if query.bm25 is not None and query.bm25_limit:
-        by_bm25, _ = segment.search_bm25(query.bm25, query.bm25_limit, query.bm25_over)
+        by_bm25, bm25_known = segment.search_bm25(query.bm25, query.bm25_limit, query.bm25_over)
     rows = np.union1d(by_dense, by_bm25)
     dense = np.zeros(len(rows), np.float32)
     if query.vector is not None:
@@ -82,7 +83,9 @@ def _search_segment(segment: SegmentReader, query: ShardQuery) -> Candidates:
         dense = np.asarray([max(s, default=0.0) for s in passages], np.float32)
     bm25 = np.zeros(len(rows), np.float32)
     if query.bm25 is not None:
-        bm25 = segment.bm25_scores(query.bm25, rows, query.bm25_over)
+        known = np.isin(rows, by_bm25)
+        bm25[known] = bm25_known[np.argsort(by_bm25)]
+        bm25[~known] = segment.bm25_scores(query.bm25, rows[~known], query.bm25_over)
     return Candidates(
         segment.pmids[rows], dense, bm25, np.isin(rows, by_dense), np.isin(rows, by_bm25)
     )
