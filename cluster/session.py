@@ -15,17 +15,22 @@ import ray
 
 from cluster.settings import RaySettings
 
+TOKEN_LOGGER = "ray._private.authentication.authentication_token_setup"
+
 
 @contextmanager
 def ray_session(settings: RaySettings) -> Iterator[None]:
     """A connection to Ray for the length of a `with` block; a local Ray stops with it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
+    # It only says that a Ray started here asks for a token, which is what we want.
+    logging.getLogger(TOKEN_LOGGER).setLevel(logging.ERROR)
     if os.environ.get("RAY_ADDRESS"):
         ray.init(logging_level=logging.WARNING, log_to_driver=False)
     else:
-        # Said outright, as Ray's default changes between releases; it makes the token itself.
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        # A new Ray turns token authentication on by itself (setting RAY_AUTH_MODE here would
+        # come too late: Ray reads it when it is imported), and warns that it did.
+        logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
         # The C++ core logs harmless notes of Ray Data as errors; real ones are exceptions.
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         ray.init(

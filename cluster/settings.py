@@ -196,7 +196,10 @@ class RerankSettings(Strict):
 
 
 class SystemSettings(Strict):
-    """A preset: how one system searches and answers, as data."""
+    """A preset: how one system searches and answers, as data.
+
+    Snippets are at most `snippet_sentences` consecutive sentences, or whole passages for 0.
+    """
 
     name: str
     about: str
@@ -206,7 +209,7 @@ class SystemSettings(Strict):
     fuse: FusionSettings
     rerank: RerankSettings
     evidence: Annotated[int, Field(ge=1, le=100)]
-    snippet_windows: Positive = 2
+    snippet_sentences: Annotated[int, Field(ge=0, le=10)] = 0
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,10 +60,11 @@ def read_source(path: Path, directory: Path, splitter: Splitter) -> Iterator[pa.
     the other files go on, and the build says so when it ends.
     """
     tally = _Tally()
-    found = path.stat()
-    error = ""
-    digest = ""
+    size = modified_ns = 0
+    error = digest = ""
     try:
+        found = path.stat()
+        size, modified_ns = found.st_size, found.st_mtime_ns
         for batch in _batches(path, tally):
             yield split_citations(batch, splitter)
         digest = sha256_of(path)
@@ -71,8 +72,8 @@ def read_source(path: Path, directory: Path, splitter: Splitter) -> Iterator[pa.
         error = str(problem)
     account = ParsedSource(
         name=path.name,
-        bytes=found.st_size,
-        modified_ns=found.st_mtime_ns,
+        bytes=size,
+        modified_ns=modified_ns,
         sha256=digest,
         read=tally.kept + len(tally.deletions) + tally.dropped.total(),
         kept=tally.kept,

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from rich.console import Console
 
+from cluster.errors import InputError
 from cluster.records import Answer, Question, SearchResult
 from serve.client import Client, Reply
 from serve.formats.bioasq import RunWriter, to_entry
@@ -54,8 +55,10 @@ def answer_batch(
 
     Questions that an interrupted run of the same system and index version has answered
     are not asked again. The first question that fails ends the batch with its error;
-    what was answered before it is kept.
+    what was answered before it is kept. Raises InputError for a batch of no questions.
     """
+    if not questions:
+        raise InputError(f"{output}: not written, as there is no question to answer")
     probe = client.search({"question": questions[0].body, "system": system, "k": 1})
     losses: Counter[str] = Counter()
     begun = last = time.monotonic()

@@ -43,7 +43,7 @@ class QuestionAnswerer:
         found = await self._searcher.search(question, system, limit, watch)
         if not snippets:
             return found
-        chosen = await self._snippets(question, found, watch)
+        chosen = await self._snippets(question, found, system, watch)
         return replace(
             found,
             snippets=chosen,
@@ -52,9 +52,9 @@ class QuestionAnswerer:
         )
 
     async def _snippets(
-        self, question: Question, found: SearchResult, watch: StageWatch
+        self, question: Question, found: SearchResult, system: SystemSettings, watch: StageWatch
     ) -> tuple[Passage, ...]:
-        work = self._stages.snippets(question.body, found.evidence)
+        work = self._stages.snippets(question.body, found.evidence, system.snippet_sentences)
         deadline = self._settings.encoder.deadline_s
         return tuple(await watch.run("snippets", work, deadline, "no snippets") or ())
 
@@ -77,7 +77,7 @@ class QuestionAnswerer:
         )
         for loss in written.degraded if written else ():
             watch.note(loss)
-        chosen = await self._snippets(question, found, watch) if snippets else ()
+        chosen = await self._snippets(question, found, system, watch) if snippets else ()
         return Answer(
             question,
             system.name,

@@ -84,8 +84,13 @@ class Encoder:
         vector: Vectors = await self._batched(text)
         return vector
 
-    def snippets(self, question: str, evidence: Sequence[Evidence]) -> list[Passage]:
-        return choose_snippets(question, evidence, self._encoder.encode)
+    def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        return self._encoder.encode(texts)
+
+    def snippets(
+        self, question: str, evidence: Sequence[Evidence], sentences: int
+    ) -> list[Passage]:
+        return choose_snippets(question, evidence, self._encoder.encode, window=sentences)
 
     def ready(self) -> str:
         return "ready"
@@ -166,14 +171,24 @@ class HandleChatModel:
 
 class Writer:
     def __init__(
-        self, settings: Settings, manifest: Manifest, llm: DeploymentHandle | None
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        encoder: DeploymentHandle,
+        llm: DeploymentHandle | None,
     ) -> None:
         self._model: ChatModel | None = (
             remote_model(settings) if llm is None else HandleChatModel(llm, settings.llm.model_id)
         )
-        encoder = load_encoder(settings, manifest)
+        deadline_s = settings.serve.encoder.deadline_s
+
+        def encode(texts: Sequence[str]) -> Vectors:
+            # The writer compares sentences in threads, where a blocking call is right.
+            vectors: Vectors = encoder.encode_passages.remote(list(texts)).result(deadline_s)
+            return vectors
+
         recogniser = load_recogniser(settings, manifest)
-        self._writer = load_writer(settings, encoder, recogniser, self._model)
+        self._writer = load_writer(settings, encode, recogniser, self._model)
 
     async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
         return await self._writer.write(question, evidence)
@@ -229,8 +244,11 @@ class HandleStages:
         vector: Vectors = await call(self._encoder, "encode", text)
         return vector
 
-    async def snippets(self, question: str, evidence: Sequence[Evidence]) -> list[Passage]:
-        chosen: list[Passage] = await call(self._encoder, "snippets", question, tuple(evidence))
+    async def snippets(
+        self, question: str, evidence: Sequence[Evidence], sentences: int
+    ) -> list[Passage]:
+        arguments = (question, tuple(evidence), sentences)
+        chosen: list[Passage] = await call(self._encoder, "snippets", *arguments)
         return chosen
 
     async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
@@ -398,11 +416,12 @@ def build_app(settings: Settings) -> Any:
 
         llm = build_llm_deployment(LLMConfig(**llm_config(settings, llm_folder(settings))))
     facts = (settings, manifest)
+    encoder = deployment(Encoder, "Encoder", stages.encoder, *facts)
     bound = {
         "expander": deployment(Expander, "Expander", stages.expander, *facts),
-        "encoder": deployment(Encoder, "Encoder", stages.encoder, *facts),
+        "encoder": encoder,
         "reranker": deployment(Reranker, "Reranker", stages.reranker, *facts),
-        "writer": deployment(Writer, "Writer", stages.writer, *facts, llm),
+        "writer": deployment(Writer, "Writer", stages.writer, *facts, encoder, llm),
     }
     shards = [
         deployment(Shard, f"Shard-{number:04d}", stages.shard, *facts, number)

@@ -141,7 +141,7 @@ def running_client(settings: Settings) -> Client | None:
         ready = httpx.get(f"{url}/readyz", timeout=PROBE_TIMEOUT_S)
         if ready.status_code != 200 or "index_version" not in ready.json():
             return None
-    except (httpx.HTTPError, ValueError):
+    except (httpx.HTTPError, ValueError, TypeError):
         return None
     return HttpClient(url, timeout_s=settings.serve.request_deadline_s + 10)
 

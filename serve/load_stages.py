@@ -1,13 +1,14 @@
 """Loads each stage of the question's path from the settings and the index version.
 
-The same loaders serve a local graph and the Ray Serve deployments.
+The same loaders serve a local graph and the Ray Serve deployments. What imports torch is
+imported where it is used: it takes seconds and 400 MB, and shards do without.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cluster.encoder import Encoder, choose_device
 from cluster.errors import IndexFormatError
 from cluster.index.analysis import ANALYSER
 from cluster.index.layout import vocabulary_file
@@ -16,11 +17,14 @@ from cluster.index.read_shard import ShardReader
 from cluster.index.vocabulary import Vocabulary
 from cluster.models import ModelStore, as_transformers_folder, checksum
 from cluster.settings import Settings
-from serve.check_entailment import NliSupport
+from serve.attribute_sentences import Encoder as Encode
 from serve.expand_question import Recogniser, TransformerRecogniser, VocabularyRecogniser
 from serve.language_model import ChatModel, OpenAIChatModel
-from serve.rerank_passages import Reranker, make_reranker
 from serve.write_answer import AnswerWriter, WriterLimits
+
+if TYPE_CHECKING:
+    from cluster.encoder import Encoder
+    from serve.rerank_passages import Reranker
 
 
 def resolve(name: str, sha256: str) -> Path:
@@ -42,6 +46,8 @@ def open_manifest(settings: Settings) -> Manifest:
 
 def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
     """The encoder, which must be the one that made the index's vectors."""
+    from cluster.encoder import Encoder
+
     path = resolve(settings.encoder.model, settings.encoder.sha256)
     found = checksum(path)
     if found != manifest.encoder.sha256:
@@ -86,6 +92,8 @@ def load_shard(settings: Settings, manifest: Manifest, number: int) -> ShardRead
 
 def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
     """The reranker; late interaction uses `encoder`, a cross-encoder its own model."""
+    from serve.rerank_passages import make_reranker
+
     chosen = settings.reranker
     if chosen.kind == "late-interaction":
         return make_reranker(chosen.kind, encoder=encoder)
@@ -99,12 +107,18 @@ def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
 
 
 def load_writer(
-    settings: Settings, encoder: Encoder, recogniser: Recogniser, model: ChatModel | None
+    settings: Settings, encode: Encode, recogniser: Recogniser, model: ChatModel | None
 ) -> AnswerWriter:
-    """The writer over `model`; None answers from the evidence alone."""
+    """The writer over `model`; None answers from the evidence alone.
+
+    `encode` gives the vectors (n, d) by which sentences are compared.
+    """
     llm, support = settings.llm, settings.support
     scorer = None
     if support.kind == "nli":
+        from cluster.encoder import choose_device
+        from serve.check_entailment import NliSupport
+
         path = resolve(support.model, support.sha256)
         scorer = NliSupport(str(path), choose_device(settings.encoder.device))
     limits = WriterLimits(
@@ -116,7 +130,7 @@ def load_writer(
         support_threshold=support.threshold,
         deadline_s=settings.serve.llm.deadline_s,
     )
-    return AnswerWriter(model, encoder.encode, scorer, recogniser.entities, limits)
+    return AnswerWriter(model, encode, scorer, recogniser.entities, limits)
 
 
 def llm_folder(settings: Settings) -> Path:

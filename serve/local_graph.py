@@ -54,7 +54,7 @@ class LocalStages:
         self._recogniser = load_recogniser(settings, manifest)
         self._encoder = load_encoder(settings, manifest)
         self._reranker = load_reranker(settings, self._encoder)
-        self._writer = load_writer(settings, self._encoder, self._recogniser, model)
+        self._writer = load_writer(settings, self._encoder.encode, self._recogniser, model)
         self.shards = [
             LocalShard(load_shard(settings, manifest, n)) for n in range(len(manifest.shards))
         ]
@@ -66,9 +66,13 @@ class LocalStages:
         vectors: Vectors = await asyncio.to_thread(self._encoder.encode_queries, [text])
         return np.asarray(vectors[0], np.float32)
 
-    async def snippets(self, question: str, evidence: Sequence[Evidence]) -> list[Passage]:
+    async def snippets(
+        self, question: str, evidence: Sequence[Evidence], sentences: int
+    ) -> list[Passage]:
         encode = self._encoder.encode
-        return await asyncio.to_thread(choose_snippets, question, evidence, encode)
+        return await asyncio.to_thread(
+            choose_snippets, question, evidence, encode, window=sentences
+        )
 
     async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
         return await asyncio.to_thread(self._reranker.score, question, texts)

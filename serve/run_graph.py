@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,9 @@ def await_ready(settings: Settings, log: Console) -> None:
 @contextmanager
 def running_graph(settings: Settings, log: Console) -> Iterator[None]:
     """The whole graph, ready; it stops with the block."""
+    # Ray prints a model's whole configuration and each of its own steps.
+    for name in ("ray", "ray.serve"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     with ray_session(settings.ray):
         log.print("starting the stages (the language model takes longest)")
         deploy(settings)

@@ -1,0 +1,54 @@
+"""The `citeray` command as a user runs it, with a tiny model and small settings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+# Beside the interpreter of the tests, wherever its environment lies.
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def small_settings(index: Path, encoder: Path, shards: int) -> list[str]:
+    """Overrides for an index that is made in seconds, the same whatever its number of shards."""
+    return [
+        f"index.path={index}",
+        f"index.shards={shards}",
+        "index.vectors=flat",
+        "index.build_threads=1",
+        f"encoder.model=file:{encoder}",
+        "encoder.dtype=float32",
+        "encoder.max_tokens=64",
+        "encoder.threads=1",
+        "vocabulary.mesh_headings=''",
+        "ray.object_store_mb=128",
+        "llm.kind=none",
+    ]
+
+
+def with_settings(command: list[str], settings: list[str]) -> list[str]:
+    return [*command, *(part for setting in settings for part in ("--set", setting))]
+
+
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """This environment with the command on its path, no Ray of anyone's, and `extra`."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    path = os.pathsep.join((str(BIN), os.environ["PATH"]))
+    return {**plain, "PATH": path, "RAY_USAGE_STATS_ENABLED": "0", **extra}
+
+
+def run(command: list[str], extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess:
+    """Run to its end in the project's root."""
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=ROOT,
+        env=environment(extra or {}),
+    )

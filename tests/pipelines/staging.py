@@ -1,0 +1,37 @@
+"""Staged sources for tests: written as a build writes them, without Ray and without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cluster.records import Citation, Deletion
+from pipelines.embed_passages import embed_citations, split_citations
+from pipelines.split_passages import make_splitter
+from pipelines.stage_citations import ParsedSource, write_account, write_part
+from tests.small_index import bag_of_words
+
+SPLITTER = make_splitter("characters", 512, 64)
+
+
+def stage(
+    directory: Path,
+    citations: Sequence[Citation],
+    deletions: Sequence[Deletion] = (),
+    *,
+    shards: int = 2,
+    copies: int = 1,
+) -> Path:
+    """Stage one source whose records are numbered in order; each copy of its part is a retry."""
+    numbered = [replace(c, source=directory.name, position=n) for n, c in enumerate(citations)]
+    table = embed_citations(split_citations(numbered, SPLITTER), bag_of_words)
+    for _ in range(copies):
+        write_part(table, directory, shards)
+    write_account(directory, account(directory.name, kept=len(citations)), deletions)
+    return directory
+
+
+def account(name: str, kept: int, **fields: object) -> ParsedSource:
+    values = {"name": name, "bytes": 1, "modified_ns": 1, "read": kept, "kept": kept, **fields}
+    return ParsedSource.model_validate(values)

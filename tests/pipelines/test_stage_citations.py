@@ -1,0 +1,142 @@
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cluster.errors import InputError
+from cluster.index.layout import shard_of
+from cluster.records import Deletion
+from pipelines.embed_passages import embed_citations, split_citations
+from pipelines.stage_citations import (
+    DELETIONS,
+    PARSED,
+    clear,
+    complete_account,
+    part_files,
+    read_account,
+    read_deletions,
+    read_part,
+    staged_dimensions,
+    staged_rows,
+    write_account,
+    write_part,
+)
+from tests.pipelines.staging import SPLITTER, account, stage
+from tests.small_index import DIMENSIONS, bag_of_words, citation
+
+CITATIONS = [citation(pmid, f"Abstract of {pmid}.", f"Title {pmid}") for pmid in range(1, 21)]
+
+
+def pmids(batch: pa.RecordBatch) -> list[int]:
+    found: list[int] = batch.column("pmid").to_pylist()
+    return found
+
+
+def staged_source(tmp_path: Path) -> tuple[Path, Path]:
+    """A source file, and its staging that is whole."""
+    source = tmp_path / "n1.xml"
+    source.write_text("<PubmedArticleSet/>")
+    directory = stage(tmp_path / "staging", CITATIONS)
+    found = source.stat()
+    whole = account("n1.xml", len(CITATIONS), bytes=found.st_size, modified_ns=found.st_mtime_ns)
+    write_account(directory, whole, [])
+    return source, directory
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_each_shard_finds_its_own_rows_and_no_row_is_lost(tmp_path: Path, shards: int) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS, shards=shards))
+    by_shard = [pmids(read_part(part, s)) for s in range(shards)]
+    assert sorted(pmid for found in by_shard for pmid in found) == list(range(1, 21))
+    assert all(shard_of(p, shards) == s for s, found in enumerate(by_shard) for p in found)
+
+
+def test_a_shard_without_rows_has_an_empty_batch(tmp_path: Path) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS[:1], shards=8))
+    counts = [read_part(part, s).num_rows for s in range(8)]
+    assert sorted(counts) == [0] * 7 + [1]
+
+
+def test_rows_of_all_parts_are_counted(tmp_path: Path) -> None:
+    assert staged_rows(tmp_path) == 0
+    assert staged_rows(stage(tmp_path, CITATIONS, copies=3)) == 60
+
+
+def test_a_part_that_was_not_finished_is_no_part(tmp_path: Path) -> None:
+    table = embed_citations(split_citations(CITATIONS, SPLITTER), bag_of_words)
+    with pytest.raises(pa.ArrowInvalid):
+        write_part(table.drop_columns("vectors"), tmp_path, shards=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_account_and_deletions_come_back_as_written(tmp_path: Path) -> None:
+    written = account("n1.xml", 3, dropped={"book": 2}, examples=("n1.xml, record 4: book",))
+    write_account(tmp_path, written, [Deletion(7, "n1.xml", 5), Deletion(9, "n1.xml", 6)])
+    assert read_account(tmp_path) == written
+    assert read_deletions(tmp_path).to_pylist() == [
+        {"pmid": 7, "position": 5},
+        {"pmid": 9, "position": 6},
+    ]
+
+
+def test_a_source_without_deletions_has_an_empty_table_of_them(tmp_path: Path) -> None:
+    write_account(tmp_path, account("n1.xml", 0), [])
+    assert read_deletions(tmp_path).num_rows == 0
+
+
+@pytest.mark.parametrize("damage", ["", '{"name": "n1.xml"', '{"name": "n1.xml", "shoe": 1}'])
+def test_an_account_that_cannot_be_trusted_is_none(tmp_path: Path, damage: str) -> None:
+    assert read_account(tmp_path) is None
+    (tmp_path / PARSED).write_text(damage)
+    assert read_account(tmp_path) is None
+
+
+def test_a_whole_source_need_not_be_read_again(tmp_path: Path) -> None:
+    source, directory = staged_source(tmp_path)
+    found = complete_account(directory, source)
+    assert found is not None
+    assert found.kept == 20
+
+
+def test_a_source_with_a_part_missing_is_read_again(tmp_path: Path) -> None:
+    source, directory = staged_source(tmp_path)
+    part_files(directory)[0].unlink()
+    assert complete_account(directory, source) is None
+
+
+@pytest.mark.parametrize("change", ["bytes", "time"])
+def test_a_source_that_changed_is_read_again(tmp_path: Path, change: str) -> None:
+    source, directory = staged_source(tmp_path)
+    before = source.stat()
+    if change == "bytes":
+        source.write_text("<PubmedArticleSet></PubmedArticleSet>")
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    else:
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert complete_account(directory, source) is None
+
+
+def test_a_source_that_failed_is_read_again(tmp_path: Path) -> None:
+    source, directory = staged_source(tmp_path)
+    whole = read_account(directory)
+    assert whole is not None
+    write_account(directory, whole.model_copy(update={"error": "truncated"}), [])
+    assert complete_account(directory, source) is None
+
+
+def test_dimensions_are_those_of_the_first_vectors_there_are(tmp_path: Path) -> None:
+    textless = stage(tmp_path / "a", [citation(1, "")])
+    assert staged_dimensions([textless, stage(tmp_path / "b", CITATIONS)]) == DIMENSIONS
+
+
+def test_sources_without_any_text_cannot_be_indexed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no citation with a title or an abstract"):
+        staged_dimensions([stage(tmp_path, [citation(1, "")])])
+
+
+def test_clearing_leaves_an_empty_folder(tmp_path: Path) -> None:
+    directory = stage(tmp_path / "staging", CITATIONS)
+    assert (directory / DELETIONS).is_file()
+    clear(directory)
+    assert list(directory.iterdir()) == []

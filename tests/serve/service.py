@@ -1,0 +1,53 @@
+"""A Service over the small index, for tests of the HTTP side without Ray."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster.records import Answer, Citation, Question, SearchResult
+from cluster.settings import SystemSettings
+from serve.gateway import Readiness
+from tests.serve.graph import make_answerer
+from tests.small_index import citation
+
+CORPUS = [
+    citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
+    citation(2, "Warfarin inhibits VKORC1."),
+    citation(3, "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."),
+]
+
+
+class SmallService:
+    """`state` is what every stage says of itself; `broken` as for `make_answerer`."""
+
+    def __init__(self, index: Path, *, broken: tuple[str, ...] = (), state: str = "ready") -> None:
+        self._answerer = make_answerer(index, CORPUS, broken=broken)
+        self.state = state
+        self.asked: list[Question] = []
+
+    async def search(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> SearchResult:
+        self.asked.append(question)
+        return await self._answerer.search(question, system, limit, snippets)
+
+    async def answer(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> Answer:
+        self.asked.append(question)
+        return await self._answerer.answer(question, system, limit, snippets)
+
+    async def citation(self, pmid: int) -> Citation | None:
+        return await self._answerer.citation(pmid)
+
+    async def readiness(self) -> Readiness:
+        ready = self.state == "ready"
+        return Readiness(
+            ready=ready,
+            index_version="v000001",
+            last_source="n1.xml",
+            coverage="2/2" if ready else "1/2",
+            citations=len(CORPUS),
+            models={"encoder": "test"},
+            stages={"encoder": "ready", "shard-0001": self.state},
+        )

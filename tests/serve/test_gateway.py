@@ -1,0 +1,195 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from serve.gateway import create_api
+from tests.serve.service import SmallService
+
+QUESTION = "Does metformin activate AMPK?"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture(scope="module")
+def http(service: SmallService) -> TestClient:
+    return TestClient(create_api(service, "citeray"))
+
+
+def client_of(service: SmallService) -> TestClient:
+    return TestClient(create_api(service, "citeray"))
+
+
+def test_an_answer_cites_the_citation_that_says_it(http: TestClient) -> None:
+    asked = {"question": QUESTION, "type": "yesno", "id": "q7", "k": 2}
+    reply = http.post("/v1/answer", json=asked)
+    assert reply.status_code == 200
+    found = reply.json()
+    assert found["question"] == {"id": "q7", "body": QUESTION, "type": "yesno"}
+    assert found["origin"] == "extractive"
+    assert found["ideal"][0]["pmids"] == [1]
+    assert found["system"] == "citeray"
+    assert found["degraded"][0] == "llm: not configured, extractive answer"
+    assert len(found["citations"]) <= 2
+    assert found["snippets"] == []
+
+
+def test_an_answer_may_carry_snippets_with_exact_offsets(http: TestClient) -> None:
+    found = http.post("/v1/answer", json={"question": QUESTION, "snippets": True}).json()
+    snippet = found["snippets"][0]
+    abstract = http.get(f"/v1/citations/{snippet['pmid']}").json()["sections"][0]["text"]
+    assert abstract[snippet["begin"] : snippet["end"]] == snippet["text"]
+
+
+def test_a_search_ranks_citations_and_writes_nothing(http: TestClient) -> None:
+    found = http.post("/v1/search", json={"question": QUESTION, "k": 1}).json()
+    assert [c["pmid"] for c in found["citations"]] == [1]
+    assert (found["coverage"], found["index_version"]) == ("2/2", "v000001")
+    assert "ideal" not in found
+
+
+def test_a_request_may_name_its_system(http: TestClient) -> None:
+    found = http.post("/v1/search", json={"question": QUESTION, "system": "bm25"}).json()
+    assert found["system"] == "bm25"
+
+
+def test_white_space_around_a_question_is_no_part_of_it(
+    http: TestClient, service: SmallService
+) -> None:
+    http.post("/v1/search", json={"question": f"  {QUESTION}\n"})
+    assert service.asked[-1].body == QUESTION
+
+
+def test_a_citation_is_the_whole_record(http: TestClient) -> None:
+    reply = http.get("/v1/citations/1")
+    assert reply.status_code == 200
+    assert reply.json()["pmid"] == 1
+    assert reply.json()["title"] == "Metformin and AMPK"
+
+
+def test_a_pmid_that_is_not_there_is_404_by_name(http: TestClient) -> None:
+    reply = http.get("/v1/citations/99")
+    assert (reply.status_code, reply.json()) == (404, {"error": "PMID 99 is not in this index"})
+
+
+BAD_REQUESTS = {
+    "empty": ({"question": ""}, "question: "),
+    "blank": ({"question": " \n\t"}, "question: is empty; ask a question"),
+    "absent": ({}, "question: Field required"),
+    "no string": ({"question": 7}, "question: "),
+    "too long": ({"question": "x" * 2001}, "at most 2000 characters"),
+    "unknown type": ({"question": "a", "type": "maybe"}, "type: "),
+    "unknown system": ({"question": "a", "system": "best"}, "there are: bm25, citeray, dense"),
+    "k of 0": ({"question": "a", "k": 0}, "k: "),
+    "k of 101": ({"question": "a", "k": 101}, "k: "),
+    "k no number": ({"question": "a", "k": "x"}, "k: "),
+    "unknown field": ({"question": "a", "top_k": 3}, "top_k: "),
+}
+
+
+@pytest.mark.parametrize("path", ["/v1/answer", "/v1/search"])
+@pytest.mark.parametrize(("body", "said"), BAD_REQUESTS.values(), ids=BAD_REQUESTS)
+def test_a_bad_request_is_422_and_one_sentence(
+    http: TestClient, path: str, body: Mapping[str, Any], said: str
+) -> None:
+    reply = http.post(path, json=body)
+    assert reply.status_code == 422
+    assert list(reply.json()) == ["error"]
+    error = reply.json()["error"]
+    assert said in error
+    assert "\n" not in error
+    assert len(error) < 250
+
+
+def test_every_bad_field_is_named_at_once(http: TestClient) -> None:
+    error = http.post("/v1/answer", json={"question": "", "k": 0}).json()["error"]
+    assert "question: " in error
+    assert "k: " in error
+
+
+@pytest.mark.parametrize("content", ["not json", '{"question": "a"', "[]", '"question"', ""])
+def test_a_body_that_is_no_json_object_is_422(http: TestClient, content: str) -> None:
+    reply = http.post("/v1/answer", content=content, headers={"Content-Type": "application/json"})
+    assert reply.status_code == 422
+    assert reply.json()["error"]
+
+
+def test_the_longest_question_is_still_one(http: TestClient) -> None:
+    question = ("metformin " * 200)[:2000]
+    assert http.post("/v1/search", json={"question": question}).status_code == 200
+
+
+@pytest.mark.parametrize("k", [1, 100])
+def test_both_ends_of_k_are_in_range(http: TestClient, k: int) -> None:
+    assert http.post("/v1/search", json={"question": QUESTION, "k": k}).status_code == 200
+
+
+@pytest.mark.parametrize("pmid", ["0", "-1", "x", "1.5", str(2**64)])
+def test_what_is_no_pmid_is_422(http: TestClient, pmid: str) -> None:
+    reply = http.get(f"/v1/citations/{pmid}")
+    assert reply.status_code == 422
+    assert "pmid: " in reply.json()["error"]
+
+
+@pytest.mark.parametrize("path", ["/v1/answer", "/v1/search", "/v1/citations/1"])
+def test_while_loading_everything_but_health_is_503(tmp_path: Path, path: str) -> None:
+    http = client_of(SmallService(tmp_path, state="loading"))
+    reply = http.get(path) if "citations" in path else http.post(path, json={"question": "a"})
+    assert reply.status_code == 503
+    assert int(reply.headers["Retry-After"]) > 0
+    assert "still loading: shard-0001" in reply.json()["error"]
+    assert http.get("/healthz").status_code == 200
+
+
+def test_readiness_says_what_is_served_and_what_is_loading(tmp_path: Path) -> None:
+    service = SmallService(tmp_path, state="loading")
+    http = client_of(service)
+    reply = http.get("/readyz")
+    assert reply.status_code == 503
+    assert reply.json()["stages"] == {"encoder": "ready", "shard-0001": "loading"}
+    service.state = "ready"
+    reply = http.get("/readyz")
+    assert reply.status_code == 200
+    assert reply.json()["ready"] is True
+    assert reply.json()["index_version"] == "v000001"
+
+
+@pytest.mark.parametrize("path", ["/v1/answer", "/v1/search"])
+def test_when_no_shard_answers_it_is_503_with_the_time_to_come_back(
+    tmp_path: Path, path: str
+) -> None:
+    http = client_of(SmallService(tmp_path, broken=("shard-0", "shard-1")))
+    reply = http.post(path, json={"question": QUESTION})
+    assert reply.status_code == 503
+    assert int(reply.headers["Retry-After"]) > 0
+    assert "no shard" in reply.json()["error"]
+
+
+def test_a_lost_stage_costs_words_not_the_answer(tmp_path: Path) -> None:
+    http = client_of(SmallService(tmp_path, broken=("write",)))
+    reply = http.post("/v1/answer", json={"question": QUESTION})
+    assert reply.status_code == 200
+    assert reply.json()["origin"] == "none"
+    assert reply.json()["degraded"] == ["write: failed, evidence without an answer"]
+    assert reply.json()["evidence"]
+
+
+def test_the_openapi_document_describes_every_path(http: TestClient) -> None:
+    document = http.get("/openapi.json").json()
+    assert set(document["paths"]) == {
+        "/v1/answer",
+        "/v1/search",
+        "/v1/citations/{pmid}",
+        "/healthz",
+        "/readyz",
+    }
+    assert http.get("/docs").status_code == 200
+
+
+def test_an_unknown_path_is_404(http: TestClient) -> None:
+    assert http.get("/v1/nothing").status_code == 404

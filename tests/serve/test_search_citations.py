@@ -1,0 +1,132 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from cluster.records import Citation, Question, SearchResult
+from cluster.settings import load_system
+from pipelines.generate_citations import generate_citations
+from serve.answer_question import QuestionAnswerer
+from serve.search_citations import MAX_QUERY_TERMS, query_weights
+from serve.watch_stages import StageLostError
+from tests.serve.graph import make_answerer
+from tests.small_index import citation
+
+CORPUS = [
+    citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
+    citation(2, "Warfarin inhibits VKORC1."),
+    citation(3, "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."),
+    citation(
+        4,
+        "Metformin activates AMPK, as a study that was withdrawn had claimed.",
+        publication_types=("Retracted Publication",),
+    ),
+    citation(5, "", "Metformin: a title without an abstract"),
+]
+QUESTION = Question("q1", "Does metformin activate AMPK?", "yesno")
+
+
+def search(answerer: QuestionAnswerer, system: str = "citeray", limit: int = 10) -> SearchResult:
+    return asyncio.run(answerer.search(QUESTION, load_system(system), limit))
+
+
+@pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
+def test_every_system_finds_the_citation_that_answers(tmp_path: Path, system: str) -> None:
+    found = search(make_answerer(tmp_path, CORPUS), system)
+    assert found.citations[0].pmid in (1, 4)
+    assert found.degraded == ()
+    assert found.coverage == "2/2"
+    assert found.index_version == "v000001"
+
+
+def test_retracted_citations_are_marked_and_are_no_evidence(tmp_path: Path) -> None:
+    found = search(make_answerer(tmp_path, CORPUS))
+    assert {c.pmid: c.retracted for c in found.citations}[4]
+    assert 4 not in {e.passage.pmid for e in found.evidence}
+
+
+def test_evidence_comes_from_the_abstract_where_there_is_one(tmp_path: Path) -> None:
+    found = search(make_answerer(tmp_path, CORPUS))
+    sections = {e.passage.pmid: e.passage.section for e in found.evidence}
+    assert sections[1] == "abstract"
+    assert sections[5] == "title"
+
+
+def test_the_limit_bounds_the_citations(tmp_path: Path) -> None:
+    assert len(search(make_answerer(tmp_path, CORPUS), limit=2).citations) == 2
+
+
+def test_a_lost_shard_costs_its_citations_and_says_so(tmp_path: Path) -> None:
+    found = search(make_answerer(tmp_path, CORPUS, broken=["shard-0"]))
+    assert found.coverage == "1/2"
+    assert "retrieve: failed, shard 0 left out" in found.degraded
+    assert found.citations
+
+
+def test_without_any_shard_there_is_no_answer(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS, broken=["shard-0", "shard-1"])
+    with pytest.raises(StageLostError, match="no shard"):
+        search(answerer)
+
+
+@pytest.mark.parametrize("system", ["citeray", "dense"])
+def test_without_the_encoder_bm25_carries_the_search(tmp_path: Path, system: str) -> None:
+    found = search(make_answerer(tmp_path, CORPUS, broken=["encode"]), system)
+    assert found.citations[0].pmid in (1, 4)
+    assert "encode: failed, BM25 only" in found.degraded
+
+
+def test_without_the_reranker_the_first_order_stands(tmp_path: Path) -> None:
+    broken = search(make_answerer(tmp_path / "a", CORPUS, broken=["rerank"]))
+    plain = search(make_answerer(tmp_path / "b", CORPUS), "hybrid")
+    assert [c.pmid for c in broken.citations] == [c.pmid for c in plain.citations]
+    assert "rerank: failed, first-stage order kept" in broken.degraded
+
+
+def test_without_the_expander_the_question_stands_alone(tmp_path: Path) -> None:
+    found = search(make_answerer(tmp_path, CORPUS, broken=["expand"]))
+    assert "expand: failed, question not expanded" in found.degraded
+    assert found.citations
+
+
+def test_a_late_stage_is_left_out_at_its_deadline(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+
+    async def sleepy(question: str, texts: list[str]) -> None:
+        await asyncio.sleep(60)
+
+    answerer._stages.rerank = sleepy  # type: ignore[method-assign,assignment]
+    reranker = answerer._settings.reranker.model_copy(update={"deadline_s": 0.05})
+    answerer._searcher._settings = answerer._settings.model_copy(update={"reranker": reranker})
+    found = search(answerer)
+    assert "rerank: late, first-stage order kept" in found.degraded
+
+
+@pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
+def test_the_number_of_shards_changes_no_result(tmp_path: Path, system: str) -> None:
+    corpus: list[Citation] = [c for c in generate_citations(150, seed=5) if c.search_text]
+    results = []
+    for shards in (1, 4):
+        answerer = make_answerer(tmp_path / str(shards), corpus, shards=shards)
+        for asked in corpus[:5]:
+            question = Question("", asked.search_text[:80])
+            found = asyncio.run(answerer.search(question, load_system(system), 10))
+            results.append((shards, [c.pmid for c in found.citations]))
+    half = len(results) // 2
+    assert [r[1] for r in results[:half]] == [r[1] for r in results[half:]]
+
+
+def test_a_question_without_a_known_word_ends_without_an_error(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    found = asyncio.run(answerer.search(Question("", "???"), load_system("bm25"), 10))
+    assert found.citations == ()
+
+
+def test_synonyms_weigh_less_than_the_questions_own_words() -> None:
+    weights = query_weights("heart attack attack", ["myocardial infarction", "attack"], 0.2)
+    assert weights["attack"] == 2
+    assert weights["myocardi"] == 0.2
+
+
+def test_a_long_question_is_cut_to_a_bound() -> None:
+    assert len(query_weights(" ".join(f"w{i}" for i in range(500)), [], 0)) == MAX_QUERY_TERMS
