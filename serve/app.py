@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from fastapi import FastAPI
 from ray import serve as ray_serve
+from ray.exceptions import RayError
 from ray.serve import RunTarget
 from ray.serve.handle import DeploymentHandle
 
@@ -31,6 +32,7 @@ from serve.choose_snippets import choose_snippets
 from serve.gateway import Readiness, create_api
 from serve.language_model import ChatModel, Message, chat_request, read_reply
 from serve.load_stages import (
+    llm_dtype,
     llm_folder,
     load_encoder,
     load_recogniser,
@@ -166,6 +168,8 @@ class HandleChatModel:
         except asyncio.CancelledError:
             responses.cancel()
             raise
+        except RayError as error:
+            raise LLMError(f"the language model is lost: {error}") from error
         raise LLMError("the language model ended without an answer")
 
 
@@ -184,7 +188,8 @@ class Writer:
 
         def encode(texts: Sequence[str]) -> Vectors:
             # The writer compares sentences in threads, where a blocking call is right.
-            vectors: Vectors = encoder.encode_passages.remote(list(texts)).result(deadline_s)
+            response = encoder.encode_passages.remote(list(texts))
+            vectors: Vectors = response.result(timeout_s=deadline_s)
             return vectors
 
         recogniser = load_recogniser(settings, manifest)
@@ -369,8 +374,11 @@ def deployment(stage: Any, name: str, chosen: StageSettings, *arguments: Any) ->
     return wrapped.options(name=name, **stage_options(chosen)).bind(*arguments)
 
 
-def llm_config(settings: Settings, folder: Path | str) -> dict[str, Any]:
-    """The keyword arguments of `ray.serve.llm.LLMConfig` for the settings."""
+def llm_config(settings: Settings, folder: Path | str, dtype: str) -> dict[str, Any]:
+    """The keyword arguments of `ray.serve.llm.LLMConfig` for the settings.
+
+    `dtype` is the engine's where the settings name none.
+    """
     llm, stage = settings.llm, settings.serve.llm
     bundle = {"CPU": stage.cpus, "GPU": stage.gpus} if stage.gpus else {"CPU": stage.cpus}
     replicas: dict[str, Any] = {"num_replicas": stage.min_replicas}
@@ -394,6 +402,7 @@ def llm_config(settings: Settings, folder: Path | str) -> dict[str, Any]:
             "ray_actor_options": {"num_cpus": 0},
         },
         "engine_kwargs": {
+            "dtype": dtype,
             **llm.engine,
             "tensor_parallel_size": llm.tensor_parallel,
             # Without it a JSON reply can run on in white space to its token limit.
@@ -414,7 +423,8 @@ def build_app(settings: Settings) -> Any:
     if settings.llm.kind == "vllm":
         from ray.serve.llm import LLMConfig, build_llm_deployment
 
-        llm = build_llm_deployment(LLMConfig(**llm_config(settings, llm_folder(settings))))
+        config = llm_config(settings, llm_folder(settings), llm_dtype(settings))
+        llm = build_llm_deployment(LLMConfig(**config))
     facts = (settings, manifest)
     encoder = deployment(Encoder, "Encoder", stages.encoder, *facts)
     bound = {
@@ -449,6 +459,11 @@ def deploy(settings: Settings) -> None:
     ray_serve.start(http_options={"host": settings.serve.host, "port": settings.serve.port})
     target = RunTarget(app, name=APP, route_prefix="/")
     ray_serve.run_many([target], wait_for_applications_running=False)
+
+
+def stop() -> None:
+    """Take the graph down, the language model's own processes included."""
+    ray_serve.shutdown()
 
 
 def failure() -> str:

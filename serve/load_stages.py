@@ -138,6 +138,14 @@ def llm_folder(settings: Settings) -> Path:
     return as_transformers_folder(resolve(settings.llm.model, settings.llm.sha256))
 
 
+def llm_dtype(settings: Settings) -> str:
+    """float32 on a CPU that would have to emulate bfloat16, which takes twice as long."""
+    from cluster.encoder import choose_device, choose_dtype
+
+    device = choose_device("auto" if settings.serve.llm.gpus else "cpu")
+    return str(choose_dtype("auto", device)).removeprefix("torch.")
+
+
 def remote_model(settings: Settings) -> ChatModel | None:
     """The language model behind `llm.url`, or None where the settings name none."""
     if settings.llm.kind != "url":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from rich.console import Console
 from cluster.errors import CiteRayError
 from cluster.session import ray_session
 from cluster.settings import Settings
-from serve.app import deploy, failure
+from serve.app import deploy, failure, stop
 from serve.client import endpoint_url
 
 START_DEADLINE_S = 900.0
@@ -58,6 +60,11 @@ def running_graph(settings: Settings, log: Console) -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.WARNING)
     with ray_session(settings.ray):
         log.print("starting the stages (the language model takes longest)")
-        deploy(settings)
-        await_ready(settings, log)
-        yield
+        # A plain kill must take the language model's processes along, as Ctrl-C does.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        try:
+            deploy(settings)
+            await_ready(settings, log)
+            yield
+        finally:
+            stop()

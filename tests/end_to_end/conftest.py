@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -46,14 +48,17 @@ def ray_head() -> Iterator[RayHead]:
     command += [f"--dashboard-agent-listen-port={free_port()}"]
     command += [f"--ray-client-server-port={free_port()}"]
     with (folder / "start.log").open("wb") as log:
-        head = subprocess.Popen(command, env=environment(auth), stdout=log, stderr=log)
+        head = subprocess.Popen(
+            command, env=environment(auth), stdout=log, stderr=log, start_new_session=True
+        )
     try:
         url = f"http://127.0.0.1:{dashboard}"
         await_jobs_api(url, auth["RAY_AUTH_TOKEN"], head, folder / "start.log")
         yield RayHead({**auth, "RAY_ADDRESS": f"127.0.0.1:{port}"}, auth, url)
     finally:
-        head.terminate()
-        head.wait(timeout=60)
+        # The group that was started here, and no other: Ray's own workers end with it.
+        os.killpg(head.pid, signal.SIGKILL)
+        head.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-
 from cluster.index.manifest import read_manifest
 from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.command import run, small_settings, with_settings

@@ -27,7 +27,8 @@ class ServiceClient(HttpClient):
     """The endpoint over a small index, without a socket; `lost` are ids that it fails on."""
 
     def __init__(self, service: SmallService, lost: Sequence[str] = ()) -> None:
-        self._http = TestClient(create_api(service, "citeray"))
+        http: Any = TestClient(create_api(service, "citeray"))
+        self._http = http
         self._lost = lost
         self._lock = threading.Lock()
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
