@@ -24,13 +24,11 @@ def ray_session(settings: RaySettings) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     # It only says that a Ray started here asks for a token, which is what we want.
+    # (Setting RAY_AUTH_MODE here would come too late: Ray reads it when it is imported.)
     logging.getLogger(TOKEN_LOGGER).setLevel(logging.ERROR)
     if os.environ.get("RAY_ADDRESS"):
         ray.init(logging_level=logging.WARNING, log_to_driver=False)
     else:
-        # A new Ray turns token authentication on by itself (setting RAY_AUTH_MODE here would
-        # come too late: Ray reads it when it is imported), and warns that it did.
-        logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)
         # The C++ core logs harmless notes of Ray Data as errors; real ones are exceptions.
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         ray.init(

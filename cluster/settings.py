@@ -261,7 +261,7 @@ def _apply_override(data: dict[str, Any], override: str) -> dict[str, Any]:
     key, separator, value = override.partition("=")
     if not separator or not key:
         raise InputError(f"--set {override}: expected key=value, such as index.shards=4")
-    nested: Any = _read_yaml(f"value: {value}", f"--set {override}")["value"]
+    nested: Any = _read_yaml(f"value: {value}", f"--set {override}")["value"] if value else ""
     for part in reversed(key.split(".")):
         nested = {part: nested}
     return _merge(data, nested)

@@ -242,6 +242,7 @@ def build_index(sources: Sequence[Path], settings: Settings, report: Report) -> 
     model = store.resolve(settings.encoder.model, settings.encoder.sha256 or None)
     mesh = settings.vocabulary.mesh_headings
     mesh_path = store.resolve(mesh, settings.vocabulary.mesh_sha256 or None) if mesh else None
+    report(Progress("models", 1, 1, "models"))
     model_sum = checksum(model)
     build = index / "staging" / _build_id(settings, model_sum)
     staged = [(path, build / f"{number:04d}-{path.name}") for number, path in enumerate(sources, 1)]

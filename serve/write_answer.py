@@ -26,6 +26,7 @@ from cluster.records import (
 )
 from serve.attribute_sentences import Encoder, SimilaritySupport, SupportScorer, attribute
 from serve.clean_answer import clean_answer, clean_entities
+from serve.compare_wording import read_wording
 from serve.extract_answer import extract_ideal
 from serve.extract_exact import MAX_CHARS, MAX_FACTOIDS, MAX_LIST, Recogniser, extract_exact
 from serve.guess_type import guess_type
@@ -128,6 +129,8 @@ class AnswerWriter:
             log.warning("ideal answer of %s: %s", question.id, error)
             return (), (), FAILED
         sentences = clean_answer(text, self._ideal.system)
+        if question.type in _ENTITIES:
+            sentences = [s for s in sentences if not answers_nothing(s, question.body)]
         scorer = self._scorer or SimilaritySupport(encode)
         cited = await asyncio.to_thread(
             attribute, sentences, evidence, scorer, threshold=self._limits.support_threshold
@@ -158,6 +161,7 @@ class AnswerWriter:
             exact = await asyncio.to_thread(
                 extract_exact, question.type, question.body, evidence, self._recognise
             )
+            exact = answered_first(exact, ideal)
         return exact, "" if by_choice else fault
 
     async def _constrained(
@@ -208,6 +212,19 @@ class AnswerWriter:
             return await asyncio.wait_for(call, self._limits.deadline_s)
         except TimeoutError:
             raise LLMError(f"llm: no answer in {self._limits.deadline_s:g} s") from None
+
+
+def answered_first(exact: ExactAnswer, ideal: Sequence[Sentence]) -> ExactAnswer:
+    """Entities that the ideal answer names before those that it does not; else their order."""
+    if not isinstance(exact, list):
+        return exact
+    said = " ".join(sentence.text for sentence in ideal).casefold()
+    return sorted(exact, key=lambda names: not any(name.casefold() in said for name in names))
+
+
+def answers_nothing(sentence: str, body: str) -> bool:
+    """Whether the sentence only repeats words of the question, as small models do."""
+    return set(read_wording(sentence).words) <= set(read_wording(body).words)
 
 
 def entities_schema(limit: int, max_chars: int) -> dict[str, Any]:

@@ -86,3 +86,7 @@ def test_every_preset_is_valid_and_named_as_its_file(name: str) -> None:
 def test_an_unknown_preset_lists_the_presets() -> None:
     with pytest.raises(InputError, match=r"citeray"):
         load_system("nonesuch")
+
+
+def test_a_set_with_an_empty_value_clears_a_text() -> None:
+    assert load_settings(None, ["vocabulary.mesh_headings="]).vocabulary.mesh_headings == ""

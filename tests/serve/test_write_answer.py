@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from cluster.errors import LLMError
-from cluster.records import Entity, Evidence, Question, QuestionType
+from cluster.records import Entity, Evidence, Question, QuestionType, Sentence
 from serve.language_model import Message
 from serve.write_answer import (
     AnswerWriter,
     WriterLimits,
     WrittenAnswer,
+    answered_first,
+    answers_nothing,
     entities_schema,
     read_entities,
     remember,
@@ -230,3 +232,19 @@ def test_remembered_texts_are_encoded_once() -> None:
     rows = once(["b", "c", "b"])
     assert seen == ["a", "b", "c"]
     assert rows.tolist() == encode(["b", "c", "b"]).tolist()
+
+
+def test_entities_that_the_ideal_answer_names_come_first() -> None:
+    ideal = [Sentence("The virus is JC virus.", (1,), 0.9)]
+    exact = answered_first([["antibody", "antibodies"], ["JC virus", "JCV"]], ideal)
+    assert exact == [["JC virus", "JCV"], ["antibody", "antibodies"]]
+
+
+def test_a_yes_or_no_is_left_as_it_is() -> None:
+    assert answered_first("no", [Sentence("Yes.", (1,), 0.9)]) == "no"
+
+
+def test_a_sentence_that_only_repeats_the_question_answers_nothing() -> None:
+    body = "Which drug reverses the anticoagulant effect of dabigatran?"
+    assert answers_nothing("The drug is dabigatran.", body)
+    assert not answers_nothing("Idarucizumab reverses dabigatran.", body)
