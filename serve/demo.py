@@ -15,18 +15,23 @@ from cluster.cli import Context
 from cluster.errors import CiteRayError
 from cluster.settings import load_settings
 from serve.client import HttpClient, endpoint_url
-from serve.formats.bioasq import read_questions
 from serve.print_answer import print_answer
 from serve.run_graph import running_graph
 
-TYPES = ("yesno", "factoid", "list")
+QUESTIONS = (
+    ("yesno", "Is Epstein-Barr virus infection followed by a higher risk of multiple sclerosis?"),
+    ("factoid", "Which protein do the antibodies of neuromyelitis optica attack?"),
+    ("list", "Which drugs can cause haemolysis in people with G6PD deficiency?"),
+)
 
 
 def _citeray(context: Context, *arguments: str, options: Sequence[str] = ()) -> None:
     """Run a command as a user would, showing it first."""
     context.log.print(f"$ citeray {' '.join(arguments)}", style="bold", soft_wrap=True)
     command = [sys.executable, "-m", "cluster.cli", *arguments, *options]
-    if subprocess.run(command, check=False).returncode != 0:
+    # With --json, standard output is for the answers alone.
+    output = sys.stderr if context.json else None
+    if subprocess.run(command, check=False, stdout=output).returncode != 0:
         raise CiteRayError(f"citeray {arguments[0]} failed; its own words are above")
 
 
@@ -45,15 +50,14 @@ def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
         settings = load_settings(context.config, overrides)
         context.log.print("$ citeray serve", style="bold")
         stack.enter_context(running_graph(settings, context.log))
-        questions = read_questions(folder / "sample" / "questions.json")
         client = stack.enter_context(
             HttpClient(endpoint_url(settings), settings.serve.request_deadline_s + 10)
         )
         answers = []
-        for wanted in TYPES:
-            question = next(q for q in questions if q.type == wanted)
-            context.log.print(f'$ citeray ask "{question.body}"', style="bold", soft_wrap=True)
-            answers.append(client.answer({"question": question.body, "type": question.type}))
+        for question_type, question in QUESTIONS:
+            command = f'$ citeray ask "{question}" --type {question_type}'
+            context.log.print(command, style="bold", soft_wrap=True)
+            answers.append(client.answer({"question": question, "type": question_type}))
             if not context.json:
                 print_answer(context.out, answers[-1])
     context.log.print(f"demo finished in {time.monotonic() - begun:.0f} s")

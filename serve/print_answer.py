@@ -35,7 +35,8 @@ def _footer(console: Console, reply: Reply) -> None:
 def print_answer(console: Console, reply: Reply) -> None:
     """The exact answer, each sentence with its PMIDs, and the evidence behind them."""
     question = reply["question"]
-    console.print(f"[bold]{escape(question['body'])}[/bold] ({question['type']})")
+    title = f"[bold]{escape(question['body'])}[/bold] ({question['type']})"
+    console.print(title, soft_wrap=True)
     if reply["exact"]:
         console.print(f"  exact: {escape(_exact(reply['exact']))}", soft_wrap=True)
     for sentence in reply["ideal"]:

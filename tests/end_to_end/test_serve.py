@@ -1,0 +1,148 @@
+"""The Serve graph on a real Ray, over HTTP, as `citeray serve` and `citeray demo` start it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pipelines.sample.write_sample import write_sample
+from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
+from tests.serve.http_server import free_port
+
+DEADLINE_S = 240
+
+
+@dataclass(frozen=True)
+class Served:
+    url: str
+    process: subprocess.Popen
+    settings: list[str]
+    questions: Path
+    states: list[int]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[Served]:
+    """`citeray serve` over the sample corpus, without a language model."""
+    folder = tmp_path_factory.mktemp("served")
+    sample = write_sample(folder / "sample")
+    port = free_port()
+    settings = [*small_settings(folder / "index", encoder, 2), f"serve.port={port}"]
+    source = str(sample.sources[0].parent)
+    built = run(with_settings([str(BIN / "citeray"), "index", "build", source], settings))
+    assert built.returncode == 0, built.stderr
+    process = subprocess.Popen(
+        with_settings([str(BIN / "citeray"), "serve"], settings),
+        cwd=ROOT,
+        env=environment({}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        yield Served(url, process, settings, sample.questions, await_ready(url, process))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+
+def await_ready(url: str, process: subprocess.Popen) -> list[int]:
+    """The status codes of /v1/search until it first succeeds."""
+    begun = time.monotonic()
+    states: list[int] = []
+    while time.monotonic() - begun < DEADLINE_S:
+        assert process.poll() is None, process.communicate()[0]
+        try:
+            reply = httpx.post(f"{url}/v1/search", json={"question": "metformin"}, timeout=30)
+            states.append(reply.status_code)
+            if reply.is_success:
+                return states
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.2)
+    pytest.fail(f"not ready within {DEADLINE_S} s")
+
+
+def test_until_it_is_ready_the_graph_says_503_and_nothing_else(served: Served) -> None:
+    assert set(served.states[:-1]) <= {503}
+
+
+def test_every_sentence_of_an_answer_names_pmids_of_its_evidence(served: Served) -> None:
+    request = {"question": "Which drugs can cause haemolysis in G6PD deficiency?", "type": "list"}
+    answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=60).json()
+    evidence = {e["passage"]["pmid"] for e in answer["evidence"]}
+    assert answer["ideal"]
+    for sentence in answer["ideal"]:
+        assert 1 <= len(sentence["pmids"]) <= 3
+        assert set(sentence["pmids"]) <= evidence
+    assert answer["origin"] == "extractive"
+    assert "llm: not configured, extractive answer" in answer["degraded"]
+    assert answer["coverage"] == "2/2"
+
+
+def test_a_citation_is_served_whole_and_a_deleted_one_is_not(served: Served) -> None:
+    found = httpx.get(f"{served.url}/v1/citations/90000034", timeout=30)
+    assert (found.status_code, found.json()["version"]) == (200, 2)
+    assert httpx.get(f"{served.url}/v1/citations/90000028", timeout=30).status_code == 404
+
+
+def test_bad_requests_are_refused_in_one_sentence(served: Served) -> None:
+    reply = httpx.post(f"{served.url}/v1/answer", json={"question": " "}, timeout=30)
+    assert reply.status_code == 422
+    assert "question" in reply.json()["error"]
+
+
+def test_the_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -> None:
+    citeray = str(BIN / "citeray")
+    asked = run(with_settings([citeray, "ask", "Does metformin activate AMPK?"], served.settings))
+    assert asked.returncode == 0, asked.stderr
+    assert "loading the graph here" not in asked.stderr
+    assert "90000" in asked.stdout
+    output = tmp_path / "run.json"
+    command = [citeray, "answer", str(served.questions), "-o", str(output), "--json"]
+    batch = run(with_settings(command, served.settings))
+    assert batch.returncode == 0, batch.stderr
+    assert json.loads(batch.stdout)["questions"] == 40
+    entries = json.loads(output.read_text())["questions"]
+    assert all(entry["documents"] and entry["ideal_answer"] for entry in entries)
+
+
+def test_a_plain_kill_stops_the_whole_graph(served: Served) -> None:
+    """Last: it takes the endpoint down."""
+    served.process.send_signal(signal.SIGTERM)
+    output, _ = served.process.communicate(timeout=60)
+    assert served.process.returncode == 128 + signal.SIGTERM, output
+    with pytest.raises(httpx.HTTPError):
+        httpx.get(f"{served.url}/healthz", timeout=5)
+
+
+def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: Path) -> None:
+    """With the real encoder and the real language model, as `make demo` runs it."""
+    port = free_port()
+    command = [str(BIN / "citeray"), "demo", "--json", "--keep", str(tmp_path)]
+    done = subprocess.run(
+        with_settings(command, [f"serve.port={port}"]),
+        cwd=ROOT,
+        env=environment({}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=590,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    assert [a["question"]["type"] for a in answers] == ["yesno", "factoid", "list"]
+    for answer in answers:
+        assert answer["ideal"]
+        assert all(90_000_001 <= p <= 90_000_400 for s in answer["ideal"] for p in s["pmids"])
+        assert not [loss for loss in answer["degraded"] if loss.startswith("llm: failed")]
+    assert any(answer["origin"] == "generated" for answer in answers)
