@@ -421,6 +421,9 @@ def build_app(settings: Settings) -> Any:
     stages = settings.serve
     llm = None
     if settings.llm.kind == "vllm":
+        # vLLM logs to standard output, which belongs to the command's own results.
+        os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
+        os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
         from ray.serve.llm import LLMConfig, build_llm_deployment
 
         config = llm_config(settings, llm_folder(settings), llm_dtype(settings))

@@ -1,6 +1,6 @@
 """A small index made without Ray and without a model, for tests of what reads one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from pipelines.embed_passages import embed_citations, split_citations
 from pipelines.split_passages import make_splitter
 
 DIMENSIONS = 64
+Encode = Callable[[Sequence[str]], np.ndarray]
 
 
 def bag_of_words(texts: Sequence[str]) -> np.ndarray:
@@ -48,6 +49,7 @@ def make_index(
     shards: int = 2,
     vectors: str = "flat",
     hnsw_m: int = 16,
+    encode: Encode = bag_of_words,
 ) -> Manifest:
     """Write and publish version v000001 of `citations` at `index`."""
     splitter = make_splitter("characters", 512, 64)
@@ -57,18 +59,18 @@ def make_index(
     plan = SegmentPlan(
         id="segment",
         quantiser=scratch / "quantiser.faiss",
-        dimensions=DIMENSIONS,
+        dimensions=encode(["a"]).shape[1],
         bm25_over=("citations", "passages"),
         vectors=vectors,
         hnsw_m=hnsw_m,
         ef_construction=64,
         threads=2,
     )
-    sample = bag_of_words([c.search_text for c in citations])
+    sample = encode([c.search_text for c in citations[:1000]])
     train_quantiser(sample, plan.quantiser, plan)
     for shard in range(shards):
         mine = sorted((c for c in citations if shard_of(c.pmid, shards) == shard), key=_pmid)
-        table = embed_citations(split_citations(mine, splitter), bag_of_words)
+        table = embed_citations(split_citations(mine, splitter), encode)
         batches = table.combine_chunks().to_batches()
         directory = index / segment_directory(shard, plan.id)
         entries.append(ShardEntry(segments=(write_segment(batches, directory, plan),)))

@@ -13,7 +13,7 @@ from serve.choose_snippets import choose_snippets
 from serve.local_graph import LocalShard
 from serve.stages import IndexFacts
 from serve.write_answer import AnswerWriter, WrittenAnswer
-from tests.small_index import bag_of_words, make_index
+from tests.small_index import Encode, bag_of_words, make_index
 
 
 class BrokenShard(LocalShard):
@@ -24,7 +24,13 @@ class BrokenShard(LocalShard):
 class SmallStages:
     """`broken` names stages that raise: expand, encode, rerank, write, or shard-0, shard-1."""
 
-    def __init__(self, shards: Sequence[ShardReader], broken: Sequence[str]) -> None:
+    def __init__(
+        self,
+        shards: Sequence[ShardReader],
+        broken: Sequence[str],
+        encode: Encode = bag_of_words,
+    ) -> None:
+        self._encode = encode
         self._broken = broken
         self.shards = [
             (BrokenShard if f"shard-{n}" in broken else LocalShard)(r) for n, r in enumerate(shards)
@@ -41,7 +47,7 @@ class SmallStages:
 
     async def encode(self, text: str) -> np.ndarray:
         self._check("encode")
-        return bag_of_words([text])[0]
+        return self._encode([text])[0]
 
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
