@@ -110,6 +110,8 @@ def test_the_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -
     assert asked.returncode == 0, asked.stderr
     assert "loading the graph here" not in asked.stderr
     assert "90000" in asked.stdout
+    searched = run(with_settings([citeray, "search", "metformin", "--json"], served.settings))
+    assert len(json.loads(searched.stdout)["citations"]) == 10
     output = tmp_path / "run.json"
     command = [citeray, "answer", str(served.questions), "-o", str(output), "--json"]
     batch = run(with_settings(command, served.settings))
