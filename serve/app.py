@@ -28,6 +28,7 @@ from cluster.index.vectors import Vectors
 from cluster.records import Answer, Citation, Entity, Evidence, Passage, Question, SearchResult
 from cluster.settings import Settings, StageSettings, SystemSettings, load_settings
 from serve.answer_question import QuestionAnswerer
+from serve.call_stages import HandleStages, call
 from serve.choose_snippets import choose_snippets
 from serve.gateway import Readiness, create_api
 from serve.language_model import ChatModel, Message, chat_request, read_reply
@@ -46,18 +47,6 @@ from serve.stages import IndexFacts
 from serve.write_answer import WrittenAnswer
 
 APP = "citeray"
-READY_DEADLINE_S = 2.0
-LLM_STAGE = "llm"
-
-
-async def call(handle: DeploymentHandle, method: str, *arguments: Any) -> Any:
-    """Call a deployment; cancelling this coroutine cancels the request downstream too."""
-    response = getattr(handle, method).remote(*arguments)
-    try:
-        return await response
-    except asyncio.CancelledError:
-        response.cancel()
-        raise
 
 
 class Expander:
@@ -206,76 +195,6 @@ class Writer:
         return "ready"
 
 
-class HandleShard:
-    """One shard's deployment as a `ShardStage`."""
-
-    def __init__(self, handle: DeploymentHandle) -> None:
-        self.handle = handle
-
-    async def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
-        counts: dict[str, int] = await call(self.handle, "frequencies", terms, over)
-        return counts
-
-    async def search(self, query: ShardQuery) -> Candidates:
-        candidates: Candidates = await call(self.handle, "search", query)
-        return candidates
-
-    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
-        fetched: list[Fetched] = await call(self.handle, "fetch", pmids, vector)
-        return fetched
-
-    async def citation(self, pmid: int) -> Citation | None:
-        citation: Citation | None = await call(self.handle, "citation", pmid)
-        return citation
-
-
-class HandleStages:
-    """The deployments as `Stages`."""
-
-    def __init__(
-        self,
-        stages: dict[str, DeploymentHandle],
-        shards: Sequence[DeploymentHandle],
-    ) -> None:
-        self._expander, self._encoder = stages["expander"], stages["encoder"]
-        self._reranker, self._writer = stages["reranker"], stages["writer"]
-        self.shards = [HandleShard(handle) for handle in shards]
-
-    async def entities(self, text: str) -> list[Entity]:
-        entities: list[Entity] = await call(self._expander, "entities", text)
-        return entities
-
-    async def encode(self, text: str) -> Vectors:
-        vector: Vectors = await call(self._encoder, "encode", text)
-        return vector
-
-    async def snippets(
-        self, question: str, evidence: Sequence[Evidence], sentences: int
-    ) -> list[Passage]:
-        arguments = (question, tuple(evidence), sentences)
-        chosen: list[Passage] = await call(self._encoder, "snippets", *arguments)
-        return chosen
-
-    async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
-        scores: np.ndarray = await call(self._reranker, "rerank", question, list(texts))
-        return scores
-
-    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
-        written: WrittenAnswer = await call(self._writer, "write", question, tuple(evidence))
-        return written
-
-    def handles(self) -> dict[str, DeploymentHandle]:
-        """Every deployment by the stage name that readiness shows."""
-        shards = {f"shard-{n:04d}": s.handle for n, s in enumerate(self.shards)}
-        return {
-            "expander": self._expander,
-            "encoder": self._encoder,
-            **shards,
-            "reranker": self._reranker,
-            "writer": self._writer,
-        }
-
-
 class Gateway:
     """Composes the stages and serves them over HTTP.
 
@@ -345,7 +264,7 @@ class Gateway:
             models={
                 "encoder": settings.encoder.model,
                 "reranker": settings.reranker.model or settings.reranker.kind,
-                LLM_STAGE: settings.llm.model_id if settings.llm.kind != "none" else "none",
+                "llm": settings.llm.model_id if settings.llm.kind != "none" else "none",
             },
             stages=loaded,
         )

@@ -1,0 +1,99 @@
+"""The stages as Ray Serve deployments, called by handle.
+
+A handle is a `ray.serve.handle.DeploymentHandle`; nothing here needs to import Ray.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery
+from cluster.index.vectors import Vectors
+from cluster.records import Citation, Entity, Evidence, Passage, Question
+from serve.write_answer import WrittenAnswer
+
+Handle = Any
+
+
+async def call(handle: Handle, method: str, *arguments: Any) -> Any:
+    """Call a deployment; cancelling this coroutine cancels the request downstream too."""
+    response = getattr(handle, method).remote(*arguments)
+    try:
+        return await response
+    except asyncio.CancelledError:
+        response.cancel()
+        raise
+
+
+class HandleShard:
+    """One shard's deployment as a `ShardStage`."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+
+    async def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
+        counts: dict[str, int] = await call(self.handle, "frequencies", terms, over)
+        return counts
+
+    async def search(self, query: ShardQuery) -> Candidates:
+        candidates: Candidates = await call(self.handle, "search", query)
+        return candidates
+
+    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
+        fetched: list[Fetched] = await call(self.handle, "fetch", pmids, vector)
+        return fetched
+
+    async def citation(self, pmid: int) -> Citation | None:
+        citation: Citation | None = await call(self.handle, "citation", pmid)
+        return citation
+
+
+class HandleStages:
+    """The deployments as `Stages`."""
+
+    def __init__(
+        self,
+        stages: Mapping[str, Handle],
+        shards: Sequence[Handle],
+    ) -> None:
+        self._expander, self._encoder = stages["expander"], stages["encoder"]
+        self._reranker, self._writer = stages["reranker"], stages["writer"]
+        self.shards = [HandleShard(handle) for handle in shards]
+
+    async def entities(self, text: str) -> list[Entity]:
+        entities: list[Entity] = await call(self._expander, "entities", text)
+        return entities
+
+    async def encode(self, text: str) -> Vectors:
+        vector: Vectors = await call(self._encoder, "encode", text)
+        return vector
+
+    async def snippets(
+        self, question: str, evidence: Sequence[Evidence], sentences: int
+    ) -> list[Passage]:
+        arguments = (question, tuple(evidence), sentences)
+        chosen: list[Passage] = await call(self._encoder, "snippets", *arguments)
+        return chosen
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        scores: np.ndarray = await call(self._reranker, "rerank", question, list(texts))
+        return scores
+
+    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
+        written: WrittenAnswer = await call(self._writer, "write", question, tuple(evidence))
+        return written
+
+    def handles(self) -> dict[str, Handle]:
+        """Every deployment by the stage name that readiness shows."""
+        shards = {f"shard-{n:04d}": s.handle for n, s in enumerate(self.shards)}
+        return {
+            "expander": self._expander,
+            "encoder": self._encoder,
+            **shards,
+            "reranker": self._reranker,
+            "writer": self._writer,
+        }
