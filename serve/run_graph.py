@@ -55,8 +55,8 @@ def await_ready(settings: Settings, log: Console) -> None:
 @contextmanager
 def running_graph(settings: Settings, log: Console) -> Iterator[None]:
     """The whole graph, ready; it stops with the block."""
-    # Ray prints a model's whole configuration and each of its own steps.
-    for name in ("ray", "ray.serve"):
+    # Ray prints a model's whole configuration and its own steps, httpx each request.
+    for name in ("ray", "ray.serve", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
     with ray_session(settings.ray):
         log.print("starting the stages (the language model takes longest)")
