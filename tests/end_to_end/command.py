@@ -48,7 +48,7 @@ def run(command: list[str], extra: Mapping[str, str] | None = None) -> subproces
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=550,
         cwd=ROOT,
         env=environment(extra or {}),
     )

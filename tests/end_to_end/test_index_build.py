@@ -27,7 +27,7 @@ from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings
 from tests.end_to_end.conftest import RayHead
 
 PAGE = b"<!DOCTYPE html><html><body>503 Service Unavailable</body></html>"
-DEADLINE_S = 120
+DEADLINE_S = 300
 
 
 @pytest.fixture(scope="module")
