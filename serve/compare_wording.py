@@ -36,6 +36,7 @@ _NEGATIONS = frozenset(_CUES.split())
 _CLAUSE_ENDS = frozenset({*".;:()", "but", "however", "although", "whereas", "while", "though"})
 # A word that carries its own negation, by the word it negates.
 _OPPOSITES = {
+    "dispensable": "essential",
     "ineffective": "effective",
     "unlikely": "likely",
     "inactive": "active",

@@ -68,3 +68,10 @@ def test_hyphenated_word_is_held_by_its_parts() -> None:
 
 def test_sentence_of_function_words_covers_nothing() -> None:
     assert coverage(read_wording("It is that."), read_wording("It is that.")) == 0.0
+
+
+def test_dispensable_and_essential_are_opposites() -> None:
+    source = read_wording("AMPK is dispensable for the suppression of gluconeogenesis.")
+    said = read_wording("AMPK is essential for the suppression of gluconeogenesis.")
+    assert not polarity_agrees(said, source)
+    assert polarity_agrees(source, source)
