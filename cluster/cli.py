@@ -46,7 +46,7 @@ class Context:
 
     @property
     def out(self) -> Console:
-        return Console()
+        return Console(file=sys.stdout)  # where it is now, whatever redirects it later
 
     @property
     def log(self) -> Console:

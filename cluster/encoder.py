@@ -23,47 +23,11 @@ from torch.nn.functional import normalize
 from transformers.utils import logging as transformers_logging
 
 from cluster.errors import InputError
+from cluster.hardware import choose_device, choose_dtype
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Vectors = NDArray[np.float32]
-
-DTYPES: dict[str, torch.dtype] = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
-
-
-def choose_device(device: str) -> str:
-    """`device`, where "auto" is the GPU if there is one. InputError for a GPU that is missing."""
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(
-            f"device {device!r} is asked for and no GPU is seen: set it to auto or cpu"
-        )
-    return device
-
-
-def choose_dtype(dtype: str, device: str) -> torch.dtype:
-    """`dtype` by name, where "auto" is bfloat16 wherever the hardware multiplies in it.
-
-    A CPU without AVX512-BF16, AMX or Arm's BF16 emulates bfloat16 and runs it at less than half
-    the speed of float32, so there "auto" is float32. Raises InputError for an unknown name.
-    """
-    if dtype in DTYPES:
-        return DTYPES[dtype]
-    if dtype != "auto":
-        raise InputError(f"dtype {dtype!r} is unknown: choose auto, {', '.join(DTYPES)}")
-    if device.startswith("cuda"):
-        return torch.bfloat16 if torch.cuda.is_bf16_supported(False) else torch.float16
-    return torch.bfloat16 if _cpu_has_bfloat16() else torch.float32
-
-
-def _cpu_has_bfloat16() -> bool:
-    features = torch.cpu.get_capabilities()
-    return any(features.get(name) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))
 
 
 class Encoder:
@@ -118,14 +82,15 @@ class Encoder:
         """As `encode`, with the prefix that the model wants before a query."""
         return self.encode([self.query_prefix + text for text in texts])
 
-    def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
+    def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Vectors]:
         """For each text its tokens' last hidden states, (tokens, width) float32 of length 1.
 
         Special tokens and padding are left out, so an empty text gives (0, width).
+        `batch_size` in texts is the encoder's own by default.
         """
         found: list[Vectors] = [np.zeros((0, 0), dtype=np.float32)] * len(texts)
         edges = _edge_tokens(self._tokenizer)
-        for places, output in self._run(texts):
+        for places, output in self._run(texts, batch_size):
             unit = normalize(output["token_embeddings"].float(), dim=-1).cpu().numpy()
             inner = ~torch.isin(output["input_ids"].cpu(), edges).numpy()
             for place, vectors, keep in zip(places, unit, inner, strict=True):
@@ -153,7 +118,9 @@ class Encoder:
             )
         self._model.max_seq_length = max_tokens
 
-    def _run(self, texts: Sequence[str]) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+    def _run(
+        self, texts: Sequence[str], batch_size: int | None = None
+    ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
         """The model's output for each batch, with the places of its texts in `texts`."""
         if self._threads:
             # OpenMP keeps this by calling thread, and Ray and Serve call from their own, with
@@ -161,7 +128,7 @@ class Encoder:
             torch.set_num_threads(self._threads)
         # Longest first: a batch that does not fit in memory fails at once, not after an hour.
         order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-        batches = list(batched(order, self.batch_size))
+        batches = list(batched(order, batch_size or self.batch_size))
         prepared = one_ahead(lambda batch: self._tokenize([texts[i] for i in batch]), batches)
         for batch, features in zip(batches, prepared, strict=True):
             with torch.inference_mode():

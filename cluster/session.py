@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 
 import ray
 
@@ -19,8 +20,12 @@ TOKEN_LOGGER = "ray._private.authentication.authentication_token_setup"
 
 
 @contextmanager
-def ray_session(settings: RaySettings) -> Iterator[None]:
-    """A connection to Ray for the length of a `with` block; a local Ray stops with it."""
+def ray_session(settings: RaySettings) -> Iterator[str]:
+    """A connection to Ray for the length of a `with` block; a local Ray stops with it.
+
+    Gives the address at which other processes join. Within the block `print` goes to
+    standard error: Ray prints its own messages, and standard output is for results.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     # It only says that a Ray started here asks for a token, which is what we want.
@@ -40,6 +45,7 @@ def ray_session(settings: RaySettings) -> Iterator[None]:
             log_to_driver=False,
         )
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield ray.get_runtime_context().gcs_address
     finally:
         ray.shutdown()

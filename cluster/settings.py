@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -212,12 +212,20 @@ class SystemSettings(Strict):
     snippet_sentences: Annotated[int, Field(ge=0, le=10)] = 0
 
 
-def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+# vLLM's own: what suits a laptop's engine would cripple another config's on a GPU.
+WHOLE = frozenset({"engine", "environment"})
+
+
+def _merge(
+    base: dict[str, Any], over: Mapping[str, Any], whole: Collection[str] = ()
+) -> dict[str, Any]:
+    """`over` laid on `base`, map by map; a map under a key of `whole` replaces the old one."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
-        both_maps = isinstance(old, dict) and isinstance(value, Mapping)
-        merged[key] = _merge(old, value) if both_maps else value  # type: ignore[arg-type]
+        if isinstance(old, dict) and isinstance(value, Mapping) and key not in whole:
+            value = _merge(old, value, whole)
+        merged[key] = value
     return merged
 
 
@@ -287,7 +295,7 @@ def load_settings(config: str | Path | None = None, overrides: Sequence[str] = (
     data = _read_yaml(_config_text(DEFAULT_CONFIG), DEFAULT_CONFIG)
     origin = DEFAULT_CONFIG
     if config is not None and str(config) != DEFAULT_CONFIG:
-        data = _merge(data, _read_yaml(_config_text(config), str(config)))
+        data = _merge(data, _read_yaml(_config_text(config), str(config)), WHOLE)
         origin = str(config)
     for override in overrides:
         data = _apply_override(data, override)

@@ -1,6 +1,6 @@
-"""Ray Serve wiring of the question's path: the only module of serve/ that imports Ray.
+"""Ray Serve wiring of the question's path; only this and `serve.llm_app` import Ray.
 
-    Gateway ─► Expander, Encoder, Shard-0000 … Shard-NNNN, Reranker, Writer ─► LLM
+    Gateway ─► Expander, Encoder, Shard-0000 … Shard-NNNN, Reranker, Writer ─► LanguageModel
 
 Each stage is a deployment of its own, so each scales, batches and fails alone.
 """
@@ -11,17 +11,14 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from fastapi import FastAPI
 from ray import serve as ray_serve
-from ray.exceptions import RayError
 from ray.serve import RunTarget
 from ray.serve.handle import DeploymentHandle
 
-from cluster.errors import LLMError
 from cluster.index.manifest import Manifest
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery
 from cluster.index.vectors import Vectors
@@ -31,10 +28,9 @@ from serve.answer_question import QuestionAnswerer
 from serve.call_stages import HandleStages, call
 from serve.choose_snippets import choose_snippets
 from serve.gateway import Readiness, create_api
-from serve.language_model import ChatModel, Message, chat_request, read_reply
+from serve.language_model import ChatModel, Message
+from serve.llm_app import LLM_APP, HandleChatModel, build_llm_app
 from serve.load_stages import (
-    llm_dtype,
-    llm_folder,
     load_encoder,
     load_recogniser,
     load_reranker,
@@ -134,44 +130,17 @@ class Reranker:
         return "ready"
 
 
-class HandleChatModel:
-    """The language model behind a `ray.serve.llm` deployment handle."""
-
-    def __init__(self, handle: DeploymentHandle, model_id: str) -> None:
-        self._handle = handle.options(stream=True)
-        self._model_id = model_id
-
-    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
-        """See `ChatModel.chat`."""
-        from ray.serve.llm.openai_api_models import ChatCompletionRequest
-
-        body = chat_request(self._model_id, messages, **options)
-        responses = self._handle.chat.remote(ChatCompletionRequest(**body))
-        constrained = bool(options.get("choices") or options.get("json_schema"))
-        try:
-            async for response in responses:
-                # LLMServer yields errors of an internal class instead of raising them.
-                if hasattr(response, "error"):
-                    raise LLMError(f"the language model refused: {response.error.message}")
-                return read_reply(response.model_dump(), constrained=constrained)
-        except asyncio.CancelledError:
-            responses.cancel()
-            raise
-        except RayError as error:
-            raise LLMError(f"the language model is lost: {error}") from error
-        raise LLMError("the language model ended without an answer")
-
-
 class Writer:
     def __init__(
         self,
         settings: Settings,
         manifest: Manifest,
         encoder: DeploymentHandle,
-        llm: DeploymentHandle | None,
     ) -> None:
         self._model: ChatModel | None = (
-            remote_model(settings) if llm is None else HandleChatModel(llm, settings.llm.model_id)
+            HandleChatModel(settings.llm.model_id)
+            if settings.llm.kind == "vllm"
+            else remote_model(settings)
         )
         deadline_s = settings.serve.encoder.deadline_s
 
@@ -293,67 +262,17 @@ def deployment(stage: Any, name: str, chosen: StageSettings, *arguments: Any) ->
     return wrapped.options(name=name, **stage_options(chosen)).bind(*arguments)
 
 
-def llm_config(settings: Settings, folder: Path | str, dtype: str) -> dict[str, Any]:
-    """The keyword arguments of `ray.serve.llm.LLMConfig` for the settings.
-
-    `dtype` is the engine's where the settings name none.
-    """
-    llm, stage = settings.llm, settings.serve.llm
-    bundle = {"CPU": stage.cpus, "GPU": stage.gpus} if stage.gpus else {"CPU": stage.cpus}
-    replicas: dict[str, Any] = {"num_replicas": stage.min_replicas}
-    if stage.max_replicas > stage.min_replicas:
-        replicas = {
-            "autoscaling_config": {
-                "min_replicas": stage.min_replicas,
-                "max_replicas": stage.max_replicas,
-                "target_ongoing_requests": llm.max_concurrent,
-            }
-        }
-    config: dict[str, Any] = {
-        "model_loading_config": {"model_id": llm.model_id, "model_source": str(folder)},
-        "placement_group_config": {
-            "bundles": [bundle] * llm.tensor_parallel,
-            "strategy": "STRICT_PACK",
-        },
-        "deployment_config": {
-            **replicas,
-            "max_ongoing_requests": stage.max_ongoing,
-            "ray_actor_options": {"num_cpus": 0},
-        },
-        "engine_kwargs": {
-            "dtype": dtype,
-            **llm.engine,
-            "tensor_parallel_size": llm.tensor_parallel,
-            # Without it a JSON reply can run on in white space to its token limit.
-            "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
-        },
-        "runtime_env": {"env_vars": {"VLLM_NO_USAGE_STATS": "1", **llm.environment}},
-    }
-    if llm.accelerator:
-        config["accelerator_type"] = llm.accelerator
-    return config
-
-
 def build_app(settings: Settings) -> Any:
     """The Serve application over the published version of `settings.index.path`."""
     manifest = open_manifest(settings)
     stages = settings.serve
-    llm = None
-    if settings.llm.kind == "vllm":
-        # vLLM logs to standard output, which belongs to the command's own results.
-        os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
-        os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
-        from ray.serve.llm import LLMConfig, build_llm_deployment
-
-        config = llm_config(settings, llm_folder(settings), llm_dtype(settings))
-        llm = build_llm_deployment(LLMConfig(**config))
     facts = (settings, manifest)
     encoder = deployment(Encoder, "Encoder", stages.encoder, *facts)
     bound = {
         "expander": deployment(Expander, "Expander", stages.expander, *facts),
         "encoder": encoder,
         "reranker": deployment(Reranker, "Reranker", stages.reranker, *facts),
-        "writer": deployment(Writer, "Writer", stages.writer, *facts, encoder, llm),
+        "writer": deployment(Writer, "Writer", stages.writer, *facts, encoder),
     }
     shards = [
         deployment(Shard, f"Shard-{number:04d}", stages.shard, *facts, number)
@@ -377,24 +296,34 @@ def deploy(settings: Settings) -> None:
     """Deploy the graph on the Ray of this session; returns at once, `/readyz` says when it
     is ready. HTTP is on serve.host:serve.port.
     """
-    app = build_app(settings)
+    _run(build_app(settings), APP, "/", settings)
+
+
+def deploy_llm(settings: Settings) -> None:
+    """Deploy the language model's application, if the settings ask for one; returns at once."""
+    if settings.llm.kind == "vllm":
+        _run(build_llm_app(settings), LLM_APP, None, settings)
+
+
+def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> None:
     ray_serve.start(http_options={"host": settings.serve.host, "port": settings.serve.port})
-    target = RunTarget(app, name=APP, route_prefix="/")
+    target = RunTarget(app, name=name, route_prefix=route_prefix)
     ray_serve.run_many([target], wait_for_applications_running=False)
 
 
 def stop() -> None:
-    """Take the graph down, the language model's own processes included."""
-    ray_serve.shutdown()
+    """Take both applications down, the language model's own processes included."""
+    for name in (APP, LLM_APP):
+        ray_serve.delete(name)
 
 
 def failure() -> str:
     """What a deployment that cannot start says of itself, or ""."""
-    application = ray_serve.status().applications.get(APP)
-    if application is None:
-        return ""
+    applications = ray_serve.status().applications
     return "; ".join(
         f"{name}: {status.message}"
-        for name, status in application.deployments.items()
+        for application in (APP, LLM_APP)
+        if application in applications
+        for name, status in applications[application].deployments.items()
         if status.status in ("DEPLOY_FAILED", "UNHEALTHY") and status.message
     )

@@ -96,7 +96,7 @@ def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
 
     chosen = settings.reranker
     if chosen.kind == "late-interaction":
-        return make_reranker(chosen.kind, encoder=encoder)
+        return make_reranker(chosen.kind, encoder=encoder, batch_size=chosen.batch_size)
     return make_reranker(
         chosen.kind,
         model_dir=resolve(chosen.model, chosen.sha256),
@@ -116,7 +116,7 @@ def load_writer(
     llm, support = settings.llm, settings.support
     scorer = None
     if support.kind == "nli":
-        from cluster.encoder import choose_device
+        from cluster.hardware import choose_device
         from serve.check_entailment import NliSupport
 
         path = resolve(support.model, support.sha256)
@@ -140,7 +140,7 @@ def llm_folder(settings: Settings) -> Path:
 
 def llm_dtype(settings: Settings) -> str:
     """float32 on a CPU that would have to emulate bfloat16, which takes twice as long."""
-    from cluster.encoder import choose_device, choose_dtype
+    from cluster.hardware import choose_device, choose_dtype
 
     device = choose_device("auto" if settings.serve.llm.gpus else "cpu")
     return str(choose_dtype("auto", device)).removeprefix("torch.")

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sentence_transformers import CrossEncoder
 from torch.nn import Sigmoid
 
-from cluster.encoder import Encoder, choose_device, choose_dtype
+from cluster.encoder import Encoder
 from cluster.errors import InputError
+from cluster.hardware import choose_device, choose_dtype
 
 Pair = tuple[str, str]
 Scores = NDArray[np.float32]
@@ -39,8 +40,9 @@ class LateInteractionReranker:
     trained for single vectors. A question or passage without tokens scores 0.
     """
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, batch_size: int | None = None) -> None:
         self._encoder = encoder
+        self._batch_size = batch_size
 
     def score(self, question: str, passages: Sequence[str]) -> Scores:
         return self.score_pairs([(question, passage) for passage in passages])
@@ -48,7 +50,9 @@ class LateInteractionReranker:
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
         # One run over all distinct texts: requests that share passages pay for them once.
         texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        vectors = dict(zip(texts, self._encoder.token_vectors(texts), strict=True))
+        vectors = dict(
+            zip(texts, self._encoder.token_vectors(texts, self._batch_size), strict=True)
+        )
         scores = np.zeros(len(pairs), dtype=np.float32)
         for question in dict.fromkeys(question for question, _ in pairs):
             places = [i for i, pair in enumerate(pairs) if pair[0] == question]

@@ -15,17 +15,18 @@ from rich.console import Console
 from cluster.errors import CiteRayError
 from cluster.session import ray_session
 from cluster.settings import Settings
-from serve.app import deploy, failure, stop
+from serve.app import deploy, deploy_llm, failure, stop
 from serve.client import endpoint_url
+from serve.load_stages import open_manifest
 
 START_DEADLINE_S = 900.0
-POLL_S = 0.5
+POLL_S = 1.0
 
 
-def _stages(url: str) -> dict[str, str] | None:
+def _stages(client: httpx.Client, url: str) -> dict[str, str] | None:
     """Each stage's state, or None while the gateway itself is still starting."""
     try:
-        return dict(httpx.get(f"{url}/readyz", timeout=5).json()["stages"])
+        return dict(client.get(f"{url}/readyz").json()["stages"])
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return None
 
@@ -37,34 +38,53 @@ def await_ready(settings: Settings, log: Console) -> None:
     """
     begun = time.monotonic()
     said: set[str] = set()
-    while time.monotonic() - begun < START_DEADLINE_S:
-        stages = _stages(endpoint_url(settings))
-        for name, state in (stages or {}).items():
-            if state == "ready" and name not in said:
-                said.add(name)
-                count = f"{len(said)} of {len(stages or {})}"
-                log.print(f"{time.monotonic() - begun:5.1f} s  {name} ready ({count})")
-        if stages and len(said) == len(stages):
-            return
-        if trouble := failure():
-            raise CiteRayError(f"the graph cannot start: {trouble}")
-        time.sleep(POLL_S)
+    with httpx.Client(timeout=5) as client:
+        while time.monotonic() - begun < START_DEADLINE_S:
+            stages = _stages(client, endpoint_url(settings))
+            for name, state in (stages or {}).items():
+                if state == "ready" and name not in said:
+                    said.add(name)
+                    count = f"{len(said)} of {len(stages or {})}"
+                    log.print(f"{time.monotonic() - begun:5.1f} s  {name} ready ({count})")
+            if stages and len(said) == len(stages):
+                return
+            if trouble := failure():
+                raise CiteRayError(f"the graph cannot start: {trouble}")
+            time.sleep(POLL_S)
     raise CiteRayError(f"the graph was not ready within {START_DEADLINE_S:.0f} s")
+
+
+@contextmanager
+def serving(settings: Settings, log: Console) -> Iterator[str]:
+    """A Ray on which the language model already loads; both stop with the block.
+
+    Gives Ray's address. `start_graph` adds the graph once there is an index.
+    """
+    # Ray prints a model's whole configuration and its own steps, httpx each request.
+    for name in ("ray", "ray.serve", "httpx"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with ray_session(settings.ray) as address:
+        # A plain kill must take the language model's processes along, as Ctrl-C does.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        try:
+            deploy_llm(settings)
+            yield address
+        finally:
+            log.print("stopping")
+            stop()
+
+
+def start_graph(settings: Settings, log: Console) -> None:
+    """Start every stage and wait until all are ready; raises as `await_ready`."""
+    log.print("starting the stages (the language model takes longest)")
+    deploy(settings)
+    await_ready(settings, log)
 
 
 @contextmanager
 def running_graph(settings: Settings, log: Console) -> Iterator[None]:
     """The whole graph, ready; it stops with the block."""
-    # Ray prints a model's whole configuration and its own steps, httpx each request.
-    for name in ("ray", "ray.serve", "httpx"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    with ray_session(settings.ray):
-        log.print("starting the stages (the language model takes longest)")
-        # A plain kill must take the language model's processes along, as Ctrl-C does.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        try:
-            deploy(settings)
-            await_ready(settings, log)
-            yield
-        finally:
-            stop()
+    open_manifest(settings)  # No index: say so before anything starts.
+    with serving(settings, log):
+        start_graph(settings, log)
+        yield

@@ -8,8 +8,9 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from cluster.encoder import Encoder, choose_device, choose_dtype, one_ahead
+from cluster.encoder import Encoder, one_ahead
 from cluster.errors import InputError
+from cluster.hardware import choose_device, choose_dtype
 from cluster.models import ModelStore
 from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
 

@@ -90,3 +90,16 @@ def test_an_unknown_preset_lists_the_presets() -> None:
 
 def test_a_set_with_an_empty_value_clears_a_text() -> None:
     assert load_settings(None, ["vocabulary.mesh_headings="]).vocabulary.mesh_headings == ""
+
+
+def test_another_configs_engine_replaces_the_laptops_whole() -> None:
+    engine = load_settings("gpu-node.yaml").llm.engine
+    assert "enforce_eager" not in engine
+    assert "speculative_config" not in engine
+    assert "VLLM_CPU_KVCACHE_SPACE" not in load_settings("cluster.yaml").llm.environment
+
+
+def test_set_changes_one_engine_argument_and_leaves_the_others() -> None:
+    engine = load_settings(None, ["llm.engine.max_num_seqs=2"]).llm.engine
+    assert engine["max_num_seqs"] == 2
+    assert engine["max_model_len"] == load_settings().llm.engine["max_model_len"]

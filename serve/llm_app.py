@@ -1,0 +1,188 @@
+"""Ray Serve wiring of the language model: an application of its own.
+
+It outlives the graph's: a new index version or changed settings of a stage do not load
+the model again, and the model can load while the index is still being built. vLLM is
+imported in the replica alone, so that the cluster's head needs neither it nor a GPU.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ray import serve as ray_serve
+from ray.exceptions import RayError
+from ray.serve.exceptions import RayServeException
+
+from cluster.errors import LLMError
+from cluster.settings import Settings, load_settings
+from serve.language_model import Message, chat_request, read_reply
+from serve.load_stages import llm_dtype, llm_folder
+
+LLM_APP = "citeray-llm"
+DEPLOYMENT = "LanguageModel"
+
+
+class LanguageModel:
+    """The vLLM engine of `ray.serve.llm`, spoken to in plain OpenAI chat bodies."""
+
+    # Serve awaits it.
+    async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]
+        from ray.serve.llm import LLMConfig
+
+        folder = await asyncio.to_thread(llm_folder, settings)
+        config = LLMConfig(**llm_config(settings, folder, llm_dtype(settings)))
+        # The folder is here already; Ray would start a process just to look for it.
+        config.get_or_create_callback().ctx.run_init_node = False
+        if not settings.serve.llm.gpus and "OMP_NUM_THREADS" not in settings.llm.environment:
+            # Ray allows a process one thread for each CPU that it asks for; the engine's own
+            # process inherits what stands here.
+            os.environ["OMP_NUM_THREADS"] = str(os.cpu_count() or 1)
+        self._server = _server(config, one_process=_one_process(settings))
+        await self._server.start()
+
+    async def chat(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The chat completion of the request `body`, or `{"error": ...}`."""
+        from ray.serve.llm.openai_api_models import ChatCompletionRequest
+
+        async for response in await self._server.chat(ChatCompletionRequest(**body)):
+            reply: dict[str, Any] = response.model_dump()
+            return reply
+        return {"error": {"message": "it ended without an answer"}}
+
+    async def check_health(self) -> None:
+        await self._server.check_health()
+
+    async def __del__(self) -> None:
+        # Serve awaits this when it stops the replica: the engine is a process of its own.
+        if server := getattr(self, "_server", None):
+            await server.__del__()
+
+
+def _one_process(settings: Settings) -> bool:
+    return not settings.serve.llm.gpus and settings.llm.tensor_parallel == 1
+
+
+def _server(config: Any, *, one_process: bool) -> Any:
+    """`ray.serve.llm`'s server, not started; `one_process` keeps the engine to one process."""
+    from ray.llm._internal.serve.engines.vllm.vllm_engine import VLLMEngine
+    from ray.serve.llm.deployment import LLMServer
+
+    class Engine(VLLMEngine):
+        def _start_async_llm_engine(self, args: Any, engine_config: Any, group: Any) -> Any:
+            if one_process:
+                # Ray asks for one process to schedule and one to compute. On a CPU the first
+                # spins on a core that the second needs, and each imports vLLM for 15 s.
+                engine_config.parallel_config.distributed_executor_backend = "uni"
+            return super()._start_async_llm_engine(args, engine_config, group)
+
+    class Server(LLMServer):
+        async def _start_engine(self) -> None:
+            # Ray's own goes on to start a process that counts usage, which is off here.
+            await self.engine.start()
+
+    return Server.sync_init(config, engine_cls=Engine)
+
+
+class HandleChatModel:
+    """The language model's application as a `ChatModel`, looked up when first asked."""
+
+    def __init__(self, model_id: str) -> None:
+        self._model_id = model_id
+        self._handle: Any = None
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        """See `ChatModel.chat`."""
+        constrained = bool(options.get("choices") or options.get("json_schema"))
+        try:
+            if self._handle is None:
+                self._handle = ray_serve.get_deployment_handle(DEPLOYMENT, LLM_APP)
+            response = self._handle.chat.remote(chat_request(self._model_id, messages, **options))
+            reply = await response
+        except asyncio.CancelledError:
+            response.cancel()
+            raise
+        except (RayError, RayServeException) as error:
+            raise LLMError(f"the language model is lost: {error}") from error
+        # LLMServer yields errors instead of raising them.
+        if "error" in reply:
+            raise LLMError(f"the language model refused: {reply['error']['message']}")
+        return read_reply(reply, constrained=constrained)
+
+
+def placement_bundles(settings: Settings) -> list[dict[str, float]]:
+    """One bundle of resources for each GPU, or CPU slot, that the model is spread over."""
+    llm, stage = settings.llm, settings.serve.llm
+    bundle: dict[str, float] = {"CPU": stage.cpus}
+    if stage.gpus:
+        bundle["GPU"] = stage.gpus
+    if llm.accelerator:
+        bundle[f"accelerator_type:{llm.accelerator}"] = 0.001
+    return [dict(bundle) for _ in range(llm.tensor_parallel)]
+
+
+def llm_config(settings: Settings, folder: Path | str, dtype: str) -> dict[str, Any]:
+    """The keyword arguments of `ray.serve.llm.LLMConfig` for the settings.
+
+    `dtype` is the engine's where the settings name none.
+    """
+    llm = settings.llm
+    config: dict[str, Any] = {
+        "model_loading_config": {"model_id": llm.model_id, "model_source": str(folder)},
+        "placement_group_config": {
+            "bundles": placement_bundles(settings),
+            "strategy": "STRICT_PACK",
+        },
+        "engine_kwargs": {
+            "dtype": dtype,
+            **llm.engine,
+            "tensor_parallel_size": llm.tensor_parallel,
+            # Without it a JSON reply can run on in white space to its token limit.
+            "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
+        },
+    }
+    if llm.accelerator:
+        config["accelerator_type"] = llm.accelerator
+    return config
+
+
+def llm_options(settings: Settings) -> dict[str, Any]:
+    """The deployment's options: the replica shares the first bundle with its engine."""
+    llm, stage = settings.llm, settings.serve.llm
+    environment = {
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        **llm.environment,
+    }
+    options: dict[str, Any] = {
+        "name": DEPLOYMENT,
+        "max_ongoing_requests": stage.max_ongoing,
+        "ray_actor_options": {"num_cpus": 0, "runtime_env": {"env_vars": environment}},
+        "placement_group_bundles": placement_bundles(settings),
+        "placement_group_strategy": "STRICT_PACK",
+    }
+    if stage.max_replicas > stage.min_replicas:
+        options["autoscaling_config"] = {
+            "min_replicas": stage.min_replicas,
+            "max_replicas": stage.max_replicas,
+            "target_ongoing_requests": llm.max_concurrent,
+        }
+    else:
+        options["num_replicas"] = stage.min_replicas
+    return options
+
+
+def build_llm_app(settings: Settings) -> Any:
+    """The Serve application of the language model; `llm.kind` must be vllm."""
+    wrapped: Any = ray_serve.deployment(LanguageModel)
+    return wrapped.options(**llm_options(settings)).bind(settings)
+
+
+def build(args: dict[str, str]) -> Any:
+    """RayService's import path `serve.llm_app:build`; see `serve.app.build`."""
+    overrides = [f"{key}={value}" for key, value in args.items() if key != "config"]
+    config = args.get("config") or os.environ.get("CITERAY_CONFIG")
+    return build_llm_app(load_settings(config, overrides))
