@@ -15,7 +15,14 @@ import numpy as np
 
 from cluster.records import Evidence, Sentence
 from cluster.sentences import sentence_spans
-from serve.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
+from serve.compare_wording import (
+    Wording,
+    coverage,
+    holds,
+    numbers_agree,
+    polarity_agrees,
+    read_wording,
+)
 
 Encoder = Callable[[Sequence[str]], np.ndarray]
 Stance = Literal["support", "contradict", "neutral", "unknown"]
@@ -25,6 +32,8 @@ Stance = Literal["support", "contradict", "neutral", "unknown"]
 CONTRADICTION_COVERAGE = 0.5
 # A second and third PMID are cited only when they support nearly as well as the first.
 SECOND_PMID_SHARE = 0.8
+# A name that more passages hold belongs to the subject, not to one of them.
+COMMON_PASSAGES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,34 @@ def attribute(
             best[pmid] = max(best.get(pmid, 0.0), support.score)
         found.append(_cite(sentence, best, threshold, max_pmids))
     return found
+
+
+def borrowed_names(
+    sentence: Sentence, evidence: Sequence[Evidence], names: Sequence[str], body: str
+) -> list[str]:
+    """Those of the sentence's `names` that come from a passage which it does not cite.
+
+    Small models put the drug of one passage into the finding of another, and every word
+    but one agrees. A name in the question `body` is not borrowed; nor is one that more
+    than `COMMON_PASSAGES` others hold, which is common wording.
+    """
+    asked = read_wording(body).words
+    cited: list[Wording] = []
+    others: list[Wording] = []
+    for item in evidence:
+        side = cited if item.passage.pmid in sentence.pmids else others
+        side.append(read_wording(f"{item.title} {item.passage.text}"))
+    borrowed = []
+    for name in names:
+        missing = [
+            word
+            for word in read_wording(name).words
+            if word not in asked and not any(holds(source, word) for source in cited)
+        ]
+        found = sum(all(holds(source, word) for word in missing) for source in others)
+        if missing and 0 < found <= COMMON_PASSAGES:
+            borrowed.append(name)
+    return borrowed
 
 
 def _cite(

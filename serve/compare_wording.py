@@ -141,7 +141,7 @@ def coverage(said: Wording, source: Wording) -> float:
     for initials, stems in said.initials.items():
         if initials in source.words:
             spelt |= stems
-    held = sum(w for word, w in said.words.items() if word in spelt or _holds(source, word))
+    held = sum(w for word, w in said.words.items() if word in spelt or holds(source, word))
     return held / total
 
 
@@ -181,7 +181,8 @@ def _is_name(token: str) -> bool:
     return any(c.isdigit() for c in token) or any(c.isupper() for c in token[1:])
 
 
-def _holds(source: Wording, word: str) -> bool:
+def holds(source: Wording, word: str) -> bool:
+    """Whether `source` has the stem `word`, as a word, as initials or as parts of it."""
     if word in source.words or word in source.initials:
         return True
     parts = [p for p in re.split(r"[-/]", word) if p]

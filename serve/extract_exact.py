@@ -54,6 +54,10 @@ _HINDERS = (
     "impair",
     "protect",
 )
+# Written like a name: a digit beside letters, or a capital after the first letter.
+_NAME = re.compile(
+    r"(?<![\w-])(?=[\w-]*(?:[A-Z]\w*[A-Z]|[A-Za-z-]\d|\d[A-Za-z]))[A-Za-z0-9][\w-]*\w"
+)
 _PAIR = re.compile(r"\s*\(\s*")
 
 
@@ -126,7 +130,7 @@ def rank_entities(
         best: dict[str, float] = {}
         for part in split_sentences(item.passage.text):
             weight = 0.1 + coverage(question, read_wording(part))
-            for concept, names, score in _concepts(part, recognise(part)):
+            for concept, names, score in _concepts(part, add_names(part, recognise(part))):
                 if not any(_named_in(name, asked) for name in names):
                     best[concept] = max(best.get(concept, 0.0), weight * score)
                     groups.setdefault(concept, []).extend(names)
@@ -136,6 +140,20 @@ def rank_entities(
     likely = [concept for concept, score in scores.items() if score >= floor]
     ranked = sorted(likely, key=lambda concept: -scores[concept])[:limit]
     return [_distinct(groups[concept]) for concept in ranked]
+
+
+def add_names(text: str, entities: Sequence[Entity]) -> list[Entity]:
+    """`entities` and what else in `text` is written like a name ("AMG334", "FunImageJ").
+
+    New genes, drugs and programs are in no vocabulary, and questions ask for them.
+    """
+    taken = [(entity.begin, entity.end) for entity in entities]
+    named = [
+        Entity(match[0], *match.span(), f"name:{match[0].casefold()}", "name")
+        for match in _NAME.finditer(text)
+        if not any(begin < match.end() and match.start() < end for begin, end in taken)
+    ]
+    return [*entities, *named]
 
 
 def extract_exact(

@@ -24,7 +24,13 @@ from cluster.records import (
     QuestionType,
     Sentence,
 )
-from serve.attribute_sentences import Encoder, SimilaritySupport, SupportScorer, attribute
+from serve.attribute_sentences import (
+    Encoder,
+    SimilaritySupport,
+    SupportScorer,
+    attribute,
+    borrowed_names,
+)
 from serve.clean_answer import clean_answer, clean_entities
 from serve.compare_wording import read_wording
 from serve.extract_answer import extract_ideal
@@ -132,12 +138,22 @@ class AnswerWriter:
         if question.type in _ENTITIES:
             sentences = [s for s in sentences if not answers_nothing(s, question.body)]
         scorer = self._scorer or SimilaritySupport(encode)
-        cited = await asyncio.to_thread(
+        found = await asyncio.to_thread(
             attribute, sentences, evidence, scorer, threshold=self._limits.support_threshold
         )
+        cited = [
+            None if sentence is None or self._borrows(sentence, evidence, question) else sentence
+            for sentence in found
+        ]
         kept = tuple(sentence for sentence in cited if sentence is not None)
         dropped = tuple(s for s, c in zip(sentences, cited, strict=True) if c is None)
         return kept, dropped, "" if kept else UNUSABLE
+
+    def _borrows(
+        self, sentence: Sentence, evidence: Sequence[Evidence], question: Question
+    ) -> bool:
+        names = [entity.text for entity in self._recognise(sentence.text)]
+        return bool(borrowed_names(sentence, evidence, names, question.body))
 
     async def _choose(
         self,

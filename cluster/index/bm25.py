@@ -22,8 +22,8 @@ import tantivy
 from cluster.index.analysis import ANALYSER_FIELD, analyse, analyser
 
 WRITER_HEAP_BYTES = 128 << 20
-# Re-scoring can lift a candidate past others: find more than are asked for.
-CANDIDATE_FACTOR = 2
+# How many times as many as asked for are found first, since re-scoring lifts some past others.
+FIRST_FACTOR, FIRST_LEAST = 4, 200
 
 
 def _schema() -> tantivy.Schema:
@@ -118,20 +118,25 @@ class Bm25Index:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """The best rows by Lucene's BM25, best first (ties: the lower row), none of `dead`."""
         compiled = self._tantivy_query(query)
+        found, scores = np.empty(0, np.int64), np.empty(0, np.float32)
         if compiled is None or limit == 0:
-            return np.empty(0, np.int64), np.empty(0, np.float32)
-        wanted = CANDIDATE_FACTOR * limit + len(dead)
-        hits = self._searcher.search(compiled, wanted, count=False).hits
-        addresses = [address for _, address in hits]
-        rows = [
-            row
-            for row in self._searcher.fast_field_values("row", addresses)
-            if row is not None and row not in dead
-        ]
-        found = np.asarray(rows, np.int64)
-        scores = self.scores(query, found)
-        order = np.lexsort((found, -scores))[:limit]
-        return found[order], scores[order]
+            return found, scores
+        seen, wanted = 0, max(FIRST_FACTOR * limit, FIRST_LEAST) + len(dead)
+        # tantivy's own order differs a little from Lucene's: find twice as many until those
+        # that came last change nothing.
+        while True:
+            hits = self._searcher.search(compiled, wanted, count=False).hits
+            addresses = [address for _, address in hits[seen:]]
+            rows = self._searcher.fast_field_values("row", addresses)
+            new = np.asarray([r for r in rows if r is not None and r not in dead], np.int64)
+            found = np.concatenate([found, new])
+            scores = np.concatenate([scores, self.scores(query, new)])
+            order = np.lexsort((found, -scores))[:limit]
+            found, scores = found[order], scores[order]
+            unchanged = seen > 0 and not np.isin(new, found).any()
+            if unchanged or len(hits) < wanted:
+                return found, scores
+            seen, wanted = wanted, 2 * wanted
 
     def scores(self, query: Bm25Query, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Lucene's BM25 of each of `rows`."""

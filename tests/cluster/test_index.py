@@ -130,6 +130,26 @@ def test_scores_do_not_depend_on_the_number_of_shards(tmp_path: Path, shards: in
         assert spread[pmid] == pytest.approx(scores, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("limit", [1, 3, 10])
+def test_the_best_by_lucenes_bm25_are_found_though_tantivy_ranks_otherwise(
+    tmp_path: Path, limit: int
+) -> None:
+    """Long citations that say a word often: tantivy's own k1 and b put them elsewhere."""
+    citations = [
+        citation(n, " ".join(["kinase"] * (n % 13 + 1) + ["filler"] * (n * 37 % 301)))
+        for n in range(1, 1500)
+    ]
+    manifest = make_index(tmp_path, citations, shards=1)
+    shards = open_shards(tmp_path, manifest)
+    query = bm25_query("kinase filler", shards, manifest, "citations")
+    scores = {c.pmid: query.score(analyse(c.search_text)) for c in citations}
+    best = sorted(scores, key=lambda pmid: (-scores[pmid], pmid))[:limit]
+    [segment] = shards[0].segments
+    rows, found = segment.search_bm25(query, limit, "citations")
+    assert segment.pmids[rows].tolist() == best
+    assert found.tolist() == pytest.approx([scores[p] for p in best])
+
+
 @pytest.mark.parametrize("vectors", ["flat", "fp16", "sq8"])
 def test_the_graph_finds_what_an_exact_search_finds(tmp_path: Path, vectors: str) -> None:
     citations = list(generate_citations(400, seed=3))

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from serve.attribute_sentences import SimilaritySupport, Support, attribute
+from cluster.records import Sentence
+from serve.attribute_sentences import SimilaritySupport, Support, attribute, borrowed_names
 from tests.serve.answering import encode, evidence
 
 LOSARTAN = "Losartan was not effective in reducing brain atrophy in 12 months."
@@ -97,3 +98,31 @@ def test_opposite_statement_is_a_contradiction() -> None:
 def test_unrelated_premise_is_neutral() -> None:
     (support,) = SimilaritySupport(encode).score([(LOSARTAN, "Cats sleep all day.")])
     assert support.stance == "neutral"
+
+
+MALARIA = "Drugs against malaria cause haemolysis in people with G6PD deficiency."
+RENAL = "Daprodustat raised haemoglobin in renal anaemia."
+
+
+def borrowed(text: str, *names: str, body: str = "What causes haemolysis?") -> list[str]:
+    texts = (MALARIA, RENAL, "Iron is given by mouth.")
+    return borrowed_names(Sentence(text, (1,), 0.8), evidence(*texts), names, body)
+
+
+def test_a_drug_from_a_passage_that_is_not_cited_is_borrowed() -> None:
+    said = "Drugs against malaria, such as daprodustat, cause haemolysis."
+    assert borrowed(said, "malaria", "daprodustat") == ["daprodustat"]
+
+
+def test_a_name_of_the_question_is_not_borrowed() -> None:
+    assert borrowed("Daprodustat is no cause.", "daprodustat", body="Does daprodustat?") == []
+
+
+def test_a_name_that_no_passage_has_is_left_to_the_support_check() -> None:
+    assert borrowed("Rasburicase causes haemolysis.", "rasburicase") == []
+
+
+def test_wording_that_many_passages_share_is_not_borrowed() -> None:
+    texts = (MALARIA, RENAL, RENAL, RENAL)
+    said = Sentence("Renal haemolysis.", (1,), 0.8)
+    assert borrowed_names(said, evidence(*texts), ["renal"], "What?") == []

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cluster.records import Entity
-from serve.extract_exact import decide_yesno, extract_exact, rank_entities
+from serve.extract_exact import add_names, decide_yesno, extract_exact, rank_entities
 from tests.serve.answering import evidence
 
 NAMES = {
@@ -121,3 +121,17 @@ def test_unlikely_items_of_a_list_are_left_out() -> None:
 
 def test_summary_has_no_exact_answer() -> None:
     assert extract_exact("summary", "What is BRCA1?", evidence("A gene."), recognise) is None
+
+
+def test_what_is_written_like_a_name_is_a_candidate_without_any_vocabulary() -> None:
+    text = "FunImageJ is a Lisp framework for image processing. Others use tables."
+    body = "Which Lisp framework has been developed for image processing?"
+    assert extract_exact("factoid", body, evidence(text), lambda _: []) == [["FunImageJ"]]
+
+
+def test_a_name_inside_an_entity_is_not_counted_again() -> None:
+    entity = Entity("anti-CD19 antibody", 0, 18, "chem:1", "chemical")
+    assert add_names("anti-CD19 antibody binds CD20.", [entity]) == [
+        entity,
+        Entity("CD20", 25, 29, "name:cd20", "name"),
+    ]
