@@ -9,6 +9,7 @@ from functools import cache
 from cluster.records import Entity, Evidence, ExactAnswer, QuestionType
 from serve.attribute_sentences import split_sentences
 from serve.compare_wording import Wording, coverage, polarity_agrees, read_wording, stem
+from serve.extract_answer import strip_label
 
 Recogniser = Callable[[str], list[Entity]]
 
@@ -56,7 +57,8 @@ _HINDERS = (
 )
 # Written like a name: a digit beside letters, or a capital after the first letter.
 _NAME = re.compile(
-    r"(?<![\w-])(?=[\w-]*(?:[A-Z]\w*[A-Z]|[A-Za-z-]\d|\d[A-Za-z]))[A-Za-z0-9][\w-]*\w"
+    r"(?<![\w-])(?=[\w-]*[A-Za-z])(?=[\w-]*(?:[A-Z]\w*[A-Z]|[A-Za-z-]\d|\d[A-Za-z]))"
+    r"[A-Za-z0-9][\w-]+\w(?!\w|:)"
 )
 _PAIR = re.compile(r"\s*\(\s*")
 
@@ -128,7 +130,7 @@ def rank_entities(
     scores: dict[str, float] = {}
     for rank, item in enumerate(evidence):
         best: dict[str, float] = {}
-        for part in split_sentences(item.passage.text):
+        for part in map(strip_label, split_sentences(item.passage.text)):
             weight = 0.1 + coverage(question, read_wording(part))
             for concept, names, score in _concepts(part, add_names(part, recognise(part))):
                 if not any(_named_in(name, asked) for name in names):

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from cluster.records import Evidence, Question
 from serve.extract_answer import extract_ideal
 from tests.serve.answering import encode, evidence, passage
@@ -83,3 +87,17 @@ def test_overlong_sentence_yields_to_a_whole_one() -> None:
 
 def test_no_evidence_gives_no_answer() -> None:
     assert texts() == []
+
+
+def test_of_two_like_sentences_the_one_with_the_questions_rare_word_comes_first() -> None:
+    body = "Is casimersen effective in muscular dystrophy?"
+    other = "Viltolarsen is effective in muscular dystrophy of boys."
+    meant = "Casimersen is effective in muscular dystrophy of boys."
+    filler = "Muscular dystrophy is effective to study in boys today."
+
+    def blind(found: Sequence[str]) -> np.ndarray:
+        return np.ones((len(found), 2), np.float32) / np.float32(np.sqrt(2))
+
+    question = Question("q", body, "yesno")
+    [first, *_] = extract_ideal(question, evidence(f"{other} {meant} {filler}"), blind)
+    assert first.text == meant

@@ -126,7 +126,7 @@ def test_summary_has_no_exact_answer() -> None:
 def test_what_is_written_like_a_name_is_a_candidate_without_any_vocabulary() -> None:
     text = "FunImageJ is a Lisp framework for image processing. Others use tables."
     body = "Which Lisp framework has been developed for image processing?"
-    assert extract_exact("factoid", body, evidence(text), lambda _: []) == [["FunImageJ"]]
+    assert extract_exact("factoid", body, evidence(text), no_one) == [["FunImageJ"]]
 
 
 def test_a_name_inside_an_entity_is_not_counted_again() -> None:
@@ -135,3 +135,13 @@ def test_a_name_inside_an_entity_is_not_counted_again() -> None:
         entity,
         Entity("CD20", 25, 29, "name:cd20", "name"),
     ]
+
+
+def test_a_section_label_and_a_bare_range_are_no_names() -> None:
+    text = "RESULTS: Online counselling took 10-12 minutes less. METHODS: None."
+    found = extract_exact("factoid", "What does online counselling save?", evidence(text), no_one)
+    assert found == []
+
+
+def no_one(text: str) -> list[Entity]:
+    return []
