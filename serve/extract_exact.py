@@ -10,6 +10,7 @@ from cluster.records import Entity, Evidence, ExactAnswer, QuestionType
 from serve.attribute_sentences import split_sentences
 from serve.compare_wording import Wording, coverage, polarity_agrees, read_wording, stem
 from serve.extract_answer import strip_label
+from serve.name_shapes import names_by_shape
 
 Recogniser = Callable[[str], list[Entity]]
 
@@ -54,11 +55,6 @@ _HINDERS = (
     "attenuate",
     "impair",
     "protect",
-)
-# Written like a name: a digit beside letters, or a capital after the first letter.
-_NAME = re.compile(
-    r"(?<![\w-])(?=[\w-]*[A-Za-z])(?=[\w-]*(?:[A-Z]\w*[A-Z]|[A-Za-z-]\d|\d[A-Za-z]))"
-    r"[A-Za-z0-9][\w-]+\w(?!\w|:)"
 )
 _PAIR = re.compile(r"\s*\(\s*")
 
@@ -151,9 +147,9 @@ def add_names(text: str, entities: Sequence[Entity]) -> list[Entity]:
     """
     taken = [(entity.begin, entity.end) for entity in entities]
     named = [
-        Entity(match[0], *match.span(), f"name:{match[0].casefold()}", "name")
-        for match in _NAME.finditer(text)
-        if not any(begin < match.end() and match.start() < end for begin, end in taken)
+        Entity(name, begin, end, f"name:{name.casefold()}", "name")
+        for name, begin, end in names_by_shape(text)
+        if not any(b < end and begin < e for b, e in taken)
     ]
     return [*entities, *named]
 

@@ -37,6 +37,7 @@ from serve.extract_answer import extract_ideal
 from serve.extract_exact import MAX_CHARS, MAX_FACTOIDS, MAX_LIST, Recogniser, extract_exact
 from serve.guess_type import guess_type
 from serve.language_model import ChatModel
+from serve.name_shapes import names_by_shape
 from serve.prompts import Prompt, load_prompt, number_passages, quote
 
 log = logging.getLogger(__name__)
@@ -153,6 +154,7 @@ class AnswerWriter:
         self, sentence: Sentence, evidence: Sequence[Evidence], question: Question
     ) -> bool:
         names = [entity.text for entity in self._recognise(sentence.text)]
+        names += [name for name, _, _ in names_by_shape(sentence.text)]
         return bool(borrowed_names(sentence, evidence, names, question.body))
 
     async def _choose(

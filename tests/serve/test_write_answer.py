@@ -248,3 +248,14 @@ def test_a_sentence_that_only_repeats_the_question_answers_nothing() -> None:
     body = "Which drug reverses the anticoagulant effect of dabigatran?"
     assert answers_nothing("The drug is dabigatran.", body)
     assert not answers_nothing("Idarucizumab reverses dabigatran.", body)
+
+
+def test_a_sentence_with_another_passages_drug_is_dropped() -> None:
+    items = evidence(
+        "Drugs against malaria cause haemolysis in people with G6PD deficiency.",
+        "Daprodustat raised haemoglobin in renal anaemia.",
+    )
+    said = "Drugs against malaria, such as daprodustat, cause haemolysis in G6PD deficiency."
+    answer = write(Script(said), items=items, body="Which drugs cause haemolysis?")
+    assert answer.dropped == (said,)
+    assert answer.origin == "extractive"

@@ -1,0 +1,34 @@
+"""Names that no vocabulary has yet, by how they are written: new genes, drugs, programs.
+
+Drugs are known by the stems of their international nonproprietary names (WHO, "The use of
+stems in the selection of INN", 2018), those that are the end of few other English words.
+"""
+
+from __future__ import annotations
+
+import re
+
+# A digit beside letters, or a capital after the first letter; no section label ("RESULTS:").
+_NAME = re.compile(
+    r"(?<![\w-])(?=[\w-]*[A-Za-z])(?=[\w-]*(?:[A-Z]\w*[A-Z]|[A-Za-z-]\d|\d[A-Za-z]))"
+    r"[A-Za-z0-9][\w-]+\w(?!\w|:)"
+)
+_STEMS = """
+afil asvir azepam azole barbital buvir caine cillin ciclib citinib cycline degib dipine dronate
+dustat fungin gatran gliflozin gliptin glitazone glutide grastim grel kinra leucel lukast mab mycin
+nib olol oxacin parib platin poetin prazole pril rafenib rsen rubicin sartan setron statin taxel
+tegravir temcel tinib triptan vir xaban zomib
+"""
+_DRUG = re.compile(rf"\b\w{{3,}}(?:{'|'.join(_STEMS.split())})\b", re.IGNORECASE)
+
+
+def names_by_shape(text: str) -> list[tuple[str, int, int]]:
+    """(name, begin, end) of what in `text` is written like a name, in order, none twice."""
+    spans = {match.span() for shape in (_NAME, _DRUG) for match in shape.finditer(text)}
+    # "anti-CD20" holds "CD20" only once.
+    outer = [
+        (begin, end)
+        for begin, end in sorted(spans)
+        if not any((b, e) != (begin, end) and b <= begin and end <= e for b, e in spans)
+    ]
+    return [(text[begin:end], begin, end) for begin, end in outer]
