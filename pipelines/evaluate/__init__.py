@@ -1,0 +1,1 @@
+"""Scores run files by the field's own measures; runs without Ray."""

@@ -1,0 +1,79 @@
+"""How far a measure could differ by chance of the questions: percentile bootstrap.
+
+Questions are drawn with replacement, 1,000 times or more from a seed (Efron and Tibshirani
+1993, chapters 13 and 16). Two runs are compared on the same draws, so that hard questions
+are hard for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipelines.evaluate.bioasq import MEASURES, Scores, Values
+
+RESAMPLES = 2000
+LEVEL = 0.95
+_CHUNK = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A measure, and where 95% of the resamples lie. NaN where no question has the measure."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+
+def intervals(scores: Scores, *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Interval]:
+    """Each measure of a run with its interval. {} for a run that answers nothing."""
+    if not scores.ids:
+        return {}
+    drawn = np.concatenate(
+        [scores.over(counts) for counts in _draws(len(scores.ids), seed, resamples)]
+    )
+    return _between(scores.values(), drawn)
+
+
+def differences(
+    one: Scores, other: Scores, *, seed: int = 0, resamples: int = RESAMPLES
+) -> dict[str, Interval]:
+    """Each measure of `one` less that of `other`, over the questions that both answer."""
+    theirs = set(other.ids)
+    shared = [id_ for id_ in one.ids if id_ in theirs]
+    if not shared:
+        return {}
+    one, other = one.only(shared), other.only(shared)
+    drawn = np.concatenate(
+        [one.over(counts) - other.over(counts) for counts in _draws(len(shared), seed, resamples)]
+    )
+    first, second = one.values(), other.values()
+    return _between({name: first[name] - second[name] for name in MEASURES}, drawn)
+
+
+def _draws(questions: int, seed: int, resamples: int) -> Iterator[Values]:
+    """How often each question is drawn: (up to 250, questions), in all `resamples` rows."""
+    random = np.random.default_rng(seed)
+    for begin in range(0, resamples, _CHUNK):
+        rows = min(_CHUNK, resamples - begin)
+        drawn = random.integers(0, questions, (rows, questions))
+        drawn += np.arange(rows)[:, None] * questions
+        counts = np.bincount(drawn.ravel(), minlength=rows * questions)
+        yield counts.reshape(rows, questions).astype(np.float64)
+
+
+def _between(values: dict[str, float], drawn: Values) -> dict[str, Interval]:
+    found = {}
+    tail = 100 * (1 - LEVEL) / 2
+    for column, (name, value) in enumerate(values.items()):
+        seen = drawn[:, column][~np.isnan(drawn[:, column])]
+        low, high = np.percentile(seen, [tail, 100 - tail]) if len(seen) else (np.nan, np.nan)
+        found[name] = Interval(value, float(low), float(high))
+    return found

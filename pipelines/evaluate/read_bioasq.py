@@ -1,0 +1,170 @@
+"""BioASQ's gold and run files as the evaluation needs them: strict in form, exact in content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.errors import InputError
+
+TYPES = ("yesno", "factoid", "list", "summary")
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A span of a document. `end` counts as inside: the official program adds 1 to every length."""
+
+    document: str
+    begin_section: str
+    end_section: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A question of a gold file, or what a run says to it.
+
+    `documents` are distinct, in their order. `exact` holds lower-cased synonyms, item by
+    item; for yes/no one item, "yes", "no" or "none". None: there is no exact answer.
+    """
+
+    id: str
+    type: str
+    body: str
+    documents: tuple[str, ...]
+    snippets: tuple[Snippet, ...]
+    exact: tuple[tuple[str, ...], ...] | None
+    ideal: tuple[str, ...]
+
+
+def read_gold(path: Path) -> dict[str, Entry]:
+    """The questions of a gold file by id, in its order; each needs a type.
+
+    Raises InputError naming the file, the question and the field for what is not BioASQ's
+    form, and for an id that comes twice.
+    """
+    return _read(path, {})
+
+
+def read_run(path: Path, gold: Mapping[str, Entry]) -> dict[str, Entry]:
+    """A run's answers by id; types are the gold file's. Of an item's synonyms the first counts.
+
+    Raises InputError as `read_gold`, and for an id that the gold file does not have.
+    """
+    run = _read(path, {id_: entry.type for id_, entry in gold.items()})
+    for id_ in run:
+        if id_ not in gold:
+            raise InputError(
+                f"{path}: id {id_!r} is not in the gold file; remove it or name its gold file"
+            )
+    firsts = {}
+    for id_, entry in run.items():
+        exact = entry.exact
+        if exact is not None and entry.type != "yesno":
+            exact = tuple(item[:1] for item in exact)
+        firsts[id_] = Entry(
+            id_, entry.type, entry.body, entry.documents, entry.snippets, exact, entry.ideal
+        )
+    return firsts
+
+
+def _read(path: Path, types: Mapping[str, str]) -> dict[str, Entry]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON in UTF-8: {error}") from None
+    rows = content.get("questions") if isinstance(content, dict) else None
+    if not isinstance(rows, list):
+        raise InputError(f'{path}: not BioASQ\'s form; it must be {{"questions": [...]}}')
+    found: dict[str, Entry] = {}
+    for place, row in enumerate(rows):
+        entry = _entry(row, f"{path}: question {place}", types)
+        if entry.id in found:
+            raise InputError(f"{path}: question {place}: id {entry.id!r} has an answer before it")
+        found[entry.id] = entry
+    return found
+
+
+def _entry(row: Any, place: str, types: Mapping[str, str]) -> Entry:
+    if not isinstance(row, dict):
+        raise InputError(f"{place}: must be an object, not {type(row).__name__}")
+    id_ = _text(row, "id", place)
+    place = f"{place} (id {id_})"
+    kind = types.get(id_) or row.get("type") or ""
+    if not types and kind not in TYPES:
+        raise InputError(f"{place}: field type is {kind!r}; it must be one of {', '.join(TYPES)}")
+    documents = _items(row, "documents", place)
+    if not all(isinstance(document, str) for document in documents):
+        raise InputError(f"{place}: field documents must hold strings")
+    snippets = tuple(
+        _snippet(item, f"{place}, snippet {n}")
+        for n, item in enumerate(_items(row, "snippets", place))
+    )
+    ideal = row.get("ideal_answer") or []
+    ideal = [ideal] if isinstance(ideal, str) else ideal
+    if not isinstance(ideal, list) or not all(isinstance(text, str) for text in ideal):
+        raise InputError(f"{place}: field ideal_answer must be a string or a list of strings")
+    exact = _exact(row.get("exact_answer"), kind, place)
+    distinct = tuple(dict.fromkeys(documents))
+    return Entry(id_, kind, str(row.get("body", "")), distinct, snippets, exact, tuple(ideal))
+
+
+def _text(row: Mapping[str, Any], field: str, place: str) -> str:
+    value = row.get(field)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{place}: field {field} must be a string that is not empty")
+    return value
+
+
+def _items(row: Mapping[str, Any], field: str, place: str) -> list[Any]:
+    value = row.get(field)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise InputError(f"{place}: field {field} must be a list, not {type(value).__name__}")
+    return value
+
+
+def _snippet(item: Any, place: str) -> Snippet:
+    if not isinstance(item, dict):
+        raise InputError(f"{place}: must be an object, not {type(item).__name__}")
+    begin, end = (_offset(item, f"offsetIn{edge}Section", place) for edge in ("Begin", "End"))
+    # "sections.0" is compared as "0".
+    sections = [_text(item, f"{edge}Section", place).partition(".") for edge in ("begin", "end")]
+    names = [after if dot else before for before, dot, after in sections]
+    return Snippet(_text(item, "document", place), names[0], names[1], begin, end)
+
+
+def _offset(item: Mapping[str, Any], field: str, place: str) -> int:
+    value = item.get(field)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InputError(f"{place}: field {field} must be a whole number, not {value!r:.40}")
+    return value
+
+
+def _exact(value: Any, kind: str, place: str) -> tuple[tuple[str, ...], ...] | None:
+    if value is None or kind == "summary":
+        return None
+    if kind == "yesno":
+        if not isinstance(value, str):
+            raise InputError(f"{place}: field exact_answer must be yes or no")
+        lower = value.lower()
+        return ((next((word for word in ("yes", "no") if word in lower), "none"),),)
+    if isinstance(value, str):
+        value = [value]
+    items = (
+        [[item] if isinstance(item, str) else item for item in value]
+        if (isinstance(value, list))
+        else None
+    )
+    if items is None or not all(
+        isinstance(item, list) and all(isinstance(name, str) for name in item) for item in items
+    ):
+        raise InputError(f"{place}: field exact_answer must be a list of lists of strings")
+    return tuple(tuple(name.lower() for name in item) for item in items) or None

@@ -1,0 +1,154 @@
+"""BioASQ task b, one question at a time, as the official program computes it.
+
+Source: BioASQ/Evaluation-Measures, EvaluatorTask1b with `-e 9` (since BioASQ 9), read line
+by line. What in it differs from the guidelines' wording is kept and named here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pipelines.evaluate.read_bioasq import Snippet
+
+MAX_ITEMS = 10
+MAX_FACTOIDS = 5
+
+
+def precision_recall_f(right: float, said: float, asked: float) -> tuple[float, float, float]:
+    """(precision, recall, F1) of `right` of `said` items, `asked` being wanted; 0 for 0 / 0."""
+    precision = right / said if said else 0.0
+    recall = right / asked if asked else 0.0
+    both = precision + recall
+    return precision, recall, 2 * precision * recall / both if both else 0.0
+
+
+def score_documents(gold: Sequence[str], found: Sequence[str]) -> tuple[float, float, float, float]:
+    """(precision, recall, F1, average precision) of distinct documents in rank order.
+
+    Documents are compared as strings, addresses included. The denominator of average
+    precision is the number of gold documents, at most 10.
+    """
+    found = found[:MAX_ITEMS]
+    wanted = set(gold)
+    hits, total = 0, 0.0
+    for rank, document in enumerate(found, start=1):
+        if document in wanted:
+            hits += 1
+            total += hits / rank
+    average = total / min(MAX_ITEMS, len(gold)) if hits else 0.0
+    return *precision_recall_f(hits, len(found), len(gold)), average
+
+
+def merge_snippets(snippets: Sequence[Snippet]) -> list[Snippet]:
+    """Overlapping snippets of one section as one, at the place of the first.
+
+    Touching spans overlap, since an end counts as inside.
+    """
+    merged = list(snippets)
+    first = 0
+    while first < len(merged):
+        other = first + 1
+        while other < len(merged):
+            if _may_merge(merged[first], merged[other]):
+                one, two = merged[first], merged.pop(other)
+                begin, end = min(one.begin, two.begin), max(one.end, two.end)
+                merged[first] = Snippet(
+                    one.document, one.begin_section, one.end_section, begin, end
+                )
+                other = first + 1
+            else:
+                other += 1
+        first += 1
+    return merged
+
+
+def _may_merge(one: Snippet, other: Snippet) -> bool:
+    return (
+        one.document == other.document
+        and one.begin_section == other.begin_section
+        and one.end_section == other.end_section
+        and one.begin <= other.end
+        and one.end >= other.begin
+    )
+
+
+def overlap(found: Snippet, gold: Snippet) -> int:
+    """Characters that both spans hold; 0 for other sections ("0" is the abstract's old name)."""
+    same = (found.begin_section, found.end_section) == (gold.begin_section, gold.end_section)
+    if not same and not (found.begin_section == "0" and gold.begin_section == "abstract"):
+        return 0
+    return max(0, min(found.end, gold.end) - max(found.begin, gold.begin) + 1)
+
+
+def score_snippets(
+    gold: Sequence[Snippet], found: Sequence[Snippet]
+) -> tuple[float, float, float, float]:
+    """(precision, recall, F1, average precision) by characters, overlapping snippets merged.
+
+    Two habits of the official program are kept. In precision and recall documents are
+    compared by their last path part, in average precision by the whole address. And a
+    snippet counts as relevant in average precision as soon as its document has a gold
+    snippet, overlapping or not (its precision so far still counts characters).
+    """
+    wanted, said = merge_snippets(gold), merge_snippets(found[:MAX_ITEMS])
+    if not wanted or not said:
+        return 0.0, 0.0, 0.0, 0.0
+    right = sum(overlap(s, g) for s in said for g in wanted if _id(s) == _id(g))
+    size = sum(s.end - s.begin + 1 for s in said)
+    measures = precision_recall_f(right, size, sum(g.end - g.begin + 1 for g in wanted))
+    documents = {g.document for g in wanted}
+    shared, length, total = 0, 0, 0.0
+    for snippet in said:
+        shared += sum(overlap(snippet, g) for g in wanted if snippet.document == g.document)
+        length += snippet.end - snippet.begin + 1
+        if snippet.document in documents and length:
+            total += shared / length
+    return *measures, total / min(MAX_ITEMS, len(wanted))
+
+
+def _id(snippet: Snippet) -> str:
+    return snippet.document.rstrip("/").rpartition("/")[2]
+
+
+Items = Sequence[Sequence[str]]
+
+
+def score_factoid(gold: Items, said: Items | None) -> tuple[float, float, float]:
+    """(strict accuracy, lenient accuracy, reciprocal rank) over at most five answers."""
+    names = {name for item in gold for name in item}
+    for rank, item in enumerate((said or ())[:MAX_FACTOIDS], start=1):
+        if any(name in names for name in item):
+            return float(rank == 1), 1.0, 1 / rank
+    return 0.0, 0.0, 0.0
+
+
+def score_list(gold: Items, said: Items | None) -> tuple[float, float, float]:
+    """(precision, recall, F1) of a list; a gold item is found once.
+
+    A gold item that only shares an answer with another found one counts neither as found
+    nor as missed, as in the official program.
+    """
+    if not said:
+        return 0.0, 0.0, 0.0
+    left = [set(item) for item in gold]
+    answers = [set(item) for item in said]
+    right = 0
+    for answer in answers:
+        match = next((place for place, item in enumerate(left) if item & answer), None)
+        if match is not None:
+            left.pop(match)
+            right += 1
+    missed = 0
+    for item in left:
+        match = next((place for place, answer in enumerate(answers) if item & answer), None)
+        if match is None:
+            missed += 1
+        else:
+            answers.pop(match)
+    return precision_recall_f(right, len(said), right + missed)
+
+
+def log_average_precision(average: float, epsilon: float = 1e-5) -> float:
+    """What GMAP averages: the logarithm of average precision, epsilon added to each."""
+    return math.log(average + epsilon)

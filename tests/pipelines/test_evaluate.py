@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster.errors import InputError
+from pipelines.evaluate.bioasq import MEASURES, score_run
+from pipelines.evaluate.bootstrap import Interval, differences, intervals
+from pipelines.evaluate.commands import verdict
+from pipelines.evaluate.read_bioasq import read_gold, read_run
+
+SNIPPET = {
+    "document": "d1",
+    "beginSection": "sections.0",
+    "endSection": "abstract",
+    "offsetInBeginSection": 3,
+    "offsetInEndSection": 9,
+    "text": "glucose",
+}
+
+
+def question(id_: str, kind: str = "summary", exact: Any = None, *documents: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": id_, "type": kind, "body": "?", "documents": list(documents)}
+    return row if exact is None else {**row, "exact_answer": exact}
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text(json.dumps({"questions": list(rows)}), encoding="utf-8")
+    return path
+
+
+def scored(folder: Path, gold: list[dict[str, Any]], run: list[dict[str, Any]]) -> dict[str, float]:
+    wanted = read_gold(write(folder / "gold.json", *gold))
+    return score_run(wanted, read_run(write(folder / "run.json", *run), wanted)).values()
+
+
+def test_means_are_over_the_questions_that_have_the_measure(tmp_path: Path) -> None:
+    gold = [question("1", "summary", None, "a"), question("2", "summary", None, "b"), question("3")]
+    run = [question("1", "summary", None, "a"), question("2", "summary", None, "x"), question("3")]
+    found = scored(tmp_path, gold, run)
+    # The third has no gold documents. Average precisions 1 and 0.
+    assert found["documents MAP"] == 0.5
+    expected = math.exp((math.log(1 + 1e-5) + math.log(1e-5)) / 2)
+    assert found["documents GMAP"] == pytest.approx(expected)
+    assert math.isnan(found["snippets MAP"])
+    assert math.isnan(found["yesno accuracy"])
+
+
+def test_an_unanswered_question_is_in_no_mean_and_is_counted(tmp_path: Path) -> None:
+    wanted = read_gold(
+        write(
+            tmp_path / "g", question("1", "summary", None, "a"), question("2", "summary", None, "b")
+        )
+    )
+    run = read_run(write(tmp_path / "r", question("1", "summary", None, "a")), wanted)
+    scores = score_run(wanted, run)
+    assert scores.values()["documents MAP"] == 1.0
+    assert scores.missing == ("2",)
+
+
+def test_yesno_by_hand(tmp_path: Path) -> None:
+    """Gold yes yes yes no; said yes no (nothing) no."""
+    gold = [question(str(n), "yesno", word) for n, word in enumerate(["yes", "yes", "yes", "no"])]
+    run = [
+        question("0", "yesno", "Yes, it does."),
+        question("1", "yesno", "no"),
+        question("2", "yesno"),
+        question("3", "yesno", "no"),
+    ]
+    found = scored(tmp_path, gold, run)
+    assert found["yesno accuracy"] == 2 / 4
+    # Of yes: 1 right, 2 wrong: 2 / (2 + 2). Of no: 1 right, and the same 2 wrong.
+    assert found["yesno F1 yes"] == 0.5
+    assert found["yesno F1 no"] == 0.5
+    assert found["yesno macro F1"] == 0.5
+
+
+def test_a_label_that_never_occurs_has_f1_0_as_in_the_official_program(tmp_path: Path) -> None:
+    found = scored(tmp_path, [question("1", "yesno", "yes")], [question("1", "yesno", "yes")])
+    assert (found["yesno F1 yes"], found["yesno F1 no"], found["yesno macro F1"]) == (1, 0, 0.5)
+
+
+def test_of_a_runs_synonyms_only_the_first_counts_and_case_does_not(tmp_path: Path) -> None:
+    gold = [question("1", "factoid", [["JC virus", "JCV"]])]
+    assert scored(tmp_path, gold, [question("1", "factoid", [["jcv"]])])["factoid MRR"] == 1
+    assert scored(tmp_path, gold, [question("1", "factoid", [["HIV", "JCV"]])])["factoid MRR"] == 0
+
+
+def test_a_flat_list_of_answers_is_read_as_one_answer_each(tmp_path: Path) -> None:
+    gold = [question("1", "list", [["a"], ["b"]])]
+    assert scored(tmp_path, gold, [question("1", "list", ["A", "b"])])["list F1"] == 1
+
+
+def test_a_run_without_any_exact_answer_is_not_scored_on_them(tmp_path: Path) -> None:
+    found = scored(
+        tmp_path, [question("1", "yesno", "yes", "a")], [question("1", "yesno", None, "a")]
+    )
+    assert math.isnan(found["yesno accuracy"])
+    assert found["documents MAP"] == 1
+
+
+def test_a_document_named_twice_counts_once(tmp_path: Path) -> None:
+    gold, run = (
+        question("1", "summary", None, "a", "b"),
+        question("1", "summary", None, "a", "a", "b"),
+    )
+    assert scored(tmp_path, [gold], [run])["documents MAP"] == 1
+
+
+def test_the_bootstrap_agrees_with_a_plain_one(tmp_path: Path) -> None:
+    """Each resample's measures are those of a run made of the drawn questions."""
+    random.seed(1)
+    gold, run = [], []
+    for n in range(30):
+        kind, exact = random.choice(
+            [("yesno", "yes"), ("yesno", "no"), ("factoid", [["a"]]), ("list", [["a"], ["b"]])]
+        )
+        said = random.choice(["yes", "no"]) if kind == "yesno" else [[random.choice("abc")]]
+        gold.append(question(str(n), kind, exact, "a", "b"))
+        run.append(question(str(n), kind, said, *random.sample("abcdef", 3)))
+    wanted = read_gold(write(tmp_path / "g", *gold))
+    scores = score_run(wanted, read_run(write(tmp_path / "r", *run), wanted))
+    counts = np.bincount(random.choices(range(30), k=30), minlength=30)
+    copies = [n for n, count in enumerate(counts) for _ in range(count)]
+    again = [{**gold[n], "id": f"{n}-{k}"} for k, n in enumerate(copies)]
+    said = [{**run[n], "id": f"{n}-{k}"} for k, n in enumerate(copies)]
+    expected = scored(tmp_path, again, said)
+    found = dict(zip(MEASURES, scores.over(counts[None, :].astype(float))[0], strict=True))
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+def runs(folder: Path, right: float, other: float, count: int = 200) -> list[Any]:
+    """Two runs over `count` questions that find the document with these chances."""
+    random.seed(7)
+    gold = [question(str(n), "summary", None, "a") for n in range(count)]
+    wanted = read_gold(write(folder / "g", *gold))
+    found = []
+    for chance in (right, other):
+        rows = [
+            question(str(n), "summary", None, "a" if random.random() < chance else "x")
+            for n in range(count)
+        ]
+        found.append(score_run(wanted, read_run(write(folder / "r", *rows), wanted)))
+    return found
+
+
+def test_an_interval_holds_the_value_and_is_the_same_for_one_seed(tmp_path: Path) -> None:
+    scores, _ = runs(tmp_path, 0.6, 0.6)
+    interval = intervals(scores, seed=3)["documents MAP"]
+    assert interval.low < interval.value < interval.high
+    assert interval == intervals(scores, seed=3)["documents MAP"]
+    assert interval != intervals(scores, seed=4)["documents MAP"]
+    # A mean of n draws of 0 or 1: 1.96 standard errors to each side.
+    width = 2 * 1.96 * math.sqrt(interval.value * (1 - interval.value) / 200)
+    assert interval.high - interval.low == pytest.approx(width, rel=0.15)
+
+
+def test_only_an_interval_without_0_is_called_better_or_worse(tmp_path: Path) -> None:
+    strong, weak = runs(tmp_path, 0.8, 0.4)
+    assert verdict(differences(strong, weak)["documents MAP"]) == "better"
+    assert verdict(differences(weak, strong)["documents MAP"]) == "worse"
+    one, other = runs(tmp_path, 0.6, 0.6)
+    assert verdict(differences(one, other)["documents MAP"]) == "no difference shown"
+    assert verdict(Interval(0.1, 0.0, 0.2)) == "no difference shown"
+
+
+def test_a_run_against_itself_differs_by_nothing(tmp_path: Path) -> None:
+    scores, _ = runs(tmp_path, 0.6, 0.6)
+    assert differences(scores, scores)["documents MAP"] == Interval(0.0, 0.0, 0.0)
+
+
+def test_runs_are_compared_over_the_questions_that_both_answer(tmp_path: Path) -> None:
+    gold = [question(str(n), "summary", None, "a") for n in range(3)]
+    wanted = read_gold(write(tmp_path / "g", *gold))
+    right = question("0", "summary", None, "a")
+    wrong = question("1", "summary", None, "x")
+    both = score_run(wanted, read_run(write(tmp_path / "r", right, wrong), wanted))
+    one = score_run(wanted, read_run(write(tmp_path / "r", right), wanted))
+    assert differences(both, one)["documents MAP"].value == 0.0
+    none = score_run(wanted, {})
+    assert differences(both, none) == {}
+    assert intervals(none) == {}
+
+
+def test_a_snippets_section_and_offsets_are_read(tmp_path: Path) -> None:
+    row = {**question("1"), "snippets": [SNIPPET]}
+    [snippet] = read_gold(write(tmp_path / "g", row))["1"].snippets
+    assert (snippet.begin_section, snippet.end_section) == ("0", "abstract")
+    assert (snippet.begin, snippet.end) == (3, 9)
+
+
+BAD_ROWS = [
+    ("x", "question 0: must be an object"),
+    ({"type": "summary"}, "field id"),
+    ({"id": "1", "type": "essay"}, "field type"),
+    ({**question("1"), "documents": "a"}, "field documents must be a list"),
+    ({**question("1"), "documents": [1]}, "field documents must hold strings"),
+    ({**question("1"), "snippets": ["a"]}, "snippet 0: must be an object"),
+    ({**question("1"), "snippets": [{**SNIPPET, "document": ""}]}, "field document"),
+    ({**question("1"), "snippets": [{**SNIPPET, "offsetInEndSection": "9"}]}, "offsetInEndSection"),
+    ({**question("1"), "snippets": [{**SNIPPET, "offsetInBeginSection": True}]}, "whole number"),
+    ({**question("1"), "ideal_answer": [1]}, "field ideal_answer"),
+    (question("1", "yesno", ["yes"]), "must be yes or no"),
+    (question("1", "list", {"a": 1}), "field exact_answer"),
+    (question("1", "factoid", [[1]]), "field exact_answer"),
+]
+
+
+@pytest.mark.parametrize(("row", "said"), BAD_ROWS)
+def test_a_bad_question_is_named_with_its_file_place_and_field(
+    tmp_path: Path, row: Any, said: str
+) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        read_gold(write(tmp_path / "gold.json", row))
+    assert "gold.json: question 0" in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "said"), [("{", "not JSON"), ("[]", "BioASQ's form")])
+def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        read_gold(path)
+
+
+def test_two_answers_for_one_id_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="question 1: id '1' has an answer before it"):
+        read_gold(write(tmp_path / "g", question("1"), question("1")))
+
+
+def test_an_id_that_the_gold_lacks_is_refused(tmp_path: Path) -> None:
+    wanted = read_gold(write(tmp_path / "g", question("1")))
+    with pytest.raises(InputError, match="id '2' is not in the gold file"):
+        read_run(write(tmp_path / "r", question("2")), wanted)
+
+
+def evaluate(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cluster.cli", "evaluate", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_the_command_prints_measures_with_intervals_and_a_verdict(tmp_path: Path) -> None:
+    gold = [question(str(n), "yesno", "yes", "a") for n in range(20)]
+    path = write(tmp_path / "gold.json", *gold)
+    good = write(tmp_path / "good.json", *gold)
+    bad = write(tmp_path / "bad.json", *[question(str(n), "yesno", "no", "x") for n in range(19)])
+    done = evaluate(good, path, "--against", bad, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["measures"]["documents MAP"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert found["against"]["documents MAP"]["verdict"] == "better"
+    assert "snippets MAP" not in found["measures"]
+    shown = evaluate(bad, path)
+    assert "documents MAP" in shown.stdout
+    assert "1 of 20 gold questions have no answer" in shown.stderr
+
+
+def test_bad_input_of_the_command_is_one_line_and_2(tmp_path: Path) -> None:
+    done = evaluate(tmp_path / "none.json", write(tmp_path / "gold.json", question("1")))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert "none.json: cannot be read" in line

@@ -1,0 +1,185 @@
+"""Worked by hand; the arithmetic stands beside each figure."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.evaluate.read_bioasq import Snippet
+from pipelines.evaluate.score_question import (
+    log_average_precision,
+    merge_snippets,
+    overlap,
+    score_documents,
+    score_factoid,
+    score_list,
+    score_snippets,
+)
+
+
+def span(document: str, begin: int, end: int, section: str = "abstract") -> Snippet:
+    return Snippet(document, section, section, begin, end)
+
+
+def test_documents_by_hand() -> None:
+    # Found b, x, a: two of three are right, two of the three wanted are found.
+    precision, recall, f1, average = score_documents(["a", "b", "c"], ["b", "x", "a"])
+    assert (precision, recall) == (2 / 3, 2 / 3)
+    assert f1 == pytest.approx(2 / 3)
+    # Hits at ranks 1 and 3: (1/1 + 2/3) / min(10, 3).
+    assert average == pytest.approx((1 + 2 / 3) / 3)
+
+
+def test_average_precision_is_divided_by_ten_at_most() -> None:
+    gold = [str(n) for n in range(25)]
+    assert score_documents(gold, gold[:10])[3] == pytest.approx(1.0)
+    assert score_documents(gold, ["x", *gold[:1]])[3] == pytest.approx((1 / 2) / 10)
+
+
+def test_only_the_first_ten_documents_count() -> None:
+    found = [*(f"x{n}" for n in range(10)), "a"]
+    assert score_documents(["a"], found) == (0, 0, 0, 0)
+
+
+def test_an_address_in_another_form_is_another_document() -> None:
+    found = ["https://pubmed.ncbi.nlm.nih.gov/1"]
+    assert score_documents(["http://www.ncbi.nlm.nih.gov/pubmed/1"], found)[3] == 0
+
+
+def test_nothing_found_scores_nothing() -> None:
+    assert score_documents(["a"], []) == (0, 0, 0, 0)
+    assert score_snippets([span("a", 0, 9)], []) == (0, 0, 0, 0)
+    assert score_snippets([], [span("a", 0, 9)]) == (0, 0, 0, 0)
+
+
+def test_overlapping_and_touching_snippets_of_a_section_are_one() -> None:
+    merged = merge_snippets(
+        [span("a", 0, 10), span("b", 0, 5), span("a", 20, 30), span("a", 10, 20)]
+    )
+    assert merged == [span("a", 0, 30), span("b", 0, 5)]
+
+
+def test_snippets_of_other_sections_or_apart_stay_apart() -> None:
+    apart = [span("a", 0, 10), span("a", 11, 20), span("a", 0, 10, "title")]
+    assert merge_snippets(apart) == apart
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "shared"),
+    [(0, 9, 0), (5, 10, 1), (12, 15, 4), (18, 25, 3), (5, 40, 11), (21, 30, 0)],
+)
+def test_overlap_counts_both_ends(begin: int, end: int, shared: int) -> None:
+    assert overlap(span("a", begin, end), span("a", 10, 20)) == shared
+
+
+def test_overlap_knows_the_old_name_of_the_abstract_on_the_runs_side_only() -> None:
+    assert overlap(span("a", 0, 4, "0"), span("a", 0, 4)) == 5
+    assert overlap(span("a", 0, 4), span("a", 0, 4, "0")) == 0
+
+
+def test_snippets_by_hand() -> None:
+    gold = [span("a", 0, 9), span("b", 100, 119)]  # 10 and 20 characters
+    found = [span("c", 0, 4), span("a", 5, 14)]  # 5 and 10, of which 5 shared
+    precision, recall, f1, average = score_snippets(gold, found)
+    assert (precision, recall) == (5 / 15, 5 / 30)
+    assert f1 == pytest.approx(2 * (1 / 3) * (1 / 6) / (1 / 3 + 1 / 6))
+    # Only the second is of a gold document; precision so far is 5 of 15. Two gold snippets.
+    assert average == pytest.approx((5 / 15) / 2)
+
+
+def test_a_snippet_of_a_gold_document_is_relevant_even_where_it_does_not_overlap() -> None:
+    gold = [span("a", 0, 9)]
+    found = [span("a", 0, 9), span("a", 50, 59)]
+    # 10/10 at the first, 10/20 at the second; the guidelines' relevance would give 1.
+    assert score_snippets(gold, found)[3] == pytest.approx(1 + 0.5)
+
+
+def test_precision_compares_snippets_by_the_last_part_of_the_address() -> None:
+    gold, found = [span("http://x/pubmed/7", 0, 9)], [span("https://y/7", 0, 9)]
+    assert score_snippets(gold, found) == (1.0, 1.0, 1.0, 0.0)
+
+
+def test_factoid_takes_any_synonym_at_its_rank() -> None:
+    gold = [("jc virus", "jcv"), ("polyomavirus",)]
+    assert score_factoid(gold, [("jcv",)]) == (1.0, 1.0, 1.0)
+    assert score_factoid(gold, [("hiv",), ("ebv",), ("polyomavirus",)]) == (0.0, 1.0, 1 / 3)
+    assert score_factoid(gold, [(name,) for name in "abcde"] + [("jcv",)]) == (0.0, 0.0, 0.0)
+    assert score_factoid(gold, None) == (0.0, 0.0, 0.0)
+
+
+def test_factoid_is_compared_letter_by_letter() -> None:
+    assert score_factoid([("jc virus",)], [("jc-virus",)])[1] == 0
+
+
+def test_list_by_hand() -> None:
+    gold = [("a", "alpha"), ("b",), ("c",)]
+    # a and b are right, x is not: P 2/3; c is missed: R 2/3.
+    assert score_list(gold, [("alpha",), ("x",), ("b",)]) == pytest.approx((2 / 3, 2 / 3, 2 / 3))
+
+
+def test_a_gold_item_is_found_once() -> None:
+    precision, recall, _ = score_list([("a", "alpha")], [("a",), ("alpha",)])
+    assert (precision, recall) == (1 / 2, 1.0)
+
+
+def test_a_gold_item_that_shares_its_answer_with_a_found_one_is_not_missed() -> None:
+    assert score_list([("a",), ("a", "b")], [("a",)]) == (1.0, 1.0, 1.0)
+
+
+def test_an_empty_list_scores_nothing() -> None:
+    assert score_list([("a",)], None) == (0.0, 0.0, 0.0)
+    assert score_list([("a",)], ((),)) == (0.0, 0.0, 0.0)
+
+
+def test_epsilon_keeps_a_failed_question_from_making_the_geometric_mean_zero() -> None:
+    assert math.exp(log_average_precision(0.0)) == pytest.approx(1e-5)
+
+
+names = st.lists(st.sampled_from("abcdefghijklmno"), unique=True, max_size=12)
+
+
+@given(gold=names.filter(len), found=names)
+def test_document_measures_stay_between_0_and_1(gold: list[str], found: list[str]) -> None:
+    assert all(0 <= measure <= 1 for measure in score_documents(gold, found))
+
+
+@given(gold=names.filter(len), found=names)
+def test_the_order_of_the_gold_does_not_matter(gold: list[str], found: list[str]) -> None:
+    shuffled = random.Random(0).sample(gold, len(gold))
+    assert score_documents(shuffled, found) == score_documents(gold, found)
+
+
+@given(gold=names.filter(len), found=names.filter(lambda x: len(x) > 1))
+def test_moving_a_right_document_up_never_lowers_average_precision(
+    gold: list[str], found: list[str]
+) -> None:
+    before = score_documents(gold, found)[3]
+    for place in range(1, min(len(found), 10)):
+        if found[place] in gold and found[place - 1] not in gold:
+            found[place - 1], found[place] = found[place], found[place - 1]
+    assert score_documents(gold, found)[3] >= before - 1e-12
+
+
+spans = st.lists(
+    st.builds(
+        lambda d, b, n: span(d, b, b + n),
+        st.sampled_from("ab"),
+        st.integers(0, 60),
+        st.integers(0, 30),
+    ),
+    max_size=6,
+)
+
+
+@given(spans)
+def test_merged_snippets_hold_the_same_characters_and_never_overlap(found: list[Snippet]) -> None:
+    def characters(items: list[Snippet]) -> set[tuple[str, int]]:
+        return {(s.document, at) for s in items for at in range(s.begin, s.end + 1)}
+
+    merged = merge_snippets(found)
+    assert characters(merged) == characters(found)
+    assert sum(s.end - s.begin + 1 for s in merged) == len(characters(found))
