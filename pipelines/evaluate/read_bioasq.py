@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 
 TYPES = ("yesno", "factoid", "list", "summary")
@@ -73,17 +73,8 @@ def read_run(path: Path, gold: Mapping[str, Entry]) -> dict[str, Entry]:
 
 
 def _read(path: Path, types: Mapping[str, str]) -> dict[str, Entry]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON in UTF-8: {error}") from None
-    rows = content.get("questions") if isinstance(content, dict) else None
-    if not isinstance(rows, list):
-        raise InputError(f'{path}: not BioASQ\'s form; it must be {{"questions": [...]}}')
     found: dict[str, Entry] = {}
-    for place, row in enumerate(rows):
+    for place, row in enumerate(read_rows(path)):
         entry = _entry(row, f"{path}: question {place}", types)
         if entry.id in found:
             raise InputError(f"{path}: question {place}: id {entry.id!r} has an answer before it")

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, cast
 
+from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from cluster.records import (
     QUESTION_TYPES,
@@ -48,15 +49,7 @@ def read_questions(path: Path) -> list[Question]:
     be read or is not BioASQ's JSON, a missing field, a wrong type, an empty or too long
     body, and an id that came before.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON in UTF-8: {error}") from None
-    entries = content.get("questions") if isinstance(content, dict) else None
-    if not isinstance(entries, list):
-        raise InputError(f'{path}: not BioASQ\'s form; it must be {{"questions": [...]}}')
+    entries = read_rows(path)
     questions: list[Question] = []
     seen: dict[str, int] = {}
     for index, entry in enumerate(entries):
