@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -23,13 +22,13 @@ from cluster.index.manifest import Manifest
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery
 from cluster.index.vectors import Vectors
 from cluster.records import Answer, Citation, Entity, Evidence, Passage, Question, SearchResult
-from cluster.settings import Settings, StageSettings, SystemSettings, load_settings
+from cluster.settings import Settings, StageSettings, SystemSettings
 from serve.answer_question import QuestionAnswerer
 from serve.call_stages import HandleStages, call
 from serve.choose_snippets import choose_snippets
 from serve.gateway import Readiness, create_api
 from serve.language_model import ChatModel, Message
-from serve.llm_app import LLM_APP, HandleChatModel, build_llm_app
+from serve.llm_app import LLM_APP, HandleChatModel, build_llm_app, read_arguments
 from serve.load_stages import (
     load_encoder,
     load_recogniser,
@@ -285,11 +284,9 @@ def build_app(settings: Settings) -> Any:
 def build(args: dict[str, str]) -> Any:
     """`serve run serve.app:build config=... index.path=...`, and RayService's import path.
 
-    Every argument but `config` is a setting by its dotted name.
+    With `llm.kind: vllm` the model is the application of `serve.llm_app:build` beside it.
     """
-    overrides = [f"{key}={value}" for key, value in args.items() if key != "config"]
-    config = args.get("config") or os.environ.get("CITERAY_CONFIG")
-    return build_app(load_settings(config, overrides))
+    return build_app(read_arguments(args))
 
 
 def deploy(settings: Settings) -> None:

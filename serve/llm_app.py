@@ -81,7 +81,7 @@ def _server(config: Any, *, one_process: bool) -> Any:
 
     class Server(LLMServer):
         async def _start_engine(self) -> None:
-            # Ray's own goes on to start a process that counts usage, which is off here.
+            # Ray's own goes on to start a process that counts usage for its makers.
             await self.engine.start()
 
     return Server.sync_init(config, engine_cls=Engine)
@@ -181,8 +181,12 @@ def build_llm_app(settings: Settings) -> Any:
     return wrapped.options(**llm_options(settings)).bind(settings)
 
 
-def build(args: dict[str, str]) -> Any:
-    """RayService's import path `serve.llm_app:build`; see `serve.app.build`."""
+def read_arguments(args: dict[str, str]) -> Settings:
+    """The settings of `serve run`'s arguments: `config`, and any setting by its dotted name."""
     overrides = [f"{key}={value}" for key, value in args.items() if key != "config"]
-    config = args.get("config") or os.environ.get("CITERAY_CONFIG")
-    return build_llm_app(load_settings(config, overrides))
+    return load_settings(args.get("config") or os.environ.get("CITERAY_CONFIG"), overrides)
+
+
+def build(args: dict[str, str]) -> Any:
+    """RayService's import path `serve.llm_app:build`; the other is `serve.app:build`."""
+    return build_llm_app(read_arguments(args))

@@ -139,11 +139,15 @@ def llm_folder(settings: Settings) -> Path:
 
 
 def llm_dtype(settings: Settings) -> str:
-    """float32 on a CPU that would have to emulate bfloat16, which takes twice as long."""
-    from cluster.hardware import choose_device, choose_dtype
+    """float32 on a CPU that would have to emulate bfloat16, which takes twice as long.
 
-    device = choose_device("auto" if settings.serve.llm.gpus else "cpu")
-    return str(choose_dtype("auto", device)).removeprefix("torch.")
+    On GPUs the choice is vLLM's: the process that asks here need not see one.
+    """
+    if settings.serve.llm.gpus:
+        return "auto"
+    from cluster.hardware import choose_dtype
+
+    return str(choose_dtype("auto", "cpu")).removeprefix("torch.")
 
 
 def remote_model(settings: Settings) -> ChatModel | None:

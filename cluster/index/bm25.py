@@ -121,22 +121,25 @@ class Bm25Index:
         found, scores = np.empty(0, np.int64), np.empty(0, np.float32)
         if compiled is None or limit == 0:
             return found, scores
-        seen, wanted = 0, max(FIRST_FACTOR * limit, FIRST_LEAST) + len(dead)
+        scored: set[int] = set()
+        first = wanted = max(FIRST_FACTOR * limit, FIRST_LEAST) + len(dead)
         # tantivy's own order differs a little from Lucene's: find twice as many until those
         # that came last change nothing.
         while True:
             hits = self._searcher.search(compiled, wanted, count=False).hits
-            addresses = [address for _, address in hits[seen:]]
-            rows = self._searcher.fast_field_values("row", addresses)
-            new = np.asarray([r for r in rows if r is not None and r not in dead], np.int64)
+            rows = self._searcher.fast_field_values("row", [address for _, address in hits])
+            # By row, not by place: among equal scores two searches may differ in order.
+            fresh = [r for r in rows if r is not None and r not in dead and r not in scored]
+            scored.update(fresh)
+            new = np.asarray(fresh, np.int64)
             found = np.concatenate([found, new])
             scores = np.concatenate([scores, self.scores(query, new)])
             order = np.lexsort((found, -scores))[:limit]
             found, scores = found[order], scores[order]
-            unchanged = seen > 0 and not np.isin(new, found).any()
+            unchanged = wanted > first and not np.isin(new, found).any()
             if unchanged or len(hits) < wanted:
                 return found, scores
-            seen, wanted = wanted, 2 * wanted
+            wanted *= 2
 
     def scores(self, query: Bm25Query, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Lucene's BM25 of each of `rows`."""

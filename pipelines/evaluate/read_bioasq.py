@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ class Entry:
 
     id: str
     type: str
-    body: str
     documents: tuple[str, ...]
     snippets: tuple[Snippet, ...]
     exact: tuple[tuple[str, ...], ...] | None
@@ -61,15 +60,13 @@ def read_run(path: Path, gold: Mapping[str, Entry]) -> dict[str, Entry]:
             raise InputError(
                 f"{path}: id {id_!r} is not in the gold file; remove it or name its gold file"
             )
-    firsts = {}
-    for id_, entry in run.items():
-        exact = entry.exact
-        if exact is not None and entry.type != "yesno":
-            exact = tuple(item[:1] for item in exact)
-        firsts[id_] = Entry(
-            id_, entry.type, entry.body, entry.documents, entry.snippets, exact, entry.ideal
-        )
-    return firsts
+    return {id_: _first_synonyms(entry) for id_, entry in run.items()}
+
+
+def _first_synonyms(entry: Entry) -> Entry:
+    if entry.exact is None or entry.type == "yesno":
+        return entry
+    return replace(entry, exact=tuple(item[:1] for item in entry.exact))
 
 
 def _read(path: Path, types: Mapping[str, str]) -> dict[str, Entry]:
@@ -103,7 +100,7 @@ def _entry(row: Any, place: str, types: Mapping[str, str]) -> Entry:
         raise InputError(f"{place}: field ideal_answer must be a string or a list of strings")
     exact = _exact(row.get("exact_answer"), kind, place)
     distinct = tuple(dict.fromkeys(documents))
-    return Entry(id_, kind, str(row.get("body", "")), distinct, snippets, exact, tuple(ideal))
+    return Entry(id_, kind, distinct, snippets, exact, tuple(ideal))
 
 
 def _text(row: Mapping[str, Any], field: str, place: str) -> str:

@@ -9,7 +9,14 @@ from ray.exceptions import RayActorError
 from cluster.errors import LLMError
 from cluster.settings import load_settings
 from serve import llm_app
-from serve.llm_app import HandleChatModel, llm_config, llm_options, placement_bundles
+from serve.llm_app import (
+    HandleChatModel,
+    llm_config,
+    llm_options,
+    placement_bundles,
+    read_arguments,
+)
+from serve.load_stages import llm_dtype
 
 MESSAGES = [{"role": "user", "content": "What lowers glucose?"}]
 REPLY = {"choices": [{"message": {"content": "Metformin."}, "finish_reason": "stop"}]}
@@ -135,3 +142,13 @@ def test_the_engines_environment_is_the_settings_own() -> None:
     environment = options["ray_actor_options"]["runtime_env"]["env_vars"]
     assert environment["VLLM_LOGGING_LEVEL"] == "INFO"
     assert environment["VLLM_NO_USAGE_STATS"] == "1"
+
+
+def test_on_gpus_the_number_type_is_left_to_vllm() -> None:
+    assert llm_dtype(load_settings("gpu-node.yaml")) == "auto"
+    assert llm_dtype(load_settings()) in ("float32", "bfloat16")
+
+
+def test_arguments_of_serve_run_are_a_config_and_settings() -> None:
+    settings = read_arguments({"config": "gpu-node.yaml", "index.shards": "3"})
+    assert (settings.index.shards, settings.serve.host) == (3, "0.0.0.0")
