@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("cluster", "pipelines", "serve")
+PACKAGES = ("cluster", "pipelines", "serve", "evaluation")
 MAY_IMPORT_RAY = {"cluster/session.py", "pipelines/jobs.py", "serve/app.py", "serve/llm_app.py"}
 FORBIDDEN = {
-    "cluster": {"pipelines", "serve"},
-    "pipelines": {"serve"},
-    "serve": {"pipelines"},
+    "cluster": {"pipelines", "serve", "evaluation"},
+    "pipelines": {"serve", "evaluation"},
+    "serve": {"pipelines", "evaluation"},
+    "evaluation": {"pipelines"},
 }
 MODULES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 

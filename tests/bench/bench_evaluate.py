@@ -18,9 +18,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from pipelines.evaluate.bioasq import score_run
-from pipelines.evaluate.bootstrap import RESAMPLES, intervals
-from pipelines.evaluate.read_bioasq import read_gold, read_run
+from evaluation.bootstrap import RESAMPLES, intervals
+from evaluation.read_bioasq import read_gold, read_run
+from evaluation.score_bioasq import score_run
 
 EXACT: dict[str, Any] = {
     "yesno": ["yes", "no"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pipelines.evaluate.read_bioasq import Snippet
+from evaluation.read_bioasq import Snippet
 
 MAX_ITEMS = 10
 MAX_FACTOIDS = 5

@@ -11,9 +11,10 @@ import typer
 from rich.table import Table
 
 from cluster.cli import Json, make_context
-from pipelines.evaluate.bioasq import MEASURES, Scores, score_run
-from pipelines.evaluate.bootstrap import Interval, differences, intervals
-from pipelines.evaluate.read_bioasq import read_gold, read_run
+from evaluation.bootstrap import Interval, differences, intervals
+from evaluation.read_bioasq import read_gold, read_run
+from evaluation.score_bioasq import score_run
+from evaluation.scores import Scores
 
 NO_DIFFERENCE = "no difference shown"
 
@@ -82,7 +83,7 @@ def _table(scores: Scores, found: dict[str, Interval], compared: dict[str, Inter
     if compared:
         for heading in ("difference", "low", "high", "verdict"):
             table.add_column(heading, justify="right")
-    for name in MEASURES:
+    for name in scores.names:
         interval = found.get(name)
         if interval is None or math.isnan(interval.value):
             continue

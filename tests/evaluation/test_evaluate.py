@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from cluster.errors import InputError
-from pipelines.evaluate.bioasq import MEASURES, score_run
-from pipelines.evaluate.bootstrap import Interval, differences, intervals
-from pipelines.evaluate.commands import verdict
-from pipelines.evaluate.read_bioasq import read_gold, read_run
+from evaluation.bootstrap import Interval, differences, intervals
+from evaluation.commands import verdict
+from evaluation.read_bioasq import read_gold, read_run
+from evaluation.score_bioasq import score_run
 
 SNIPPET = {
     "document": "d1",
@@ -133,7 +133,7 @@ def test_the_bootstrap_agrees_with_a_plain_one(tmp_path: Path) -> None:
     again = [{**gold[n], "id": f"{n}-{k}"} for k, n in enumerate(copies)]
     said = [{**run[n], "id": f"{n}-{k}"} for k, n in enumerate(copies)]
     expected = scored(tmp_path, again, said)
-    found = dict(zip(MEASURES, scores.over(counts[None, :].astype(float))[0], strict=True))
+    found = dict(zip(scores.names, scores.over(counts[None, :].astype(float))[0], strict=True))
     assert found == pytest.approx(expected, nan_ok=True)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipelines.evaluate.bioasq import MEASURES, Scores, Values
+from evaluation.scores import Scores, Values
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -55,7 +55,7 @@ def differences(
         [one.over(counts) - other.over(counts) for counts in _draws(len(shared), seed, resamples)]
     )
     first, second = one.values(), other.values()
-    return _between({name: first[name] - second[name] for name in MEASURES}, drawn)
+    return _between({name: first[name] - second[name] for name in first}, drawn)
 
 
 def _draws(questions: int, seed: int, resamples: int) -> Iterator[Values]:

@@ -1,0 +1,111 @@
+"""All of BioASQ task b's automatic measures of a run: per question, then over the set.
+
+A question that the run does not answer is left out of every mean, as in the official
+program, and counted in `Scores.missing`: a run that answers only the easy ones would
+gain by it, so the count must stand beside the measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from evaluation.read_bioasq import Entry
+from evaluation.score_question import (
+    log_average_precision,
+    score_documents,
+    score_factoid,
+    score_list,
+    score_snippets,
+)
+from evaluation.scores import Drawn, Measure, Scores, Values, mean, tabulate
+
+
+def _retrieval(of: str) -> tuple[tuple[str, ...], tuple[Measure, ...]]:
+    """The columns and measures of `documents` or `snippets`."""
+    precision, recall, f1, ap, log_ap = (
+        f"{of} {name}" for name in ("precision", "recall", "F1", "AP", "log AP")
+    )
+    measures = (
+        mean(precision),
+        mean(recall),
+        mean(f1),
+        mean(f"{of} MAP", ap),
+        Measure(f"{of} GMAP", lambda drawn: np.exp(drawn.mean(log_ap))),
+    )
+    return (precision, recall, f1, ap, log_ap), measures
+
+
+def _f1(right: str) -> Measure:
+    """A wrong answer is a false one of its own label and a missed one of the other."""
+
+    def of(drawn: Drawn) -> Values:
+        hits, wrong = drawn.sum(right), drawn.sum("wrong")
+        found = np.where(2 * hits + wrong > 0, 2 * hits / (2 * hits + wrong), 0.0)
+        return np.where(drawn.questions("wrong") > 0, found, np.nan)
+
+    return Measure(f"yesno F1 {right.removeprefix('right ')}", of)
+
+
+def _accuracy(drawn: Drawn) -> Values:
+    return (drawn.sum("right yes") + drawn.sum("right no")) / drawn.questions("wrong")
+
+
+DOCUMENTS, _DOCUMENT_MEASURES = _retrieval("documents")
+SNIPPETS, _SNIPPET_MEASURES = _retrieval("snippets")
+YESNO = ("right yes", "right no", "wrong")
+FACTOID = ("factoid strict accuracy", "factoid lenient accuracy", "factoid MRR")
+LIST = ("list precision", "list recall", "list F1")
+_F1_YES, _F1_NO = _f1("right yes"), _f1("right no")
+
+COLUMNS = (*DOCUMENTS, *SNIPPETS, *YESNO, *FACTOID, *LIST)
+MEASURES = (
+    *_DOCUMENT_MEASURES,
+    *_SNIPPET_MEASURES,
+    Measure("yesno accuracy", _accuracy),
+    Measure("yesno macro F1", lambda drawn: (_F1_YES.of(drawn) + _F1_NO.of(drawn)) / 2),
+    _F1_YES,
+    _F1_NO,
+    *map(mean, (*FACTOID, *LIST)),
+)
+
+
+def score_run(gold: Mapping[str, Entry], run: Mapping[str, Entry]) -> Scores:
+    """The scores of every gold question that the run answers.
+
+    Where the run has no exact answer at all, their measures do not apply.
+    """
+    # A run of documents alone is no run of wrong answers.
+    answers = any(entry.exact is not None for entry in run.values())
+    found = {}
+    for id_, wanted in gold.items():
+        if id_ in run:
+            found[id_] = _score_retrieval(wanted, run[id_])
+            if answers:
+                found[id_] |= _score_answer(wanted, run[id_])
+    missing = [id_ for id_ in gold if id_ not in run]
+    return tabulate(found, COLUMNS, MEASURES, missing)
+
+
+def _score_retrieval(gold: Entry, said: Entry) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if gold.documents:
+        values = score_documents(gold.documents, said.documents)
+        found |= zip(DOCUMENTS, (*values, log_average_precision(values[3])), strict=True)
+    if gold.snippets:
+        values = score_snippets(gold.snippets, said.snippets)
+        found |= zip(SNIPPETS, (*values, log_average_precision(values[3])), strict=True)
+    return found
+
+
+def _score_answer(gold: Entry, said: Entry) -> dict[str, float]:
+    if gold.exact is None:
+        return {}
+    if gold.type == "yesno":
+        right = said.exact == gold.exact
+        is_yes = gold.exact == (("yes",),)
+        return dict(zip(YESNO, (right and is_yes, right and not is_yes, not right), strict=True))
+    if gold.type == "factoid":
+        return dict(zip(FACTOID, score_factoid(gold.exact, said.exact), strict=True))
+    return dict(zip(LIST, score_list(gold.exact, said.exact), strict=True))

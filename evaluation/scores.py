@@ -1,0 +1,118 @@
+"""A table of scores, question by question, and the measures over the whole set made from it.
+
+A measure is a function of sums of columns, so that a resample of the questions costs one
+matrix product and no question is scored twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[np.float64]
+
+
+class Drawn:
+    """Sums over resamples of the questions; every array is (resamples,)."""
+
+    def __init__(self, columns: Sequence[str], sums: Values, known: Values) -> None:
+        self._places = {name: place for place, name in enumerate(columns)}
+        self._sums = sums
+        self._known = known
+
+    def sum(self, column: str) -> Values:
+        """0 where no drawn question has the column."""
+        return self._sums[:, self._places[column]]
+
+    def questions(self, column: str) -> Values:
+        """How many of the drawn questions have the column."""
+        return self._known[:, self._places[column]]
+
+    def mean(self, column: str) -> Values:
+        """NaN where no drawn question has the column."""
+        return self.sum(column) / self.questions(column)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """`of` may divide 0 by 0: NaN says that the measure does not apply."""
+
+    name: str
+    of: Callable[[Drawn], Values]
+
+
+def mean(name: str, column: str | None = None) -> Measure:
+    """The mean over the questions that have `column` (the measure's own name if not given)."""
+    return Measure(name, lambda drawn: drawn.mean(column or name))
+
+
+def ratio(name: str, part: str, whole: str) -> Measure:
+    """The sum of `part` over that of `whole`: each item weighs the same, not each question."""
+    return Measure(name, lambda drawn: drawn.sum(part) / drawn.sum(whole))
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """`rows` is (questions, columns) for the answered questions `ids`, in the gold's order.
+
+    NaN where a column does not apply to a question.
+    """
+
+    ids: tuple[str, ...]
+    missing: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: Values
+    measures: tuple[Measure, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(measure.name for measure in self.measures)
+
+    def over(self, counts: Values) -> Values:
+        """Each measure over resamples of the questions; NaN where it does not apply.
+
+        `counts` (resamples, questions) says how often each question was drawn; the result
+        is (resamples, measures).
+        """
+        known = ~np.isnan(self.rows)
+        drawn = Drawn(
+            self.columns, counts @ np.where(known, self.rows, 0.0), counts @ known.astype(float)
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.stack([measure.of(drawn) for measure in self.measures], axis=1)
+
+    def values(self) -> dict[str, float]:
+        """Each measure over the set itself."""
+        found = self.over(np.ones((1, len(self.ids))))[0]
+        return dict(zip(self.names, found.tolist(), strict=True))
+
+    def only(self, ids: Sequence[str]) -> Scores:
+        """The same for some of the answered questions, in the order of `ids`."""
+        places = {id_: place for place, id_ in enumerate(self.ids)}
+        rows = self.rows[[places[id_] for id_ in ids]]
+        return Scores(tuple(ids), self.missing, self.columns, rows, self.measures)
+
+    def of(self, id_: str) -> dict[str, float]:
+        """What one question has; columns that do not apply are left out."""
+        row = self.rows[self.ids.index(id_)].tolist()
+        return {
+            name: value for name, value in zip(self.columns, row, strict=True) if value == value
+        }
+
+
+def tabulate(
+    found: Mapping[str, Mapping[str, float]],
+    columns: Sequence[str],
+    measures: Sequence[Measure],
+    missing: Sequence[str] = (),
+) -> Scores:
+    """`found` is the columns of each answered question, those that apply to it."""
+    rows = np.full((len(found), len(columns)), np.nan)
+    places = {name: place for place, name in enumerate(columns)}
+    for row, values in zip(rows, found.values(), strict=True):
+        for name, value in values.items():
+            row[places[name]] = value
+    return Scores(tuple(found), tuple(missing), tuple(columns), rows, tuple(measures))
