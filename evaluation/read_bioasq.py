@@ -1,9 +1,14 @@
-"""BioASQ's gold and run files as the evaluation needs them: strict in form, exact in content."""
+"""BioASQ's gold and run files as the evaluation needs them: strict in form, exact in content.
+
+Synergy's files have the same frame. In its gold and feedback files a document may be an
+object with `id` and `golden`, a snippet may say `golden` too, and a question whose
+`answerReady` is false has no gold answers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +27,16 @@ class Snippet:
     end_section: str
     begin: int
     end: int
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A question of a gold file, or what a run says to it.
 
-    `documents` are distinct, in their order. `exact` holds lower-cased synonyms, item by
-    item; for yes/no one item, "yes", "no" or "none". None: there is no exact answer.
+    `documents` are distinct, in their order; `rejected` are those that experts judged not
+    relevant. `exact` holds lower-cased synonyms, item by item; for yes/no one item, "yes",
+    "no" or "none". None: there is no exact answer.
     """
 
     id: str
@@ -38,6 +45,13 @@ class Entry:
     snippets: tuple[Snippet, ...]
     exact: tuple[tuple[str, ...], ...] | None
     ideal: tuple[str, ...]
+    body: str = ""
+    rejected: frozenset[str] = frozenset()
+
+
+def document_id(document: str) -> str:
+    """The PMID, or whatever the last part of an address is."""
+    return document.rstrip("/").rpartition("/")[2]
 
 
 def read_gold(path: Path) -> dict[str, Entry]:
@@ -82,28 +96,55 @@ def _read(path: Path, types: Mapping[str, str]) -> dict[str, Entry]:
 def _entry(row: Any, place: str, types: Mapping[str, str]) -> Entry:
     if not isinstance(row, dict):
         raise InputError(f"{place}: must be an object, not {type(row).__name__}")
-    id_ = _text(row, "id", place)
+    id_ = read_text(row, "id", place)
     place = f"{place} (id {id_})"
     kind = types.get(id_) or row.get("type") or ""
     if not types and kind not in TYPES:
         raise InputError(f"{place}: field type is {kind!r}; it must be one of {', '.join(TYPES)}")
-    documents = _items(row, "documents", place)
-    if not all(isinstance(document, str) for document in documents):
-        raise InputError(f"{place}: field documents must hold strings")
-    snippets = tuple(
-        _snippet(item, f"{place}, snippet {n}")
-        for n, item in enumerate(_items(row, "snippets", place))
-    )
+    documents, rejected = read_documents(row, place)
+    snippets, _ = read_snippets(row, place)
+    exact, ideal = _exact(row.get("exact_answer"), kind, place), _ideal(row, place)
+    if row.get("answerReady") is False:
+        exact, ideal = None, ()
+    body = row.get("body")
+    text = body if isinstance(body, str) else ""
+    return Entry(id_, kind, documents, snippets, exact, ideal, text, rejected)
+
+
+def read_documents(row: Mapping[str, Any], place: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Distinct documents in their order, and those that are marked as not golden."""
+    kept: list[str] = []
+    rejected: list[str] = []
+    for item in _items(row, "documents", place):
+        judged = item if isinstance(item, dict) else {"id": item}
+        name = judged.get("id")
+        if not isinstance(name, str):
+            raise InputError(f"{place}: field documents must hold strings, not {item!r:.40}")
+        (rejected if judged.get("golden") is False else kept).append(name)
+    return tuple(dict.fromkeys(kept)), frozenset(rejected)
+
+
+def read_snippets(
+    row: Mapping[str, Any], place: str
+) -> tuple[tuple[Snippet, ...], tuple[Snippet, ...]]:
+    """Snippets in their order, and those that are marked as not golden."""
+    kept: list[Snippet] = []
+    rejected: list[Snippet] = []
+    for number, item in enumerate(_items(row, "snippets", place)):
+        snippet = _snippet(item, f"{place}, snippet {number}")
+        (rejected if item.get("golden") is False else kept).append(snippet)
+    return tuple(kept), tuple(rejected)
+
+
+def _ideal(row: Mapping[str, Any], place: str) -> tuple[str, ...]:
     ideal = row.get("ideal_answer") or []
     ideal = [ideal] if isinstance(ideal, str) else ideal
     if not isinstance(ideal, list) or not all(isinstance(text, str) for text in ideal):
         raise InputError(f"{place}: field ideal_answer must be a string or a list of strings")
-    exact = _exact(row.get("exact_answer"), kind, place)
-    distinct = tuple(dict.fromkeys(documents))
-    return Entry(id_, kind, distinct, snippets, exact, tuple(ideal))
+    return tuple(ideal)
 
 
-def _text(row: Mapping[str, Any], field: str, place: str) -> str:
+def read_text(row: Mapping[str, Any], field: str, place: str) -> str:
     value = row.get(field)
     if not isinstance(value, str) or not value:
         raise InputError(f"{place}: field {field} must be a string that is not empty")
@@ -124,9 +165,19 @@ def _snippet(item: Any, place: str) -> Snippet:
         raise InputError(f"{place}: must be an object, not {type(item).__name__}")
     begin, end = (_offset(item, f"offsetIn{edge}Section", place) for edge in ("Begin", "End"))
     # "sections.0" is compared as "0".
-    sections = [_text(item, f"{edge}Section", place).partition(".") for edge in ("begin", "end")]
+    sections = [
+        read_text(item, f"{edge}Section", place).partition(".") for edge in ("begin", "end")
+    ]
     names = [after if dot else before for before, dot, after in sections]
-    return Snippet(_text(item, "document", place), names[0], names[1], begin, end)
+    text = item.get("text")
+    return Snippet(
+        read_text(item, "document", place),
+        names[0],
+        names[1],
+        begin,
+        end,
+        text if isinstance(text, str) else "",
+    )
 
 
 def _offset(item: Mapping[str, Any], field: str, place: str) -> int:

@@ -7,12 +7,13 @@ gain by it, so the count must stand beside the measures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from evaluation.read_bioasq import Entry
 from evaluation.score_question import (
+    condense,
     log_average_precision,
     score_documents,
     score_factoid,
@@ -56,34 +57,51 @@ DOCUMENTS, _DOCUMENT_MEASURES = _retrieval("documents")
 SNIPPETS, _SNIPPET_MEASURES = _retrieval("snippets")
 YESNO = ("right yes", "right no", "wrong")
 FACTOID = ("factoid strict accuracy", "factoid lenient accuracy", "factoid MRR")
+IDEAL = ("ROUGE-2 recall", "ROUGE-2 F1", "ROUGE-SU4 recall", "ROUGE-SU4 F1")
 LIST = ("list precision", "list recall", "list F1")
 _F1_YES, _F1_NO = _f1("right yes"), _f1("right no")
 
-COLUMNS = (*DOCUMENTS, *SNIPPETS, *YESNO, *FACTOID, *LIST)
+POOL = ("documents unjudged rate at 10", "documents condensed AP")
+
+COLUMNS = (*DOCUMENTS, *POOL, *SNIPPETS, *YESNO, *FACTOID, *LIST, *IDEAL)
 MEASURES = (
     *_DOCUMENT_MEASURES,
+    mean(POOL[0]),
+    mean("documents condensed MAP", POOL[1]),
     *_SNIPPET_MEASURES,
     Measure("yesno accuracy", _accuracy),
     Measure("yesno macro F1", lambda drawn: (_F1_YES.of(drawn) + _F1_NO.of(drawn)) / 2),
     _F1_YES,
     _F1_NO,
-    *map(mean, (*FACTOID, *LIST)),
+    *map(mean, (*FACTOID, *LIST, *IDEAL)),
 )
 
 
-def score_run(gold: Mapping[str, Entry], run: Mapping[str, Entry]) -> Scores:
+def score_run(
+    gold: Mapping[str, Entry],
+    run: Mapping[str, Entry],
+    judged: Mapping[str, Collection[str]] | None = None,
+) -> Scores:
     """The scores of every gold question that the run answers.
 
-    Where the run has no exact answer at all, their measures do not apply.
+    Where the run has no exact answer at all, their measures do not apply; nor do those of
+    ideal answers where it has none of these. `judged` (read_judgements.judged_documents)
+    adds the measures of the pool.
     """
     # A run of documents alone is no run of wrong answers.
-    answers = any(entry.exact is not None for entry in run.values())
+    exact = any(entry.exact is not None for entry in run.values())
     found = {}
     for id_, wanted in gold.items():
-        if id_ in run:
-            found[id_] = _score_retrieval(wanted, run[id_])
-            if answers:
-                found[id_] |= _score_answer(wanted, run[id_])
+        if id_ not in run:
+            continue
+        said = run[id_]
+        found[id_] = _score_retrieval(wanted, said)
+        if judged is not None and wanted.documents:
+            unjudged, known = condense(said.documents, judged.get(id_, ()))
+            condensed = score_documents(wanted.documents, known)[3]
+            found[id_] |= zip(POOL, (unjudged, condensed), strict=True)
+        if exact:
+            found[id_] |= _score_answer(wanted, said)
     missing = [id_ for id_ in gold if id_ not in run]
     return tabulate(found, COLUMNS, MEASURES, missing)
 

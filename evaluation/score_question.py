@@ -7,9 +7,9 @@ by line. What in it differs from the guidelines' wording is kept and named here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from evaluation.read_bioasq import Snippet
+from evaluation.read_bioasq import Snippet, document_id
 
 MAX_ITEMS = 10
 MAX_FACTOIDS = 5
@@ -38,6 +38,18 @@ def score_documents(gold: Sequence[str], found: Sequence[str]) -> tuple[float, f
             total += hits / rank
     average = total / min(MAX_ITEMS, len(gold)) if hits else 0.0
     return *precision_recall_f(hits, len(found), len(gold)), average
+
+
+def condense(found: Sequence[str], judged: Collection[str]) -> tuple[float, list[str]]:
+    """The share of the first ten that nobody judged, and all that somebody did, in order.
+
+    A document outside the pool counts as irrelevant in the plain measures although nobody
+    looked at it; measures over the condensed list ignore it (Sakai, SIGIR 2007). `judged`
+    holds last parts of addresses. The share of an empty list is 0.
+    """
+    head = found[:MAX_ITEMS]
+    known = [document for document in head if document_id(document) in judged]
+    return (1 - len(known) / len(head) if head else 0.0), known
 
 
 def merge_snippets(snippets: Sequence[Snippet]) -> list[Snippet]:
@@ -94,7 +106,12 @@ def score_snippets(
     wanted, said = merge_snippets(gold), merge_snippets(found[:MAX_ITEMS])
     if not wanted or not said:
         return 0.0, 0.0, 0.0, 0.0
-    right = sum(overlap(s, g) for s in said for g in wanted if _id(s) == _id(g))
+    right = sum(
+        overlap(s, g)
+        for s in said
+        for g in wanted
+        if document_id(s.document) == document_id(g.document)
+    )
     size = sum(s.end - s.begin + 1 for s in said)
     measures = precision_recall_f(right, size, sum(g.end - g.begin + 1 for g in wanted))
     documents = {g.document for g in wanted}
@@ -105,10 +122,6 @@ def score_snippets(
         if snippet.document in documents and length:
             total += shared / length
     return *measures, total / min(MAX_ITEMS, len(wanted))
-
-
-def _id(snippet: Snippet) -> str:
-    return snippet.document.rstrip("/").rpartition("/")[2]
 
 
 Items = Sequence[Sequence[str]]

@@ -1,0 +1,184 @@
+"""Do a benchmark's questions or citations stand in what a model was trained on?
+
+A model's card (README.md with the Hugging Face front matter `datasets:`, or the
+`data_config.json` of sentence-transformers) names its training data. Files that are here
+are read and compared; a name that cannot be opened is only told, and flagged when it is a
+biomedical question benchmark's own.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster.errors import InputError
+from evaluation.read_bioasq import Entry, document_id
+
+CARDS = ("README.md", "MODEL_CARD.md")
+BENCHMARKS = re.compile(r"bioasq|biogen|medaesqa|mirage", re.IGNORECASE)
+
+_PMID = re.compile(r"(?:.*/pubmed/|.*pubmed\.ncbi\.nlm\.nih\.gov/|PMID:? ?)?(\d{1,8})/?", re.I)
+_ABOUT_CITATIONS = re.compile(r"pmid|pubmed|doc", re.IGNORECASE)
+_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingData:
+    """What the card of `model` names: `files` that are here, and `names` that are not."""
+
+    model: str
+    files: tuple[Path, ...] = ()
+    names: tuple[str, ...] = ()
+    has_card: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """The benchmark's questions (ids) and gold documents (PMIDs) that stand in `file`."""
+
+    model: str
+    file: str
+    questions: tuple[str, ...]
+    documents: tuple[str, ...]
+
+
+def read_card(model: str, folder: Path) -> TrainingData:
+    """The training data that the card in `folder` names; relative names are sought there."""
+    named: list[str] = []
+    card = next((folder / name for name in CARDS if (folder / name).is_file()), None)
+    config = folder / "data_config.json"
+    if card is not None:
+        named += _named_in_card(card)
+    if config.is_file():
+        rows = _load(config.read_text(encoding="utf-8"), str(config))
+        rows = rows if isinstance(rows, list) else []
+        named += [str(row["name"]) for row in rows if isinstance(row, dict) and "name" in row]
+    paths = [folder / name for name in named]
+    return TrainingData(
+        model,
+        tuple(path for path in paths if path.is_file()),
+        tuple(name for name, path in zip(named, paths, strict=True) if not path.is_file()),
+        has_card=card is not None or config.is_file(),
+    )
+
+
+def _named_in_card(card: Path) -> list[str]:
+    found = _FRONT_MATTER.match(card.read_text(encoding="utf-8"))
+    try:
+        matter = yaml.safe_load(found.group(1)) if found else None
+    except yaml.YAMLError as error:
+        raise InputError(f"{card}: its front matter is not YAML: {error}") from None
+    datasets = matter.get("datasets") if isinstance(matter, dict) else None
+    return [str(name) for name in datasets] if isinstance(datasets, list) else []
+
+
+def find_leaks(gold: Mapping[str, Entry], data: TrainingData) -> list[Leak]:
+    """One Leak for each file of `data` in which a question or gold document of `gold` stands.
+
+    Questions match by id or by their words (letters and digits, case aside). Documents
+    match where the training data names a PMID under a field that is about citations.
+    Raises InputError for a file that cannot be read.
+    """
+    by_text = {_plain(entry.body): id_ for id_, entry in gold.items() if entry.body}
+    wanted = {document_id(d) for entry in gold.values() for d in entry.documents}
+    leaks = []
+    for file in data.files:
+        questions: set[str] = set()
+        documents: set[str] = set()
+        for key, text in _strings(file):
+            match = text if text in gold else by_text.get(_plain(text))
+            if match is not None:
+                questions.add(match)
+            pmid = _PMID.fullmatch(text)
+            if pmid and pmid.group(1) in wanted and _ABOUT_CITATIONS.search(f"{key} {text}"):
+                documents.add(pmid.group(1))
+        if questions or documents:
+            leaks.append(
+                Leak(data.model, str(file), tuple(sorted(questions)), tuple(sorted(documents)))
+            )
+    return leaks
+
+
+def explain_leakage(
+    gold: Mapping[str, Entry], data: Sequence[TrainingData]
+) -> tuple[list[str], list[str]]:
+    """(what was found, what could not be checked), one sentence each."""
+    wanted = len({document_id(d) for entry in gold.values() for d in entry.documents})
+    found, unknown = [], []
+    for training in data:
+        for leak in find_leaks(gold, training):
+            found.append(
+                f"leakage: {len(leak.questions)} of {len(gold)} questions and"
+                f" {len(leak.documents)} of {wanted} gold documents stand in {leak.file}, on"
+                f" which {leak.model} was trained"
+            )
+        for name in training.names:
+            if BENCHMARKS.search(name):
+                found.append(
+                    f"leakage: {training.model} names {name} as training data, by its name a"
+                    " benchmark of biomedical questions; it is not here to be compared"
+                )
+        others = [name for name in training.names if not BENCHMARKS.search(name)]
+        if others:
+            unknown.append(
+                f"{training.model}: {len(others)} training sets that its card names are not here"
+            )
+        if not training.has_card:
+            unknown.append(f"{training.model}: no model card, so its training data is unknown")
+    return found, unknown
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def _strings(path: Path) -> Iterator[tuple[str, str]]:
+    """(the field it stands under, text) of every string and number of a training file.
+
+    JSON, JSON lines, or lines of tab-separated cells (no field name); `.gz` is unpacked.
+    """
+    name = path.name.removesuffix(".gz")
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8") as file
+        ):
+            if name.endswith(".json"):
+                yield from _walk("", _load(file.read(), str(path)))
+                return
+            for number, line in enumerate(file, start=1):
+                if name.endswith((".jsonl", ".ndjson")):
+                    if line.strip():
+                        yield from _walk("", _load(line, f"{path}: line {number}"))
+                else:
+                    yield from (("", cell.strip()) for cell in line.split("\t"))
+    except (OSError, UnicodeDecodeError, EOFError) as error:
+        raise InputError(f"{path}: training data cannot be read: {error}") from None
+
+
+def _load(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{place}: not JSON: {error}") from None
+
+
+def _walk(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _walk(str(name), inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _walk(key, inner)
+    elif isinstance(value, str):
+        yield key, value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield key, str(value)

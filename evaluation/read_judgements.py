@@ -1,0 +1,97 @@
+"""What experts have judged beside the gold file: Synergy's feedback, or TREC qrels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cluster.bioasq_file import read_rows
+from cluster.errors import InputError
+from evaluation.read_bioasq import (
+    Entry,
+    Snippet,
+    document_id,
+    read_documents,
+    read_snippets,
+    read_text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was judged of one question, relevant or not. `documents` are last parts of paths."""
+
+    documents: frozenset[str] = frozenset()
+    snippets: frozenset[Snippet] = frozenset()
+
+
+def read_feedback(paths: Iterable[Path]) -> dict[str, Judged]:
+    """Everything that Synergy's feedback files of earlier rounds judged, by question.
+
+    Raises InputError naming the file, the question and the field for what has not the form.
+    """
+    found: dict[str, Judged] = {}
+    for path in paths:
+        for number, row in enumerate(read_rows(path)):
+            place = f"{path}: question {number}"
+            if not isinstance(row, dict):
+                raise InputError(f"{place}: must be an object, not {type(row).__name__}")
+            id_ = read_text(row, "id", place)
+            old = found.get(id_, Judged())
+            documents = (d for group in read_documents(row, place) for d in group)
+            snippets = (s for group in read_snippets(row, place) for s in group)
+            found[id_] = Judged(
+                old.documents.union(map(document_id, documents)), old.snippets.union(snippets)
+            )
+    return found
+
+
+def leave_out_judged(entry: Entry, judged: Judged) -> Entry:
+    """The entry without what was judged before: BioASQ's residual collection evaluation.
+
+    Synergy's organisers drop material of earlier feedback from the gold and from what
+    systems say, so that nobody is paid twice for a document. A snippet counts as judged
+    when the very same span was; a document's judgement does not cover its snippets.
+    """
+    return replace(
+        entry,
+        documents=tuple(d for d in entry.documents if document_id(d) not in judged.documents),
+        snippets=tuple(s for s in entry.snippets if s not in judged.snippets),
+    )
+
+
+def read_qrels(path: Path) -> dict[str, frozenset[str]]:
+    """The judged documents of a TREC qrels file by question: `QUESTION 0 DOCUMENT GRADE`.
+
+    Raises InputError naming the line that has not that form.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    found: dict[str, set[str]] = {}
+    for number, line in enumerate(lines, start=1):
+        parts = line.split()
+        if not parts:
+            continue
+        if len(parts) != 4:
+            raise InputError(
+                f"{path}: line {number}: must be QUESTION 0 DOCUMENT GRADE, not {line!r:.60}"
+            )
+        found.setdefault(parts[0], set()).add(document_id(parts[2]))
+    return {id_: frozenset(documents) for id_, documents in found.items()}
+
+
+def judged_documents(
+    gold: Mapping[str, Entry], qrels: Mapping[str, frozenset[str]] | None = None
+) -> dict[str, frozenset[str]]:
+    """Every document that somebody judged for a question: gold, rejected, or in the qrels."""
+    return {
+        id_: frozenset(map(document_id, _named(entry))) | (qrels or {}).get(id_, frozenset())
+        for id_, entry in gold.items()
+    }
+
+
+def _named(entry: Entry) -> Sequence[str]:
+    return (*entry.documents, *entry.rejected, *(s.document for s in entry.snippets))

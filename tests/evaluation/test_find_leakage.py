@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import InputError
+from evaluation.find_leakage import TrainingData, explain_leakage, find_leaks, read_card
+from evaluation.read_bioasq import Entry
+
+PUBMED = "http://www.ncbi.nlm.nih.gov/pubmed/"
+
+
+def entry(id_: str, body: str, *pmids: str) -> Entry:
+    documents = tuple(PUBMED + pmid for pmid in pmids)
+    return Entry(id_, "summary", documents, (), None, (), body)
+
+
+GOLD = {
+    "q1": entry("q1", "Does metformin activate AMPK?", "11111111", "22222222"),
+    "q2": entry("q2", "What is the target of losartan?", "33333333"),
+}
+
+
+def trained_on(folder: Path, name: str, text: str) -> TrainingData:
+    path = folder / name
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text, encoding="utf-8")
+    return TrainingData("ranker", (path,))
+
+
+def test_a_question_is_found_by_its_words_whatever_its_case_and_punctuation(tmp_path: Path) -> None:
+    data = trained_on(
+        tmp_path, "train.jsonl", json.dumps({"query": "does Metformin activate: AMPK"})
+    )
+    [leak] = find_leaks(GOLD, data)
+    assert (leak.questions, leak.documents) == (("q1",), ())
+
+
+def test_a_question_is_found_by_its_id(tmp_path: Path) -> None:
+    data = trained_on(tmp_path, "train.json", json.dumps({"questions": [{"id": "q2"}]}))
+    [leak] = find_leaks(GOLD, data)
+    assert leak.questions == ("q2",)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"pmid": 22222222},
+        {"positive_docs": ["22222222"]},
+        {"documents": [PUBMED + "22222222"]},
+        {"text": "https://pubmed.ncbi.nlm.nih.gov/22222222/"},
+        {"text": "PMID: 22222222"},
+    ],
+)
+def test_a_gold_document_is_found_by_its_pmid(tmp_path: Path, row: dict[str, Any]) -> None:
+    [leak] = find_leaks(GOLD, trained_on(tmp_path, "train.jsonl", json.dumps(row)))
+    assert leak.documents == ("22222222",)
+
+
+def test_a_number_that_is_about_no_citation_is_no_leak(tmp_path: Path) -> None:
+    assert find_leaks(GOLD, trained_on(tmp_path, "t.jsonl", '{"length": 22222222}\n\n')) == []
+
+
+def test_lines_of_cells_and_packed_files_are_read(tmp_path: Path) -> None:
+    line = "0\tWhat is the target of losartan?\tAT1\n"
+    assert find_leaks(GOLD, trained_on(tmp_path, "train.tsv", line))[0].questions == ("q2",)
+    packed = json.dumps({"q": "Does metformin activate AMPK?", "pmids": [33333333, True]})
+    [leak] = find_leaks(GOLD, trained_on(tmp_path, "train.jsonl.gz", packed))
+    assert (leak.questions, leak.documents) == (("q1",), ("33333333",))
+
+
+@pytest.mark.parametrize(("name", "text"), [("t.jsonl", '{"a": 1}\n{'), ("t.json", "{")])
+def test_training_data_that_is_not_json_is_named(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(InputError, match=rf"{name}.*not JSON"):
+        find_leaks(GOLD, trained_on(tmp_path, name, text))
+
+
+def test_a_broken_packed_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl.gz"
+    path.write_bytes(b"not gzip")
+    with pytest.raises(InputError, match=r"t\.jsonl\.gz: training data cannot be read"):
+        find_leaks(GOLD, TrainingData("ranker", (path,)))
+
+
+def test_a_card_names_files_beside_it_and_sets_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "pairs.jsonl").write_text("{}", encoding="utf-8")
+    card = "---\nlicense: mit\ndatasets:\n- pairs.jsonl\n- ms_marco\n---\n# A ranker\n"
+    (tmp_path / "README.md").write_text(card, encoding="utf-8")
+    (tmp_path / "data_config.json").write_text('[{"name": "s2orc.jsonl.gz"}]', encoding="utf-8")
+    data = read_card("ranker", tmp_path)
+    assert data.files == (tmp_path / "pairs.jsonl",)
+    assert data.names == ("ms_marco", "s2orc.jsonl.gz")
+    assert data.has_card
+
+
+def test_a_model_without_a_card_says_so(tmp_path: Path) -> None:
+    data = read_card("ranker", tmp_path)
+    assert data == TrainingData("ranker", has_card=False)
+    found, unknown = explain_leakage(GOLD, [data])
+    assert found == []
+    assert unknown == ["ranker: no model card, so its training data is unknown"]
+
+
+@pytest.mark.parametrize(
+    "card", ["# no front matter\n", "---\nlicense: mit\n---\n", "---\n- a\n---\n"]
+)
+def test_a_card_that_names_no_data_names_none(tmp_path: Path, card: str) -> None:
+    (tmp_path / "MODEL_CARD.md").write_text(card, encoding="utf-8")
+    (tmp_path / "data_config.json").write_text('{"name": "x"}', encoding="utf-8")
+    assert read_card("ranker", tmp_path) == TrainingData("ranker")
+
+
+def test_front_matter_that_is_not_yaml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("---\na: [\n---\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"README\.md: its front matter is not YAML"):
+        read_card("ranker", tmp_path)
+
+
+def test_what_was_found_is_counted_against_the_benchmark(tmp_path: Path) -> None:
+    data = trained_on(
+        tmp_path, "t.jsonl", json.dumps({"id": "q1", "pmids": ["11111111", "33333333"]})
+    )
+    found, unknown = explain_leakage(GOLD, [data])
+    assert found == [
+        f"leakage: 1 of 2 questions and 2 of 3 gold documents stand in {tmp_path / 't.jsonl'},"
+        " on which ranker was trained"
+    ]
+    assert unknown == []
+
+
+def test_a_benchmark_by_name_is_a_leak_and_another_name_is_unknown() -> None:
+    found, unknown = explain_leakage(GOLD, [TrainingData("m", names=("BeIR/bioasq", "squad"))])
+    assert len(found) == 1
+    assert "BeIR/bioasq" in found[0]
+    assert unknown == ["m: 1 training sets that its card names are not here"]
