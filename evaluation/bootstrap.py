@@ -32,6 +32,17 @@ class Interval:
         return self.low > 0 or self.high < 0
 
 
+NO_DIFFERENCE = "no difference shown"
+_WORDS = {1: ("better", "worse"), -1: ("worse", "better"), 0: ("higher", "lower")}
+
+
+def verdict(difference: Interval, direction: int = 1) -> str:
+    """ "better" or "worse" only where the interval excludes 0; `direction` as in Measure."""
+    if not difference.excludes_zero:
+        return NO_DIFFERENCE
+    return _WORDS[direction][difference.value < 0]
+
+
 def intervals(scores: Scores, *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Interval]:
     """Each measure of a run with its interval. {} for a run that answers nothing."""
     if not scores.ids:

@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from evaluation.read_bioasq import Entry
+from evaluation.rouge import MEASURES as IDEAL
+from evaluation.rouge import score_ideal
 from evaluation.score_question import (
     condense,
     log_average_precision,
@@ -57,7 +59,6 @@ DOCUMENTS, _DOCUMENT_MEASURES = _retrieval("documents")
 SNIPPETS, _SNIPPET_MEASURES = _retrieval("snippets")
 YESNO = ("right yes", "right no", "wrong")
 FACTOID = ("factoid strict accuracy", "factoid lenient accuracy", "factoid MRR")
-IDEAL = ("ROUGE-2 recall", "ROUGE-2 F1", "ROUGE-SU4 recall", "ROUGE-SU4 F1")
 LIST = ("list precision", "list recall", "list F1")
 _F1_YES, _F1_NO = _f1("right yes"), _f1("right no")
 
@@ -66,7 +67,7 @@ POOL = ("documents unjudged rate at 10", "documents condensed AP")
 COLUMNS = (*DOCUMENTS, *POOL, *SNIPPETS, *YESNO, *FACTOID, *LIST, *IDEAL)
 MEASURES = (
     *_DOCUMENT_MEASURES,
-    mean(POOL[0]),
+    mean(POOL[0], direction=0),
     mean("documents condensed MAP", POOL[1]),
     *_SNIPPET_MEASURES,
     Measure("yesno accuracy", _accuracy),
@@ -90,6 +91,7 @@ def score_run(
     """
     # A run of documents alone is no run of wrong answers.
     exact = any(entry.exact is not None for entry in run.values())
+    ideal = any(entry.ideal for entry in run.values())
     found = {}
     for id_, wanted in gold.items():
         if id_ not in run:
@@ -102,6 +104,8 @@ def score_run(
             found[id_] |= zip(POOL, (unjudged, condensed), strict=True)
         if exact:
             found[id_] |= _score_answer(wanted, said)
+        if ideal and wanted.ideal:
+            found[id_] |= score_ideal(wanted.ideal, " ".join(said.ideal))
     missing = [id_ for id_ in gold if id_ not in run]
     return tabulate(found, COLUMNS, MEASURES, missing)
 

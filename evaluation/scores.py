@@ -6,6 +6,7 @@ matrix product and no question is scored twice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,20 +39,24 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`of` may divide 0 by 0: NaN says that the measure does not apply."""
+    """`of` may divide 0 by 0: NaN says that the measure does not apply.
+
+    `direction` is 1 where more is better, -1 where less is, 0 where neither is.
+    """
 
     name: str
     of: Callable[[Drawn], Values]
+    direction: int = 1
 
 
-def mean(name: str, column: str | None = None) -> Measure:
+def mean(name: str, column: str | None = None, direction: int = 1) -> Measure:
     """The mean over the questions that have `column` (the measure's own name if not given)."""
-    return Measure(name, lambda drawn: drawn.mean(column or name))
+    return Measure(name, lambda drawn: drawn.mean(column or name), direction)
 
 
-def ratio(name: str, part: str, whole: str) -> Measure:
+def ratio(name: str, part: str, whole: str, direction: int = 1) -> Measure:
     """The sum of `part` over that of `whole`: each item weighs the same, not each question."""
-    return Measure(name, lambda drawn: drawn.sum(part) / drawn.sum(whole))
+    return Measure(name, lambda drawn: drawn.sum(part) / drawn.sum(whole), direction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +100,26 @@ class Scores:
         rows = self.rows[[places[id_] for id_ in ids]]
         return Scores(tuple(ids), self.missing, self.columns, rows, self.measures)
 
-    def of(self, id_: str) -> dict[str, float]:
-        """What one question has; columns that do not apply are left out."""
-        row = self.rows[self.ids.index(id_)].tolist()
+    def beside(self, other: Scores) -> Scores:
+        """Both tables as one, over the questions of this one; `other` may lack some."""
+        rows = np.full((len(self.ids), len(other.columns)), np.nan)
+        places = {id_: place for place, id_ in enumerate(other.ids)}
+        for row, id_ in zip(rows, self.ids, strict=True):
+            if id_ in places:
+                row[:] = other.rows[places[id_]]
+        return Scores(
+            self.ids,
+            self.missing,
+            self.columns + other.columns,
+            np.hstack([self.rows, rows]),
+            self.measures + other.measures,
+        )
+
+    def by_question(self) -> dict[str, dict[str, float]]:
+        """What each question has; columns that do not apply to it are left out."""
         return {
-            name: value for name, value in zip(self.columns, row, strict=True) if value == value
+            id_: {n: v for n, v in zip(self.columns, row, strict=True) if not math.isnan(v)}
+            for id_, row in zip(self.ids, self.rows.tolist(), strict=True)
         }
 
 

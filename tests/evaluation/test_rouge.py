@@ -1,0 +1,369 @@
+"""Worked by hand with the arithmetic beside each figure, or printed by ROUGE-1.5.5 itself.
+
+The latter (`PRINTED`, `AVERAGES` and the dev questions' figures) were printed by
+ROUGE-1.5.5.pl, run with `-c 95 -2 4 -u -x -n 4 -d` on the texts given here: `-z SPL` for
+plain text, `-z SEE` for text wrapped in HTML as BioASQ's server does it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.rouge import (
+    MEASURES,
+    Grams,
+    Rouge,
+    match,
+    ngrams,
+    resampled_mean,
+    rouge_n,
+    rouge_su,
+    score_ideal,
+    server_averages,
+    server_text,
+    skip_bigrams,
+    tokenise,
+)
+
+DEV = Path(__file__).resolve().parents[2].parent / "shared/data/bioasq/questions-dev.json"
+
+# References, answer, and (recall, precision, F1) of ROUGE-2 and of ROUGE-SU4.
+PRINTED = {
+    "one reference": (
+        ["The drug slows the growth of tumours."],
+        "This drug slows tumour growth.",
+        (0.16667, 0.25, 0.2),
+        (0.19231, 0.35714, 0.25),
+    ),
+    "two references": (
+        ["The drug slows the growth of tumours.", "Growth of the tumour is slowed."],
+        "The drug slows growth of the tumour.",
+        (0.54545, 0.5, 0.52174),
+        (0.6087, 0.53846, 0.57143),
+    ),
+    "three references of unlike length": (
+        [
+            "Yes.",
+            "Yes, it does, in mice and in rats.",
+            "It does so in mice only, and no trial in man has been published.",
+        ],
+        "It does in mice and in rats.",
+        (0.4, 0.44444, 0.42105),
+        (0.43, 0.55128, 0.48315),
+    ),
+    "four references": (
+        ["aspirin helps", "aspirin does help", "no, aspirin harms", "it helps"],
+        "aspirin helps, it does help",
+        (0.33333, 0.125, 0.18182),
+        (0.64286, 0.16071, 0.25714),
+    ),
+    "the same reference twice": (
+        ["a b c d", "a b c d"],
+        "a b d c",
+        (0.33333, 0.33333, 0.33333),
+        (0.77778, 0.77778, 0.77778),
+    ),
+    "words repeated": (
+        ["the the the cat", "the cat the cat"],
+        "the the cat the the cat the",
+        (1.0, 0.5, 0.66667),
+        (1.0, 0.34615, 0.51428),
+    ),
+    "hyphens": (
+        ["COVID-19 is caused by SARS-CoV-2."],
+        "SARS CoV 2 causes covid19, or COVID - 19.",
+        (0.42857, 0.42857, 0.42857),
+        (0.21875, 0.21875, 0.21875),
+    ),
+    "digits and signs": (
+        ["A dose of 12.5 mg (p < 0.05) in 10% of cases, $5 each"],
+        "a dose of 12 5 mg, p 0 05, in 10 of cases; 5 each",
+        (1.0, 1.0, 1.0),
+        (1.0, 1.0, 1.0),
+    ),
+    "letters outside ASCII": (
+        ["TGF-β1 and naïve cells: 5\u201310 µm"],
+        "TGF 1 and na ve cells, 5 10 m",
+        (1.0, 1.0, 1.0),
+        (1.0, 1.0, 1.0),
+    ),
+    "several lines": (
+        ["First line here.\n\nSecond line there.\n"],
+        "line here second\nline there third",
+        (0.8, 0.8, 0.8),
+        (0.7, 0.7, 0.7),
+    ),
+    "more than four words between": (
+        ["one two three four five six seven"],
+        "one x x x x seven one seven",
+        (0.0, 0.0, 0.0),
+        (0.03846, 0.03125, 0.03448),
+    ),
+    "one word each": (["Aspirin"], "aspirin", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+    "one word against many": (["Aspirin, of course"], "aspirin", (0.0,) * 3, (0.0,) * 3),
+    "an empty answer": (["Aspirin helps", "It helps"], "", (0.0,) * 3, (0.0,) * 3),
+    "an empty reference": (
+        ["", "It helps a lot"],
+        "It helps",
+        (0.33333, 0.5, 0.4),
+        (0.22222, 0.5, 0.30769),
+    ),
+    "only signs": (["- -- ...", "β"], "(?)", (0.0,) * 3, (0.0,) * 3),
+    "nothing shared": (["alpha beta gamma"], "delta epsilon zeta", (0.0,) * 3, (0.0,) * 3),
+    "case and underscore": (
+        ["IL_6 AND Il-6 and il6"],
+        "il 6 and IL6 and il_6",
+        (0.83333, 0.83333, 0.83333),
+        (0.76923, 0.76923, 0.76923),
+    ),
+}
+
+# Of the first 2, 12 and all 18 of the above as a run, through the server's HTML.
+AVERAGES = {
+    2: (0.35606, 0.36087, 0.40051, 0.41072),
+    12: (0.41974, 0.34475, 0.47731, 0.36411),
+    18: (0.34781, 0.30251, 0.37922, 0.31035),
+}
+
+words = st.lists(st.sampled_from("abcd"), max_size=12)
+texts = st.lists(words, min_size=1, max_size=4)
+
+
+def rouge_2_and_su4(references: list[str], said: str) -> tuple[Rouge, Rouge]:
+    wanted = [tokenise(text) for text in references]
+    return rouge_n(wanted, tokenise(said)), rouge_su(wanted, tokenise(said))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Aspirin Helps.", ["aspirin", "helps"]),
+        ("SARS-CoV-2", ["sars", "cov", "2"]),
+        ("12.5% (p<0.05), $5", ["12", "5", "p", "0", "05", "5"]),
+        ("don't x_y\nz\tw\r\n", ["don", "t", "x", "y", "z", "w"]),
+        ("naïve β-catenin 5\u201310", ["na", "ve", "catenin", "5", "10"]),
+        # Letters whose lower case is ASCII, or begins with it, are no ASCII themselves.
+        ("\u212a 1\u0130b ﬁt", ["1", "b", "t"]),
+        (" - -- ... ", []),
+        ("", []),
+    ],
+)
+def test_words_are_runs_of_ascii_letters_and_digits(text: str, tokens: list[str]) -> None:
+    assert tokenise(text) == tokens
+
+
+def test_ngrams_are_counted_with_repeats() -> None:
+    grams = ngrams(["a", "b", "a", "b"], 2)
+    assert grams == {("a", "b"): 2, ("b", "a"): 1}
+    assert ngrams(["a", "b", "a", "b"], 3) == {("a", "b", "a"): 1, ("b", "a", "b"): 1}
+
+
+@pytest.mark.parametrize("tokens", [[], ["a"]])
+def test_a_text_shorter_than_the_ngram_has_none(tokens: list[str]) -> None:
+    assert not ngrams(tokens, 2)
+
+
+def test_skip_bigrams_span_four_words_and_no_more() -> None:
+    grams = skip_bigrams(list("abcdefg"))
+    # b c d e stand between a and f.
+    assert grams["a", "f"] == 1
+    assert ("a", "g") not in grams
+    assert ("b", "a") not in grams
+    # 6 words alone (not g); pairs at distance 1 to 5: 6 + 5 + 4 + 3 + 2.
+    assert grams.total() == 6 + 20
+
+
+def test_the_last_word_is_not_counted_alone() -> None:
+    assert skip_bigrams(["a", "b"]) == {("a",): 1, ("a", "b"): 1}
+    assert not skip_bigrams(["a"])
+    assert not skip_bigrams([])
+
+
+def test_fewer_words_may_be_allowed_between() -> None:
+    assert skip_bigrams(["a", "b", "c"], 0) == {
+        ("a",): 1,
+        ("b",): 1,
+        ("a", "b"): 1,
+        ("b", "c"): 1,
+    }
+
+
+@given(words, st.integers(0, 5))
+def test_skip_bigrams_are_all_pairs_within_reach(tokens: list[str], max_skip: int) -> None:
+    pairs = [
+        (tokens[i], tokens[j])
+        for i, j in combinations(range(len(tokens)), 2)
+        if j - i - 1 <= max_skip
+    ]
+    alone = [(token,) for token in tokens[:-1]]
+    assert skip_bigrams(tokens, max_skip) == Counter([*pairs, *alone])
+
+
+def test_a_repeated_gram_is_hit_as_often_as_both_have_it() -> None:
+    said: Grams = Counter({("x",): 3, ("y",): 1})
+    # Hits: x twice, y never. Recall 2 / (2 + 2), precision 2 / (3 + 1).
+    assert match([Counter({("x",): 2, ("z",): 2})], said) == (0.5, 0.5, 0.5)
+
+
+def test_references_are_pooled() -> None:
+    # Bigrams of the answer: ab bc. Of the references: ab (1 hit of 1), bc cd de (1 of 3).
+    # Recall (1 + 1) / (1 + 3), precision (1 + 1) / (2 * 2), where their mean recall would
+    # be (1 + 1/3) / 2 and the best reference's 1.
+    found = rouge_n([["a", "b"], ["b", "c", "d", "e"]], ["a", "b", "c"])
+    assert found == (0.5, 0.5, 0.5)
+
+
+def test_ideal_answer_by_hand() -> None:
+    # Bigrams: aspirin-helps, helps-it against aspirin-helps: 1 hit, recall 1/1, precision 1/2.
+    # Skip-bigrams of the reference: aspirin, aspirin-helps. Of the answer: aspirin, helps,
+    # aspirin-helps, aspirin-it, helps-it. 2 hits: recall 2/2, precision 2/5.
+    assert score_ideal(["Aspirin helps."], "aspirin helps it") == {
+        "ROUGE-2 recall": 1.0,
+        "ROUGE-2 F1": round(2 * 1 * (1 / 2) / (1 + 1 / 2), 5),
+        "ROUGE-SU4 recall": 1.0,
+        "ROUGE-SU4 F1": round(2 * 1 * (2 / 5) / (1 + 2 / 5), 5),
+    }
+
+
+def test_ideal_answers_are_rounded_as_the_program_does() -> None:
+    # Of the bigrams ab bc cd one is found.
+    assert score_ideal(["a b c d"], "a b")["ROUGE-2 recall"] == 0.33333
+
+
+@pytest.mark.parametrize(("references", "said"), [([], "a b c"), ([""], ""), (["a b"], "")])
+def test_nothing_to_compare_scores_nothing(references: list[str], said: str) -> None:
+    assert score_ideal(references, said) == dict.fromkeys(MEASURES, 0.0)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_scores_are_those_that_rouge_prints(name: str) -> None:
+    references, said, bigrams, skips = PRINTED[name]
+    found = rouge_2_and_su4(references, said)
+    assert tuple(score.rounded() for score in found) == (bigrams, skips)
+
+
+def test_f1_is_made_of_rounded_figures() -> None:
+    # 2 * 0.34615 / 1.34615 = 0.514281..., where the unrounded 9/26 gives 18/35 = 0.514285...
+    found = Rouge(1.0, 9 / 26, 18 / 35)
+    assert found.rounded() == (1.0, 0.34615, 0.51428)
+    assert round(found.f1, 5) == 0.51429
+
+
+def test_half_a_last_digit_goes_to_the_even_one() -> None:
+    # 1/64 = 0.015625 and 3/64 = 0.046875 are exact in binary; C's printf halves to even.
+    assert Rouge(1 / 64, 3 / 64, 0.0).rounded()[:2] == (0.01562, 0.04688)
+
+
+@given(texts, words)
+def test_scores_are_proportions_and_rounding_moves_them_little(
+    references: list[list[str]], said: list[str]
+) -> None:
+    for found in (rouge_n(references, said), rouge_su(references, said)):
+        assert all(0 <= value <= 1 for value in found)
+        assert min(found[:2]) - 1e-12 <= found.f1 <= max(found[:2]) + 1e-12
+        assert found.rounded() == pytest.approx(found, abs=2e-5)
+
+
+@given(texts, words, st.randoms())
+def test_the_order_of_the_references_does_not_count(
+    references: list[list[str]], said: list[str], random: Random
+) -> None:
+    mixed = random.sample(references, len(references))
+    assert rouge_su(mixed, said) == rouge_su(references, said)
+
+
+@given(texts, words)
+def test_references_given_twice_change_nothing(
+    references: list[list[str]], said: list[str]
+) -> None:
+    assert rouge_su(references * 2, said) == pytest.approx(rouge_su(references, said))
+
+
+@given(texts, words, words)
+def test_saying_more_never_lowers_recall(
+    references: list[list[str]], said: list[str], more: list[str]
+) -> None:
+    for measure in (rouge_n, rouge_su):
+        assert measure(references, said + more).recall >= measure(references, said).recall
+
+
+@given(words, words)
+def test_recall_of_one_is_precision_of_the_other(one: list[str], other: list[str]) -> None:
+    assert rouge_su([one], other).recall == rouge_su([other], one).precision
+
+
+@given(st.lists(st.sampled_from("abcd"), min_size=2, max_size=12))
+def test_a_text_of_two_words_or_more_matches_itself(said: list[str]) -> None:
+    assert rouge_n([said], said) == rouge_su([said], said) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("Aspirin helps.", "Aspirin helps."),
+        ("TGF-β1 in naïve cells, 5\u201310", "TGF-1 in nave cells, 510"),
+        ("First.\nSecond.", "First."),
+        ("good (p < 0.05) and bad", "good (p "),
+        ("<i>E. coli</i>", ""),
+        ("a\r\nb", "a\r"),
+        ("", ""),
+    ],
+)
+def test_the_server_shows_ascii_up_to_a_line_break_or_tag(text: str, seen: str) -> None:
+    assert server_text(text) == seen
+
+
+@pytest.mark.parametrize("questions", AVERAGES)
+def test_a_runs_averages_are_those_that_the_server_prints(questions: int) -> None:
+    answers = [(references, said) for references, said, *_ in PRINTED.values()][:questions]
+    assert server_averages(answers) == dict(zip(MEASURES, AVERAGES[questions], strict=True))
+
+
+def test_the_servers_averages_of_an_empty_run_are_zero() -> None:
+    assert server_averages([]) == dict.fromkeys(MEASURES, 0.0)
+
+
+def test_the_printed_average_is_not_the_mean() -> None:
+    # The mean of the first two is (0.16667 + 0.54545) / 2 = 0.35606, and so it was printed.
+    # That of the first twelve is 6.00735 / 12 = 0.50061; printed was 0.50053.
+    recalls = [bigrams[0] for _, _, bigrams, _ in PRINTED.values()]
+    assert resampled_mean(recalls[:2]) == 0.35606
+    assert resampled_mean(recalls[:12]) == 0.50053
+
+
+def test_the_average_of_equal_values_is_that_value() -> None:
+    assert resampled_mean([0.12345]) == resampled_mean([0.12345] * 7) == 0.12345
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_the_printed_average_lies_between_the_values(values: list[float]) -> None:
+    assert min(values) - 1e-5 <= resampled_mean(values) <= max(values) + 1e-5
+
+
+def test_real_questions_score_as_the_program_printed_them() -> None:
+    if not DEV.exists():
+        pytest.skip("needs BioASQ's dev questions")
+    questions = json.loads(DEV.read_text())["questions"]
+    answers = [
+        (question["ideal_answer"], " ".join(s["text"] for s in question["snippets"][:3]))
+        for question in questions
+    ]
+    assert len(answers) == 327
+    # As answer, the first three gold snippets; averages through the server's HTML...
+    printed = dict(zip(MEASURES, (0.47557, 0.28957, 0.47657, 0.28054), strict=True))
+    assert server_averages(answers) == printed
+    # ...and the sums of the 327 figures for plain text, to all five digits.
+    found = [[score.rounded() for score in rouge_2_and_su4(*answer)] for answer in answers]
+    sums = [
+        [sum(column) for column in zip(*rows, strict=True)] for rows in zip(*found, strict=True)
+    ]
+    assert sums[0] == pytest.approx([156.77327, 78.11578, 95.38713], abs=1e-9)
+    assert sums[1] == pytest.approx([156.9824, 75.69213, 92.35382], abs=1e-9)
