@@ -1,0 +1,172 @@
+"""What people said of the citations of TREC BioGen's answers, in the forms it is handed out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from cluster.errors import InputError
+from evaluation.read_biogen import content, id_of, items, object_of, pmid_of, records, text
+
+Relation = Literal["support", "partial", "contradict", "neutral", "irrelevant", "unknown"]
+"""What a document says of a sentence: partial is partial support, unknown is not judged."""
+
+# Weakest first.
+_SPELLINGS: Mapping[Relation, tuple[str, ...]] = {
+    "irrelevant": ("not relevant", "irrelevant", "invalid citation"),
+    "neutral": ("neutral",),
+    "contradict": ("contradict", "contradicts", "contradicted", "contradicting"),
+    "partial": (
+        *("partial", "partial support", "partial supported", "partially support"),
+        *("partially supports", "partially supported", "partially supporting"),
+    ),
+    "support": ("support", "supports", "supported", "supporting"),
+}
+_RELATIONS = {word: relation for relation, words in _SPELLINGS.items() for word in words}
+_STRENGTH = {relation: place for place, relation in enumerate(_SPELLINGS)}
+_MARKS = re.compile(r"\[(?:PMIDs?:?)?\d+(?:[,;]\d+)*\]", re.IGNORECASE)
+_DASHES = re.compile("[\u2013\u2014]")
+_DOTS = re.compile(r"\.{2,}")
+_PMID_LINE = re.compile(r"^\s*pmid:\s*(\d+)", re.IGNORECASE | re.MULTILINE)
+_CSV_FIELDS = ("qid", "answer_sentence", "citation", "judgement")
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """People's judgements: topic, then sentence (`sentence_key`, or number from 1), then PMID."""
+
+    by_topic: Mapping[str, Mapping[str | int, Mapping[int, Relation]]] = field(default_factory=dict)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(self.by_topic)
+
+    def of(self, topic: str, number: int, text: str) -> dict[int, Relation]:
+        """What is said of a sentence, by PMID. A label by text goes before one by number."""
+        sentences = self.by_topic.get(topic, {})
+        return {**sentences.get(number, {}), **sentences.get(sentence_key(text), {})}
+
+    def relevant(self, topic: str) -> set[int]:
+        """PMIDs that are relevant to some sentence of the topic, be it only neutral."""
+        return {
+            pmid
+            for labelled in self.by_topic.get(topic, {}).values()
+            for pmid, relation in labelled.items()
+            if relation != "irrelevant"
+        }
+
+
+def sentence_key(text: str) -> str:
+    """By what sentences are told apart: not by white space, kind of dash or number of dots.
+
+    The track's program settles these differences too. Marks such as `[123, 456]` do not
+    count either, since answers keep their citations in the text or beside it.
+    """
+    bare = _MARKS.sub("", "".join(text.split()))
+    return _DOTS.sub("...", _DASHES.sub("-", bare))
+
+
+Label = tuple[str, str | int, int, Relation]
+
+
+def read_labels(path: Path) -> Labels:
+    """People's labels, in any of four forms; one file holds one form.
+
+    - JSON lines of ours: `topic_id`, `pmid`, `relation`, and either `sentence` (its text)
+      or `sentence_number` (from 1). Relations are the words of `Relation` but "unknown".
+    - MedAESQA's JSON (Gupta et al. 2025, doi 10.1038/s41597-025-05233-z; the BioGen 2024
+      assessments have the same form): `citation_assessment` of each sentence of all systems.
+    - Task A with `supported_citations_labels` and `contradicted_citations_labels`,
+      {PMID: label}, in each sentence (starter-kit-2025, `task_a_eval.py`).
+    - CSV, a name ending in .csv, with qid, answer_sentence, citation and judgement (the same
+      program); a row whose citation has no line `PMID: ...` is left out, as there.
+
+    Where a citation has several labels, the last counts, as in the track's program; in
+    MedAESQA the strongest of the question, from support over partial, contradict and neutral
+    to irrelevant (its own program counts a citation both as supporting and as contradicting).
+    Raises InputError naming the file, the place and the field.
+    """
+    rows = _csv_labels(path) if path.suffix.lower() == ".csv" else _json_labels(path)
+    found: dict[str, dict[str | int, dict[int, Relation]]] = {}
+    for topic, sentence, pmid, relation in rows:
+        found.setdefault(topic, {}).setdefault(sentence, {})[pmid] = relation
+    if not found:
+        raise InputError(f"{path}: holds no label; name the file of the judgements")
+    return Labels(found)
+
+
+def _json_labels(path: Path) -> Iterator[Label]:
+    for place, row in records(path):
+        if "machine_generated_answers" in row:
+            yield from sorted(_medaesqa(row, place), key=lambda label: _STRENGTH[label[3]])
+        elif "answer" in row:
+            yield from _task_a_labels(row, place)
+        else:
+            yield _plain_label(row, place)
+
+
+def _plain_label(row: Mapping[str, Any], place: str) -> Label:
+    number = row.get("sentence_number")
+    if "sentence" in row:
+        sentence: str | int = sentence_key(text(row, "sentence", place))
+    elif type(number) is int and number >= 1:
+        sentence = number
+    else:
+        raise InputError(
+            f"{place}: needs the field sentence or sentence_number (from 1), not {number!r:.40}"
+        )
+    topic, pmid = id_of(row, "topic_id", place), pmid_of(row.get("pmid"), f"{place}: field pmid")
+    return topic, sentence, pmid, _relation(row.get("relation"), f"{place}: field relation")
+
+
+def _medaesqa(row: Mapping[str, Any], place: str) -> Iterator[Label]:
+    topic = id_of(row, "question_id", place)
+    answers = object_of(row["machine_generated_answers"], f"{place}: machine_generated_answers")
+    for system, answer in answers.items():
+        within = f"{place}, {system}"
+        for where, sentence in items(object_of(answer, within), "answer_sentences", within):
+            if sentence.get("citation_assessment") is None:
+                continue
+            key = sentence_key(text(sentence, "answer_sentence", where))
+            for spot, item in items(sentence, "citation_assessment", where):
+                pmid = pmid_of(item.get("cited_pmid"), f"{spot}: field cited_pmid")
+                relation = item.get("evidence_relation")
+                yield topic, key, pmid, _relation(relation, f"{spot}: field evidence_relation")
+
+
+def _task_a_labels(row: Mapping[str, Any], place: str) -> Iterator[Label]:
+    topic = id_of(object_of(row.get("metadata"), f"{place}: field metadata"), "qa_id", place)
+    for where, item in items(row, "answer", place):
+        key = sentence_key(text(item, "text", where))
+        for name in ("supported_citations_labels", "contradicted_citations_labels"):
+            spot = f"{where}: field {name}"
+            for pmid, label in object_of(item.get(name), spot).items():
+                yield topic, key, pmid_of(pmid, spot), _relation(label, spot)
+
+
+def _csv_labels(path: Path) -> Iterator[Label]:
+    reader = csv.DictReader(io.StringIO(content(path), newline=""))
+    try:
+        for row in reader:
+            place = f"{path}: line {reader.line_num}"
+            for name in _CSV_FIELDS:
+                if not row.get(name):
+                    raise InputError(f"{place}: field {name} is missing or empty; fill it in")
+            pmid = _PMID_LINE.search(row["citation"])
+            if pmid:
+                found = _relation(row["judgement"], f"{place}: field judgement")
+                yield row["qid"].strip(), sentence_key(row["answer_sentence"]), int(pmid[1]), found
+    except csv.Error as error:
+        raise InputError(f"{path}: line {reader.line_num}: not CSV: {error}") from None
+
+
+def _relation(value: Any, place: str) -> Relation:
+    word = " ".join(re.split(r"[\s_-]+", value.strip().lower())) if isinstance(value, str) else ""
+    if word not in _RELATIONS:
+        raise InputError(f"{place}: must be one of {', '.join(_STRENGTH)}, not {value!r:.40}")
+    return _RELATIONS[word]

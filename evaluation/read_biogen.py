@@ -1,0 +1,173 @@
+"""TREC BioGen's run files, tasks A and B (2025), and the form of its JSON files.
+
+Fields are those of the track's validation programs (trec-biogen/starter-kit-2025,
+`task_a_validation.py` and `task_b_validation.py`). A file is JSON lines or one JSON list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cluster.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Grounded:
+    """Task A: a given sentence, the PMIDs it came with, and those that the run adds."""
+
+    text: str
+    existing: tuple[int, ...]
+    supported: tuple[int, ...]
+    contradicted: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """Task B: a sentence of the run's own answer with its PMIDs."""
+
+    text: str
+    pmids: tuple[int, ...]
+
+
+TaskA = Mapping[str, tuple[Grounded, ...]]
+TaskB = Mapping[str, tuple[Cited, ...]]
+Row = Mapping[str, Any]
+Read = TypeVar("Read")
+
+
+def read_task_a(
+    path: Path, topics: Collection[str] | None = None
+) -> dict[str, tuple[Grounded, ...]]:
+    """A task A run: the sentences of each `qa_id`, in the order of the file.
+
+    `contradicting_citations` is taken for `contradicted_citations`, as the track does.
+    Raises InputError naming the file, the record and the field for what is not the form, for
+    a second answer to one id, and for an id that is not in `topics` where they are given.
+    """
+    return _read(path, "qa_id", "answer", _grounded, topics)
+
+
+def read_task_b(path: Path, topics: Collection[str] | None = None) -> dict[str, tuple[Cited, ...]]:
+    """A task B run: the sentences of the answer to each `topic_id`. Raises as `read_task_a`."""
+    return _read(path, "topic_id", "responses", _cited, topics)
+
+
+def _read(
+    path: Path,
+    id_field: str,
+    list_field: str,
+    read: Callable[[Row, str], Read],
+    topics: Collection[str] | None,
+) -> dict[str, tuple[Read, ...]]:
+    found: dict[str, tuple[Read, ...]] = {}
+    for place, row in records(path):
+        id_ = id_of(object_of(row.get("metadata"), f"{place}: field metadata"), id_field, place)
+        if id_ in found:
+            raise InputError(f"{place}: {id_field} {id_!r} has an answer before it; keep one")
+        if topics is not None and id_ not in topics:
+            raise InputError(
+                f"{place}: {id_field} {id_!r} is not in the gold; remove it or name its gold file"
+            )
+        place = f"{place} ({id_field} {id_})"
+        found[id_] = tuple(read(item, where) for where, item in items(row, list_field, place))
+    return found
+
+
+def _grounded(item: Row, place: str) -> Grounded:
+    against = "contradicting_citations"
+    given = "existing_supported_citations"
+    return Grounded(
+        text(item, "text", place),
+        () if item.get(given) is None else _pmids(item, given, place),
+        _pmids(item, "supported_citations", place),
+        _pmids(item, against if against in item else "contradicted_citations", place),
+    )
+
+
+def _cited(item: Row, place: str) -> Cited:
+    return Cited(text(item, "text", place), _pmids(item, "citations", place))
+
+
+def _pmids(item: Row, field: str, place: str) -> tuple[int, ...]:
+    value = item.get(field)
+    if not isinstance(value, list | dict):
+        raise InputError(f"{place}: field {field} must be a list of PMIDs, not {value!r:.40}")
+    return tuple(pmid_of(pmid, f"{place}: field {field}") for pmid in value)
+
+
+def content(path: Path) -> str:
+    """The text of a file in UTF-8. Raises InputError naming it when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
+
+
+def records(path: Path) -> Iterator[tuple[str, Row]]:
+    """(place, object) of each record of a JSON list, or of each line that is not blank."""
+    whole = content(path)
+    if whole.lstrip().startswith("["):
+        for number, value in enumerate(_json(whole, str(path)), start=1):
+            place = f"{path}: record {number}"
+            yield place, object_of(value, place)
+        return
+    for number, line in enumerate(whole.split("\n"), start=1):
+        if line.strip():
+            place = f"{path}: line {number}"
+            yield place, object_of(_json(line, place), place)
+
+
+def _json(whole: str, place: str) -> Any:
+    try:
+        return json.loads(whole)
+    except ValueError as error:
+        raise InputError(
+            f"{place}: not JSON: {error}; give one object a line, or one list"
+        ) from None
+
+
+def object_of(value: Any, place: str) -> Row:
+    if not isinstance(value, dict):
+        raise InputError(f"{place}: must be an object, not {value!r:.40}")
+    return value
+
+
+def items(row: Row, field: str, place: str) -> Iterator[tuple[str, Row]]:
+    """(place, object) of each item of the list in `field`; places count from 1."""
+    value = row.get(field)
+    if not isinstance(value, list):
+        raise InputError(f"{place}: field {field} must be a list, not {value!r:.40}")
+    for number, item in enumerate(value, start=1):
+        where = f"{place}, {field} {number}"
+        yield where, object_of(item, where)
+
+
+def id_of(row: Row, field: str, place: str) -> str:
+    """An id as a string; the track writes numbers both ways."""
+    value = row.get(field)
+    if type(value) is int or (isinstance(value, str) and value.strip()):
+        return str(value).strip()
+    raise InputError(f"{place}: field {field} must be a string or whole number, not {value!r:.40}")
+
+
+def text(row: Row, field: str, place: str) -> str:
+    value = row.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(
+            f"{place}: field {field} must be a string that is not empty, not {value!r:.40}"
+        )
+    return value
+
+
+def pmid_of(value: Any, place: str) -> int:
+    """A PMID from a whole number or a string of digits."""
+    digits = str(value).strip() if isinstance(value, str) or type(value) is int else ""
+    if not (digits.isascii() and digits.isdigit() and int(digits)):
+        raise InputError(f"{place}: a PMID is a whole number above 0, not {value!r:.40}")
+    return int(digits)

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.errors import InputError
+from evaluation.biogen_labels import Labels, read_labels, sentence_key
+
+
+def write_lines(path: Path, *rows: Any) -> Path:
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def write_list(path: Path, *rows: Any) -> Path:
+    path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    return path
+
+
+def test_plain_labels_by_text_and_by_number(tmp_path: Path) -> None:
+    labels = read_labels(
+        write_lines(
+            tmp_path / "l.jsonl",
+            {"topic_id": 1, "pmid": "5", "relation": "support", "sentence": "A b."},
+            {"topic_id": "1", "pmid": 6, "relation": "neutral", "sentence_number": 2},
+        )
+    )
+    assert labels.topics == ("1",)
+    assert labels.of("1", 1, "A b.") == {5: "support"}
+    assert labels.of("1", 2, "Other.") == {6: "neutral"}
+    assert labels.of("1", 3, "Other.") == {}
+    assert labels.of("2", 1, "A b.") == {}
+
+
+def test_a_label_by_text_goes_before_one_by_number(tmp_path: Path) -> None:
+    row = {"topic_id": 1, "pmid": 5}
+    labels = read_labels(
+        write_lines(
+            tmp_path / "l",
+            {**row, "relation": "support", "sentence": "A."},
+            {**row, "relation": "contradict", "sentence_number": 1},
+        )
+    )
+    assert labels.of("1", 1, "A.") == {5: "support"}
+
+
+def test_of_two_labels_of_one_citation_the_last_counts(tmp_path: Path) -> None:
+    row = {"topic_id": 1, "pmid": 5, "sentence": "A."}
+    rows = [{**row, "relation": "support"}, {**row, "relation": "neutral"}]
+    assert read_labels(write_lines(tmp_path / "l", *rows)).of("1", 1, "A.") == {5: "neutral"}
+
+
+@pytest.mark.parametrize(
+    ("word", "relation"),
+    [
+        ("Supports", "support"),
+        ("supported", "support"),
+        ("SUPPORTING", "support"),
+        ("partial-supported", "partial"),
+        ("Partially supports", "partial"),
+        ("partially-support", "partial"),
+        ("Contradicts", "contradict"),
+        ("contradicting", "contradict"),
+        (" neutral ", "neutral"),
+        ("not_relevant", "irrelevant"),
+        ("Not relevant", "irrelevant"),
+        ("invalid citation", "irrelevant"),
+    ],
+)
+def test_the_track_s_spellings_of_a_relation(tmp_path: Path, word: str, relation: str) -> None:
+    row = {"topic_id": 1, "pmid": 5, "sentence": "A.", "relation": word}
+    assert read_labels(write_lines(tmp_path / "l", row)).of("1", 1, "A.") == {5: relation}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"relation": "maybe"}, "line 1: field relation: must be one of irrelevant, .*'maybe'"),
+        ({"relation": "unknown"}, "must be one of .*, not 'unknown'"),
+        ({"relation": None}, "field relation: must be one of .*, not None"),
+        ({"pmid": "x"}, "line 1: field pmid: a PMID is a whole number above 0, not 'x'"),
+        ({"topic_id": None}, "field topic_id"),
+        ({"sentence": ""}, "field sentence must be a string that is not empty"),
+    ],
+)
+def test_a_bad_plain_label_is_refused(tmp_path: Path, row: dict[str, Any], said: str) -> None:
+    good = {"topic_id": 1, "pmid": 5, "sentence": "A.", "relation": "support"}
+    with pytest.raises(InputError, match=said):
+        read_labels(write_lines(tmp_path / "l", {**good, **row}))
+
+
+@pytest.mark.parametrize("number", [None, 0, "1", True])
+def test_a_label_needs_a_sentence_or_its_number(tmp_path: Path, number: Any) -> None:
+    row = {"topic_id": 1, "pmid": 5, "relation": "support", "sentence_number": number}
+    with pytest.raises(InputError, match=r"needs the field sentence or sentence_number"):
+        read_labels(write_lines(tmp_path / "l", row))
+
+
+def assessed(text: str, *citations: tuple[str, str]) -> dict[str, Any]:
+    assessment = [{"cited_pmid": pmid, "evidence_relation": word} for pmid, word in citations]
+    return {"answer_sentence": text, "citation_assessment": assessment or None}
+
+
+def medaesqa(**answers: list[dict[str, Any]]) -> dict[str, Any]:
+    systems = {name: {"answer_sentences": sentences} for name, sentences in answers.items()}
+    return {"question_id": "9", "question": "?", "machine_generated_answers": systems}
+
+
+def test_medaesqa_pools_the_sentences_of_all_systems(tmp_path: Path) -> None:
+    row = medaesqa(
+        M1=[assessed("A.", ("1", "supporting"), ("2", "not relevant")), assessed("Uncited.")],
+        M2=[assessed("B.", ("3", "contradicting"), ("4", "neutral"))],
+    )
+    labels = read_labels(write_list(tmp_path / "m.json", row))
+    assert labels.of("9", 1, "A.") == {1: "support", 2: "irrelevant"}
+    assert labels.of("9", 1, "B.") == {3: "contradict", 4: "neutral"}
+    assert labels.relevant("9") == {1, 3, 4}
+    assert labels.relevant("8") == set()
+
+
+def test_of_medaesqa_s_labels_of_one_citation_the_strongest_counts(tmp_path: Path) -> None:
+    row = medaesqa(
+        M1=[assessed("A.", ("1", "neutral"), ("1", "supporting"), ("1", "contradicting"))],
+        M2=[assessed("A.", ("1", "not relevant"))],
+    )
+    assert read_labels(write_list(tmp_path / "m", row)).of("9", 1, "A.") == {1: "support"}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (medaesqa(M1=[assessed("A.", ("x", "neutral"))]), "M1, answer_sentences 1, citation_as"),
+        (medaesqa(M1=[assessed("A.", ("1", "good"))]), "field evidence_relation: must be one of"),
+        ({**medaesqa(), "question_id": ""}, "record 1: field question_id"),
+        ({"question_id": 1, "machine_generated_answers": []}, "machine_generated_answers: must be"),
+    ],
+)
+def test_a_bad_medaesqa_label_is_refused(tmp_path: Path, row: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_labels(write_list(tmp_path / "m", row))
+
+
+def grounded(**fields: Any) -> dict[str, Any]:
+    sentence = {"text": "A.", "supported_citations": [2, 3], "contradicted_citations": [4]}
+    return {"metadata": {"qa_id": 116}, "answer": [{**sentence, **fields}]}
+
+
+def test_labels_beside_a_task_a_run(tmp_path: Path) -> None:
+    row = grounded(
+        supported_citations_labels={"2": "Supports", "3": "Neutral"},
+        contradicted_citations_labels={"4": "Contradicts", "2": "Not relevant"},
+    )
+    labels = read_labels(write_list(tmp_path / "l.json", row))
+    found = labels.of("116", 1, "A.")
+    assert found == {2: "irrelevant", 3: "neutral", 4: "contradict"}
+
+
+def test_a_task_a_run_without_labels_is_not_taken_for_labels(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"answer 1: field supported_citations_labels: must be"):
+        read_labels(write_list(tmp_path / "l.json", grounded()))
+
+
+def write_csv(path: Path, *rows: list[str]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["qid", "answer_sentence", "citation", "judgement"], *rows])
+    return path
+
+
+def test_judgements_in_csv_with_the_citation_over_several_lines(tmp_path: Path) -> None:
+    labels = read_labels(
+        write_csv(
+            tmp_path / "j.CSV",
+            ["116", " A, b. ", 'Title: "x"\n PMID: 12 \nAbstract: y', "Supported"],
+            ["116", "A, b.", "Title: no number", "Supported"],
+            ["117", "C.", "pmid:13", "not relevant"],
+        )
+    )
+    assert labels.by_topic == {"116": {"A,b.": {12: "support"}}, "117": {"C.": {13: "irrelevant"}}}
+
+
+@pytest.mark.parametrize("field", [0, 1, 2, 3])
+def test_an_empty_field_of_csv_is_named(tmp_path: Path, field: int) -> None:
+    row = ["116", "A.", "PMID: 1", "neutral"]
+    row[field] = ""
+    name = ("qid", "answer_sentence", "citation", "judgement")[field]
+    with pytest.raises(InputError, match=rf"line 2: field {name} is missing or empty"):
+        read_labels(write_csv(tmp_path / "j.csv", row))
+
+
+def test_csv_without_its_columns_or_with_a_bad_word_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j.csv"
+    path.write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 2: field qid is missing"):
+        read_labels(path)
+    with pytest.raises(InputError, match=r"line 2: field judgement: must be one of .*'nice'"):
+        read_labels(write_csv(path, ["1", "A.", "PMID: 1", "nice"]))
+
+
+def test_csv_that_is_broken_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "j.csv"
+    path.write_text(f'qid\n"{"x" * (csv.field_size_limit() + 1)}"\n', encoding="utf-8")
+    with pytest.raises(InputError, match="not CSV: field larger"):
+        read_labels(path)
+
+
+def test_a_file_without_labels_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no label"):
+        read_labels(write_csv(tmp_path / "j.csv"))
+    with pytest.raises(InputError, match="holds no label"):
+        read_labels(write_list(tmp_path / "l.json"))
+
+
+def test_no_labels_know_no_topic() -> None:
+    assert Labels().topics == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("A  b ( c ).", "A b (c)."),
+        ("pre\u2013op \u2014 care", "pre-op-care"),
+        ("and so on....", "and so on.."),
+        ("It helps [123, 456].", "It helps."),
+        ("It helps [PMID: 123].", "It helps."),
+    ],
+)
+def test_sentences_that_differ_only_in_typing_are_one(one: str, other: str) -> None:
+    assert sentence_key(one) == sentence_key(other)
+
+
+@pytest.mark.parametrize("other", ["It helped.", "it helps.", "It helps [a].", "It helps"])
+def test_sentences_that_differ_in_letters_are_two(other: str) -> None:
+    assert sentence_key(other) != sentence_key("It helps.")
+
+
+@given(st.text(), st.lists(st.sampled_from(" \n\t"), min_size=1))
+def test_white_space_never_tells_sentences_apart(sentence: str, blanks: list[str]) -> None:
+    spaced = "".join(letter + blanks[place % len(blanks)] for place, letter in enumerate(sentence))
+    assert sentence_key(spaced) == sentence_key(sentence)
