@@ -1,0 +1,220 @@
+"""BLEU and BERTScore of answers against references, as paper 000 uses them in its error analysis.
+
+BLEU (Papineni et al. 2002) is sacrebleu's. BERTScore (Zhang et al. 2020) is bert-score's,
+without rescaling, over a model in a local folder.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU, BLEUScore
+
+from cluster.errors import InputError
+from evaluation.scores import Drawn, Measure, Scores, Values, mean, tabulate
+
+CORPUS = "BLEU, corpus"
+BERT_COLUMNS = ("BERTScore precision", "BERTScore recall", "BERTScore F1")
+
+Triple = tuple[float, float, float]
+
+_ORDERS = range(1, 5)
+_MATCHED = [f"{n}-grams matched" for n in _ORDERS]
+_SAID = [f"{n}-grams" for n in _ORDERS]
+_LENGTHS = ["words", "words of the reference"]
+_BLEU_COLUMNS = ["BLEU", *_MATCHED, *_SAID, *_LENGTHS]
+
+# Without effective order no text of fewer than four words could score, not even the reference.
+_SENTENCE = BLEU(effective_order=True)
+
+
+def bleu(said: str, references: Sequence[str]) -> float:
+    """Sentence BLEU of one text against all `references` at once, 0 to 100.
+
+    Tokens as in mteval-v13a, exponential smoothing, orders up to the text's length. Raises
+    InputError without a reference.
+    """
+    # A perfect score comes out as 100 and a rounding error.
+    return min(_sentence(said, references).score, 100.0)
+
+
+def corpus_bleu(said: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """BLEU of all texts as one corpus, 0 to 100; `references` may differ in number by text.
+
+    Raises InputError where a text has no reference.
+    """
+    for place, (_, own) in enumerate(zip(said, references, strict=True)):
+        _check(own, f"text {place}")
+    streams = list(zip_longest(*references))
+    return float(min(BLEU().corpus_score(said, streams).score, 100.0)) if said else 0.0
+
+
+class BertScorer:
+    """BERTScore by the model in `model_dir`, a folder in the transformers layout.
+
+    `layers`: how many of the model's layers to run, all of them by default (bert-score's own
+    table says which layer agrees best with people, for the models it knows). `batch_size` is
+    in texts. Nothing is downloaded and no code of the folder runs. Raises InputError for a
+    folder that does not load or a number of layers that the model does not have.
+    """
+
+    def __init__(
+        self,
+        model_dir: Path,
+        *,
+        layers: int | None = None,
+        device: str = "auto",
+        batch_size: int = 32,
+    ) -> None:
+        from cluster.hardware import choose_device
+
+        self._tokenizer, self._model = _load(model_dir, layers)
+        self._device = choose_device(device)
+        self._model.to(self._device).eval()
+        self._batch_size = batch_size
+
+    def score(self, said: Sequence[str], references: Sequence[Sequence[str]]) -> list[Triple]:
+        """(precision, recall, F1) of each text against its best reference, that of the highest F1.
+
+        Cosines, so -1 to 1. An empty text or reference scores 0. Raises InputError where a
+        text has no reference.
+        """
+        pairs = []
+        for place, (text, own) in enumerate(zip(said, references, strict=True)):
+            _check(own, f"text {place}")
+            pairs += [(place, text, one) for one in own if text.strip() and one.strip()]
+        best: dict[int, Triple] = {}
+        for (place, _, _), triple in zip(pairs, self._cosines(pairs), strict=True):
+            if place not in best or triple[2] > best[place][2]:
+                best[place] = triple
+        return [best.get(place, (0.0, 0.0, 0.0)) for place in range(len(said))]
+
+    def _cosines(self, pairs: Sequence[tuple[int, str, str]]) -> list[Triple]:
+        if not pairs:
+            return []
+        from bert_score.utils import bert_cos_score_idf
+
+        # No weighting by rarity: every token counts 1, and the two that frame a text nothing.
+        weights: defaultdict[int, float] = defaultdict(lambda: 1.0)
+        weights[self._tokenizer.sep_token_id] = 0
+        weights[self._tokenizer.cls_token_id] = 0
+        found = bert_cos_score_idf(
+            self._model,
+            [reference for _, _, reference in pairs],
+            [text for _, text, _ in pairs],
+            self._tokenizer,
+            weights,
+            batch_size=self._batch_size,
+            device=self._device,
+        )
+        return [(precision, recall, f1) for precision, recall, f1 in found.tolist()]
+
+
+def score_texts(
+    said: Mapping[str, str],
+    references: Mapping[str, Sequence[str]],
+    scorer: BertScorer | None = None,
+) -> Scores:
+    """Texts by question id: mean sentence BLEU, corpus BLEU, and BERTScore if there is a scorer.
+
+    The questions are those of `references`; one without a text is missing and in no mean.
+    Raises InputError for a text whose question has no reference.
+    """
+    for id_ in said:
+        _check(references.get(id_, ()), f"question {id_!r}")
+    ids = [id_ for id_ in references if id_ in said]
+    found = {id_: _bleu_columns(said[id_], references[id_]) for id_ in ids}
+    columns, measures = list(_BLEU_COLUMNS), [mean("BLEU"), Measure(CORPUS, _corpus_of_sums)]
+    if scorer is not None:
+        triples = scorer.score([said[id_] for id_ in ids], [references[id_] for id_ in ids])
+        for id_, triple in zip(ids, triples, strict=True):
+            found[id_].update(zip(BERT_COLUMNS, triple, strict=True))
+        columns += BERT_COLUMNS
+        measures += [mean(name) for name in BERT_COLUMNS]
+    return tabulate(found, columns, measures, [id_ for id_ in references if id_ not in said])
+
+
+def _bleu_columns(said: str, references: Sequence[str]) -> dict[str, float]:
+    score = _sentence(said, references)
+    values = [min(score.score, 100.0), *score.counts, *score.totals, score.sys_len, score.ref_len]
+    return dict(zip(_BLEU_COLUMNS, values, strict=True))
+
+
+def _corpus_of_sums(drawn: Drawn) -> Values:
+    """Corpus BLEU is a function of the sums of the sentences' counts. NaN without a sentence."""
+    sums = np.stack([drawn.sum(column) for column in _BLEU_COLUMNS[1:]], axis=1)
+    scores = np.array([_corpus(row) for row in sums.astype(int).tolist()])
+    return np.where(drawn.questions("BLEU") > 0, scores, np.nan)
+
+
+def _corpus(counts: list[int]) -> float:
+    matched, said, (length, wanted) = counts[:4], counts[4:8], counts[8:]
+    score = BLEU.compute_bleu(matched, said, length, wanted, smooth_method="exp").score
+    return float(min(score, 100.0))
+
+
+def _sentence(said: str, references: Sequence[str]) -> BLEUScore:
+    _check(references, f"text {said[:40]!r}")
+    return _SENTENCE.sentence_score(said, references)
+
+
+def _check(references: Sequence[str], place: str) -> None:
+    if isinstance(references, str) or not references:
+        raise InputError(f"{place}: it has no list of references; give at least one")
+
+
+def _load(model_dir: Path, layers: int | None) -> tuple[Any, Any]:
+    # bert-score's own loader takes every path with "t5" in it for a T5 model.
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    if not (model_dir / "config.json").is_file():
+        raise InputError(
+            f"{model_dir} is not a model's folder (it has no config.json): "
+            "name a model in the transformers layout"
+        )
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    weights = {**local, "use_safetensors": True, "output_loading_info": True}
+    logging.disable_progress_bar()
+    level = logging.get_verbosity()
+    # It would report each layer that `layers` leaves out.
+    logging.set_verbosity_error()
+    try:
+        config = AutoConfig.from_pretrained(model_dir, **local)
+        _limit_layers(config, layers, model_dir)
+        tokenizer = AutoTokenizer.from_pretrained(model_dir, **local)
+        model, loaded = AutoModel.from_pretrained(model_dir, config=config, **weights)
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise InputError(
+            f"{model_dir} does not load as a language model ({error}): fetch it again, "
+            "or name another model"
+        ) from error
+    finally:
+        logging.set_verbosity(level)
+    # The pooler sums a text up in one vector and is not used here.
+    if missing := sorted(key for key in loaded["missing_keys"] if not key.startswith("pooler.")):
+        raise InputError(
+            f"{model_dir} lacks weights of a {config.model_type} model ({missing[0]} and "
+            f"{len(missing) - 1} more): fetch it again, or name another model"
+        )
+    positions = int(getattr(config, "max_position_embeddings", 512))
+    if tokenizer.model_max_length > positions:
+        # Its folder names no limit. RoBERTa keeps two of its positions for itself.
+        tokenizer.model_max_length = positions - 2
+    return tokenizer, model
+
+
+def _limit_layers(config: Any, layers: int | None, model_dir: Path) -> None:
+    if layers is None:
+        return
+    if not 1 <= layers <= config.num_hidden_layers:
+        raise InputError(
+            f"layers is {layers}, and {model_dir.name} has {config.num_hidden_layers}: "
+            f"set it from 1 to {config.num_hidden_layers}"
+        )
+    config.num_hidden_layers = layers

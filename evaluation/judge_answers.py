@@ -1,0 +1,242 @@
+"""RAGAS's four measures of generated answers, with a language model as the judge.
+
+The published definitions (Es et al. 2023, arXiv 2309.15217, and the documented formulae of the
+`ragas` library), implemented here because the library's newest release needs another OpenAI
+client than ours, and the newest that installs beside ours (0.3.1) does not import with what pip
+chooses for it, brings over thirty packages and reports its use over the network by default.
+Where we differ: the questions are generated in one call, so that they differ at temperature 0;
+context recall splits the reference by the same call as faithfulness splits the answer; and what
+the judge fails to say is left out and counted, never scored by what came back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster.errors import InputError, LLMError
+from evaluation.judge_prompts import (
+    ASK_BACK,
+    PROBE,
+    RATE_PASSAGE,
+    SPLIT,
+    VERIFY,
+    Judge,
+    ProbeCase,
+    Questions,
+    Statements,
+    UnjudgedError,
+    Usefulness,
+    numbered,
+    verdicts_on,
+)
+from evaluation.scores import Measure, Scores, mean, tabulate
+from serve.language_model import ChatModel
+from serve.prompts import quote
+
+MEASURES = ("faithfulness", "answer relevancy", "context precision", "context recall")
+FAILURES = "judge failures"
+WEAK_BELOW = 0.8
+
+_STATEMENTS_TOKENS = 1024
+_REPLY_TOKENS = 256
+_VERDICT_TOKENS = 96
+
+Encode = Callable[[Sequence[str]], npt.NDArray[np.floating[Any]]]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is judged: an answer, the passages it was written from in their order, and the gold.
+
+    `reference` "" means that there is none: context precision and recall do not apply.
+    """
+
+    id: str
+    question: str
+    answer: str
+    contexts: tuple[str, ...]
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """`scores` has MEASURES, and FAILURES: how many of them the judge could not give, in all.
+
+    `probe_accuracy` is the judge's on cases with known verdicts; `calls` counts requests.
+    """
+
+    scores: Scores
+    probe_accuracy: float
+    calls: int
+
+    @property
+    def weak(self) -> bool:
+        """The judge erred so often on the probe that its scores say little."""
+        return self.probe_accuracy < WEAK_BELOW
+
+
+async def judge_samples(
+    samples: Sequence[Sample],
+    model: ChatModel,
+    encode: Encode,
+    *,
+    concurrent: int = 4,
+    progress: Progress | None = None,
+) -> JudgedRun:
+    """Probes the judge, then scores every sample, `concurrent` at a time.
+
+    `encode` gives vectors (n, dimensions) and runs in a thread; `progress` hears (samples
+    done, samples). Raises InputError for an empty question or an id that comes twice, before
+    any call, and LLMError when the judge answers no case of the probe.
+    """
+    _check(samples, concurrent)
+    judge = Judge(model)
+    slots = asyncio.Semaphore(concurrent)
+    accuracy = await _probe(judge, slots)
+    done = 0
+
+    async def score(sample: Sample) -> dict[str, float]:
+        nonlocal done
+        async with slots:
+            found = await _score(sample, judge, encode)
+        done += 1
+        if progress is not None:
+            progress(done, len(samples))
+        return found
+
+    rows = await asyncio.gather(*(score(sample) for sample in samples))
+    found = {sample.id: row for sample, row in zip(samples, rows, strict=True)}
+    failures = Measure(FAILURES, lambda drawn: drawn.sum(FAILURES), direction=-1)
+    measures = [*(mean(name) for name in MEASURES), failures]
+    return JudgedRun(tabulate(found, [*MEASURES, FAILURES], measures), accuracy, judge.calls)
+
+
+def supported_share(verdicts: Sequence[bool]) -> float:
+    """Supported statements over statements, at least one: faithfulness, and context recall."""
+    return sum(verdicts) / len(verdicts)
+
+
+def average_precision(useful: Sequence[bool]) -> float:
+    """The mean of precision@k over the ranks k that hold a useful context; 0 if none does."""
+    hits = 0
+    total = 0.0
+    for rank, verdict in enumerate(useful, start=1):
+        if verdict:
+            hits += 1
+            total += hits / rank
+    return total / hits if hits else 0.0
+
+
+def mean_cosine(
+    question: npt.NDArray[np.floating[Any]], generated: npt.NDArray[np.floating[Any]]
+) -> float:
+    """Of `question` (dimensions,) with each row of `generated` (n, dimensions); -1 to 1.
+
+    A vector of length 0 is like nothing: its cosine is 0.
+    """
+    lengths = np.linalg.norm(generated, axis=1) * np.linalg.norm(question)
+    products = generated @ question
+    return float(np.mean(np.where(lengths > 0, products / np.where(lengths > 0, lengths, 1), 0)))
+
+
+async def _score(sample: Sample, judge: Judge, encode: Encode) -> dict[str, float]:
+    """The measures that apply to `sample` and that the judge could give, and its failures."""
+    work: dict[str, Callable[[], Awaitable[float]]] = {
+        "answer relevancy": lambda: _relevancy(sample, judge, encode)
+    }
+    if sample.answer.strip():
+        work["faithfulness"] = lambda: _supported(sample, sample.answer, judge)
+    if sample.reference.strip():
+        work["context precision"] = lambda: _context_precision(sample, judge)
+        work["context recall"] = lambda: _supported(sample, sample.reference, judge)
+    found = {FAILURES: 0.0}
+    for name, measure in work.items():
+        try:
+            found[name] = await measure()
+        except UnjudgedError:
+            found[FAILURES] += 1
+    return found
+
+
+async def _supported(sample: Sample, text: str, judge: Judge) -> float:
+    """The share of the statements of `text` that the contexts support; 0 without contexts."""
+    if not sample.contexts:
+        return 0.0
+    messages = SPLIT.messages(question=quote(sample.question), text=quote(text))
+    split = await judge.ask(messages, Statements, _STATEMENTS_TOKENS)
+    return supported_share(await _verify(split.statements, sample.contexts, judge))
+
+
+async def _verify(
+    statements: Sequence[str], contexts: Sequence[str], judge: Judge
+) -> tuple[bool, ...]:
+    messages = VERIFY.messages(
+        passages=numbered(contexts, "[{}]"),
+        statements=numbered(statements, "{}."),
+        count=str(len(statements)),
+    )
+    tokens = _REPLY_TOKENS + _VERDICT_TOKENS * len(statements)
+    reply = await judge.ask(messages, verdicts_on(len(statements)), tokens)
+    return tuple(verdict.supported for verdict in reply.verdicts)
+
+
+async def _relevancy(sample: Sample, judge: Judge, encode: Encode) -> float:
+    """Mean cosine of the question and those asked back; 0 for an answer that commits to nothing."""
+    if not sample.answer.strip():
+        return 0.0
+    messages = ASK_BACK.messages(answer=quote(sample.answer))
+    reply = await judge.ask(messages, Questions, _REPLY_TOKENS)
+    if reply.noncommittal:
+        return 0.0
+    vectors = await asyncio.to_thread(encode, [sample.question, *reply.questions])
+    return mean_cosine(vectors[0], vectors[1:])
+
+
+async def _context_precision(sample: Sample, judge: Judge) -> float:
+    useful = []
+    for context in sample.contexts:
+        messages = RATE_PASSAGE.messages(
+            question=quote(sample.question),
+            answer=quote(sample.reference),
+            passage=quote(context),
+        )
+        useful.append((await judge.ask(messages, Usefulness, _REPLY_TOKENS)).useful)
+    return average_precision(useful)
+
+
+async def _probe(judge: Judge, slots: asyncio.Semaphore) -> float:
+    """The share of PROBE that the judge gets right; no usable reply counts as wrong."""
+    faults: list[str] = []
+
+    async def right(case: ProbeCase) -> bool:
+        async with slots:
+            try:
+                verdicts = await _verify([case.statement], [case.passage], judge)
+            except UnjudgedError as error:
+                faults.append(str(error))
+                return False
+        return verdicts == (case.supported,)
+
+    outcomes = await asyncio.gather(*(right(case) for case in PROBE))
+    if not judge.replies:
+        raise LLMError(f"judge: it answered none of the {len(PROBE)} probe cases: {faults[-1]}")
+    return sum(outcomes) / len(PROBE)
+
+
+def _check(samples: Sequence[Sample], concurrent: int) -> None:
+    if concurrent < 1:
+        raise InputError(f"concurrent is {concurrent}: judge at least 1 sample at a time")
+    seen: set[str] = set()
+    for sample in samples:
+        if not sample.question.strip():
+            raise InputError(f"sample {sample.id!r}: field question is empty; fill it in")
+        if sample.id in seen:
+            raise InputError(f"sample {sample.id!r}: its id comes twice; give each its own")
+        seen.add(sample.id)
