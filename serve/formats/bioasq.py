@@ -138,7 +138,8 @@ def _exact(kind: str, exact: ExactAnswer) -> ExactAnswer:
         return exact if exact in ("yes", "no") else "no"
     names = exact if isinstance(exact, list) else []
     limit = MAX_FACTOIDS if kind == "factoid" else MAX_LIST
-    fitting = [[name for name in group if len(name) <= MAX_ENTITY_CHARS] for group in names]
+    # BioASQ takes no synonyms since its fifth year: only the first name of an item counts.
+    fitting = [[name for name in group if len(name) <= MAX_ENTITY_CHARS][:1] for group in names]
     return [group for group in fitting if group][:limit]
 
 

@@ -1,0 +1,213 @@
+"""The rules of TREC BioGen runs, tasks A and B (2025).
+
+Source: the track's description (trec-biogen.github.io/docs) and its validation programs
+(trec-biogen/starter-kit-2025). Task A adds to each given sentence up to 3 PMIDs that support
+and up to 3 that contradict it, none of them given already. Task B answers in at most 250
+words, sentence by sentence, each with 1 to 3 PMIDs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING, Any
+
+from cluster.sentences import sentence_spans
+from evaluation.note_problems import Asked, Checked, Checker, count_words, read_pmid
+
+if TYPE_CHECKING:
+    from evaluation.find_citations import CitationLookup
+
+MAX_CITATIONS = 3
+MAX_WORDS = 250
+GIVEN, SUPPORTED, CONTRADICTED = (
+    "existing_supported_citations",
+    "supported_citations",
+    "contradicted_citations",
+)
+OTHER_NAME = "contradicting_citations"
+
+Row = dict[str, Any]
+Rule = Callable[[Checker, Row, str], Row]
+
+
+def check_biogen_a(
+    rows: Sequence[Any],
+    questions: Mapping[str, Asked] | None = None,
+    lookup: CitationLookup | None = None,
+    *,
+    drop_unknown: bool = False,
+) -> Checked:
+    """Checks and mends the records of a task A run; `rows` themselves stay as they are."""
+    checker = Checker(lookup, drop_unknown=drop_unknown)
+    return _walk(checker, rows, questions, "qa_id", _check_a)
+
+
+def check_biogen_b(
+    rows: Sequence[Any],
+    questions: Mapping[str, Asked] | None = None,
+    lookup: CitationLookup | None = None,
+    *,
+    drop_unknown: bool = False,
+) -> Checked:
+    """Checks and mends the records of a task B run; `rows` themselves stay as they are."""
+    checker = Checker(lookup, drop_unknown=drop_unknown)
+    return _walk(checker, rows, questions, "topic_id", _check_b)
+
+
+def _walk(
+    checker: Checker,
+    rows: Sequence[Any],
+    questions: Mapping[str, Asked] | None,
+    id_field: str,
+    rule: Rule,
+) -> Checked:
+    ids, mended = [], []
+    for number, row in enumerate(rows, start=1):
+        place = f"record {number}"
+        if not isinstance(row, dict):
+            checker.note(place, f"must be an object, not {row!r:.40}")
+            mended.append(row)
+            continue
+        id_ = _metadata(checker, row, id_field, place)
+        if id_:
+            ids.append(id_)
+            place = f"{place} ({id_field} {id_})"
+        mended.append(rule(checker, row, place))
+    checker.ids(ids, questions)
+    return Checked(mended, tuple(checker.problems))
+
+
+def _metadata(checker: Checker, row: Row, id_field: str, place: str) -> str:
+    """The record's id as a string, "" where it has none."""
+    metadata = row.get("metadata")
+    if not isinstance(metadata, dict):
+        checker.note(f"{place}, metadata", f"must be an object, not {metadata!r:.40}")
+        return ""
+    for field in ("team_id", "run_id"):
+        if not isinstance(metadata.get(field), str):
+            value = metadata.get(field)
+            checker.note(f"{place}, metadata", f"{field} must be a string, not {value!r:.40}")
+    id_ = metadata.get(id_field)
+    if type(id_) is int or (isinstance(id_, str) and id_.strip()):
+        return str(id_).strip()
+    checker.note(f"{place}, metadata", f"{id_field} must be a string or number, not {id_!r:.40}")
+    return ""
+
+
+def _check_a(checker: Checker, row: Row, place: str) -> Row:
+    return _each(checker, row, "answer", _ground, place)
+
+
+def _check_b(checker: Checker, row: Row, place: str) -> Row:
+    row = _each(checker, row, "responses", _cite, place)
+    if isinstance(row.get("responses"), list):
+        row["responses"] = _fit(checker, row["responses"], f"{place}, responses")
+    return row
+
+
+def _each(checker: Checker, row: Row, field: str, rule: Rule, place: str) -> Row:
+    """A copy of the record with `rule` applied to each object of the list in `field`."""
+    items = checker.items(row, field, place)
+    if not row.get(field):
+        checker.note(f"{place}, {field}", "is missing or empty")
+    if not items:
+        return dict(row)
+    mended = []
+    for number, item in enumerate(items, start=1):
+        where = f"{place}, {field} {number}"
+        if isinstance(item, dict):
+            item = rule(checker, item, where)
+        else:
+            checker.note(where, f"must be an object, not {item!r:.40}")
+        mended.append(item)
+    return {**row, field: mended}
+
+
+def _ground(checker: Checker, item: Row, place: str) -> Row:
+    """A sentence of task A. Its text is the track's own and stays as it is."""
+    item = dict(item)
+    _text(checker, item, place)
+    if OTHER_NAME in item and CONTRADICTED not in item:
+        checker.note(place, f"{OTHER_NAME} is the name of no field", f"names it {CONTRADICTED}")
+        item[CONTRADICTED] = item.pop(OTHER_NAME)
+    given = {read_pmid(pmid) for pmid in checker.items(item, GIVEN, place) or ()} - {None}
+    supported = _pmids(checker, item, SUPPORTED, place)
+    new = [pmid for pmid in supported if read_pmid(pmid) not in given]
+    if len(new) < len(supported):
+        repeated = f"{len(supported) - len(new)} of them in {GIVEN}"
+        checker.note(f"{place}, {SUPPORTED}", repeated, "drops what was given")
+    contradicted = _pmids(checker, item, CONTRADICTED, place)
+    new = checker.first(new, MAX_CITATIONS, f"{place}, {SUPPORTED}")
+    contradicted = checker.first(contradicted, MAX_CITATIONS, f"{place}, {CONTRADICTED}")
+    both = {read_pmid(pmid) for pmid in contradicted} & ({read_pmid(p) for p in new} | given)
+    for pmid in sorted(both - {None}, key=str):
+        checker.note(f"{place}, {CONTRADICTED}", f"PMID {pmid} supports the sentence as well")
+    return item | _lists(item, {SUPPORTED: new, CONTRADICTED: contradicted})
+
+
+def _cite(checker: Checker, item: Row, place: str) -> Row:
+    """A sentence of task B."""
+    item = dict(item)
+    text = _text(checker, item, place)
+    if text:
+        item["text"] = text = checker.unmarked(text, place)
+        sentences = len(sentence_spans(text))
+        if sentences != 1:
+            checker.note(f"{place}, text", f"{sentences} sentences; one to an item is wanted")
+    pmids = _pmids(checker, item, "citations", place)
+    if not pmids:
+        checker.note(f"{place}, citations", f"none; 1 to {MAX_CITATIONS} are wanted")
+    pmids = checker.first(pmids, MAX_CITATIONS, f"{place}, citations")
+    return item | _lists(item, {"citations": pmids})
+
+
+def _text(checker: Checker, item: Row, place: str) -> str:
+    """The item's text; "" (noted) where it has none."""
+    text = item.get("text")
+    if isinstance(text, str) and text.strip():
+        return text
+    checker.note(f"{place}, text", f"must be a string that is not empty, not {text!r:.40}")
+    return ""
+
+
+def _pmids(checker: Checker, item: Row, field: str, place: str) -> list[Any]:
+    """The distinct citations in `field`, those that are PMIDs as a number or its digits."""
+    value, where = item.get(field), f"{place}, {field}"
+    if isinstance(value, dict):
+        checker.note(where, "is an object", "makes it the list of its PMIDs")
+        value = list(value)
+    if value is None:
+        checker.note(where, "is missing", "writes an empty list")
+    elif not isinstance(value, list):
+        checker.note(where, f"must be a list of PMIDs, not {value!r:.40}")
+        value = None
+    pmids: list[Any] = []
+    for citation in value or ():
+        pmid = read_pmid(citation)
+        if pmid is None:
+            checker.note(where, f"{citation!r:.40} is no PMID")
+        elif str(citation) != str(pmid):
+            checker.note(where, f"{citation!r:.40} is not the bare PMID", f"writes {pmid}")
+            citation = str(pmid)
+        if pmid is None or checker.live(pmid, where):
+            pmids.append(citation)
+    return checker.distinct(pmids, str, where)
+
+
+def _lists(item: Row, mended: Mapping[str, list[Any]]) -> Row:
+    """The mended lists of citations, but for fields that hold what is no list of them."""
+    usable = (list, dict, type(None))
+    return {field: new for field, new in mended.items() if isinstance(item.get(field), usable)}
+
+
+def _fit(checker: Checker, items: list[Any], place: str) -> list[Any]:
+    """The first items that hold no more than the words allowed."""
+    texts = [item.get("text") if isinstance(item, dict) else "" for item in items]
+    words = list(accumulate(count_words(t) if isinstance(t, str) else 0 for t in texts))
+    if not words or words[-1] <= MAX_WORDS:
+        return items
+    whole = sum(1 for _ in takewhile(lambda total: total <= MAX_WORDS, words))
+    mend = f"keeps the first {whole} sentences" if whole else ""
+    checker.note(place, f"{words[-1]} words, at most {MAX_WORDS}", mend)
+    return items[:whole] if whole else items

@@ -1,0 +1,49 @@
+"""Citations by PMID from the published index version, for whatever checks or shows a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from cluster.index.layout import shard_of
+from cluster.index.read_shard import ShardReader
+from cluster.records import Citation
+from cluster.settings import Settings
+from serve.load_stages import load_shard, open_manifest
+
+_PMIDS = range(1, 1 << 63)
+# A question names its documents, and then snippets of the same ones.
+_KEPT = 1024
+
+
+class CitationLookup:
+    """Opens a shard, checksums verified, when one of its PMIDs is first asked for.
+
+    Raises IndexFormatError where `index.path` holds no index or one that is damaged.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._manifest = open_manifest(settings)
+        self._readers: dict[int, ShardReader] = {}
+        self._read = lru_cache(maxsize=_KEPT)(lambda pmid: self._shard(pmid).citation(pmid))
+
+    @property
+    def version(self) -> str:
+        """The name of the index version, such as v000001."""
+        return self._manifest.version
+
+    def find(self, pmid: int) -> Citation | None:
+        """The citation; None where this version holds none, or none any more, of that PMID."""
+        return self._read(pmid) if pmid in _PMIDS else None
+
+    def texts(self, pmids: Sequence[int]) -> dict[int, str]:
+        """Title and abstract of each PMID that this version holds, in the order of `pmids`."""
+        found = {pmid: self.find(pmid) for pmid in pmids}
+        return {pmid: citation.search_text for pmid, citation in found.items() if citation}
+
+    def _shard(self, pmid: int) -> ShardReader:
+        number = shard_of(pmid, len(self._manifest.shards))
+        if number not in self._readers:
+            self._readers[number] = load_shard(self._settings, self._manifest, number)
+        return self._readers[number]

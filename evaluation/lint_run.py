@@ -1,0 +1,139 @@
+"""Run files of every format: reads one, checks it by its format's rules, writes it mended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cluster.errors import InputError
+from cluster.storage import write_atomically
+from evaluation.check_bioasq import answer_ready, check_bioasq
+from evaluation.check_biogen import check_biogen_a, check_biogen_b
+from evaluation.note_problems import Asked, Checked
+from evaluation.read_biogen import content, records
+
+if TYPE_CHECKING:
+    from evaluation.find_citations import CitationLookup
+
+Form = Literal["object", "list", "lines"]
+CHECKS: Mapping[str, Callable[..., Checked]] = {
+    "bioasq": check_bioasq,
+    "synergy": partial(check_bioasq, synergy=True),
+    "biogen-a": check_biogen_a,
+    "biogen-b": check_biogen_b,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run file. `frame` is what BioASQ's form holds beside `questions`."""
+
+    format: str
+    rows: list[Any]
+    form: Form
+    frame: Mapping[str, Any]
+
+
+def read_run_file(path: Path, run_format: str | None = None) -> Run:
+    """A run in `run_format`, guessed from the file's form if not given.
+
+    Only the frame is read strictly: what is wrong inside is for the linter to say. Raises
+    InputError naming the file when it cannot be read, is not JSON, or has another form.
+    """
+    if run_format is not None and run_format not in CHECKS:
+        raise InputError(f"--format {run_format}: unknown; there are: {', '.join(CHECKS)}")
+    rows, form, frame = _read_rows(path)
+    found = run_format or _guess(rows, form)
+    if found is None or (form == "object") != (found in ("bioasq", "synergy")):
+        raise InputError(
+            f"{path}: not the form of {found or 'a known run format'}; BioASQ and Synergy have "
+            '{"questions": [...]}, BioGen one object a line, or a list of them, with metadata '
+            "and answer (task A) or responses (task B)"
+        )
+    return Run(found, rows, form, frame)
+
+
+def read_asked(path: Path) -> dict[str, Asked]:
+    """The questions of a gold, question or topic file by id, with what it says of them.
+
+    Raises InputError naming the file and the record for one without an id.
+    """
+    rows, _, _ = _read_rows(path)
+    asked: dict[str, Asked] = {}
+    for number, row in enumerate(rows):
+        id_ = _id(row) if isinstance(row, dict) else None
+        if id_ is None:
+            raise InputError(f"{path}: record {number}: no id, qa_id or topic_id; give it one")
+        kind = row.get("type")
+        known = kind if isinstance(kind, str) and kind != "unknown" else None
+        asked[id_] = Asked(known, answer_ready(row))
+    return asked
+
+
+def check_run(
+    run: Run,
+    questions: Mapping[str, Asked] | None = None,
+    lookup: CitationLookup | None = None,
+    *,
+    drop_unknown: bool = False,
+) -> Checked:
+    """What is wrong with a run, and its rows as `--fix` would leave them."""
+    return CHECKS[run.format](run.rows, questions, lookup, drop_unknown=drop_unknown)
+
+
+def write_run_file(path: Path, run: Run) -> None:
+    """Writes a run in its own form, whole or not at all: aside first, then renamed.
+
+    Raises InputError when `path` cannot be written.
+    """
+    if run.form == "lines":
+        text = "\n".join(json.dumps(row, ensure_ascii=False) for row in run.rows)
+    else:
+        value = {**run.frame, "questions": run.rows} if run.form == "object" else run.rows
+        text = json.dumps(value, ensure_ascii=False, indent=1)
+    try:
+        # Half a surrogate pair is no UTF-8; its escape is JSON's own.
+        write_atomically(path, f"{text}\n".encode(errors="backslashreplace"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _read_rows(path: Path) -> tuple[list[Any], Form, dict[str, Any]]:
+    text = content(path)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return [row for _, row in records(path)], "lines", {}
+    except RecursionError:
+        raise InputError(f"{path}: nested too deep for any run; write its form") from None
+    if isinstance(value, list):
+        return value, "list", {}
+    if isinstance(value, dict) and isinstance(value.get("questions"), list):
+        frame = {field: other for field, other in value.items() if field != "questions"}
+        return value["questions"], "object", frame
+    return [value], "lines", {}
+
+
+def _guess(rows: Sequence[Any], form: Form) -> str | None:
+    objects = [row for row in rows if isinstance(row, dict)]
+    if form == "object":
+        marked = any(answer_ready(row) is not None for row in objects)
+        return "synergy" if marked else "bioasq"
+    if any("answer" in row for row in objects):
+        return "biogen-a"
+    return "biogen-b" if any("responses" in row for row in objects) else None
+
+
+def _id(row: Mapping[str, Any]) -> str | None:
+    """A question's id, or a BioGen topic's under any of its names."""
+    metadata = row.get("metadata")
+    for source in (metadata if isinstance(metadata, dict) else {}, row):
+        for field in ("qa_id", "topic_id", "id"):
+            value = source.get(field)
+            if type(value) is int or (isinstance(value, str) and value.strip()):
+                return str(value).strip()
+    return None

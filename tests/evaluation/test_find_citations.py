@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import IndexFormatError
+from cluster.settings import Settings, load_settings
+from evaluation.find_citations import CitationLookup
+from tests.small_index import citation, make_index
+
+
+def settings_of(index: Path) -> Settings:
+    return load_settings(None, [f"index.path={index}"])
+
+
+@pytest.fixture(scope="module")
+def lookup(tmp_path_factory: pytest.TempPathFactory) -> CitationLookup:
+    index = tmp_path_factory.mktemp("find") / "index"
+    citations = [citation(7, "Insulin lowers glucose.", "Insulin."), citation(11, "Iron.")]
+    make_index(index, citations)
+    return CitationLookup(settings_of(index))
+
+
+def test_a_citation_is_found_in_whatever_shard_holds_it(lookup: CitationLookup) -> None:
+    found = [lookup.find(7), lookup.find(11)]
+    assert [c and c.abstract for c in found] == ["Insulin lowers glucose.", "Iron."]
+    assert lookup.version == "v000001"
+
+
+@pytest.mark.parametrize("pmid", [8, 0, -7, 2**70])
+def test_what_is_no_pmid_of_the_index_is_not_found(lookup: CitationLookup, pmid: int) -> None:
+    assert lookup.find(pmid) is None
+
+
+def test_texts_are_title_and_abstract_of_those_that_are_there(lookup: CitationLookup) -> None:
+    assert lookup.texts([11, 8, 7]) == {11: "Iron.", 7: "Insulin. Insulin lowers glucose."}
+
+
+def test_a_shard_is_opened_when_first_asked_for(tmp_path: Path) -> None:
+    make_index(tmp_path / "index", [citation(7, "a b c."), citation(11, "d e f.")])
+    found = CitationLookup(settings_of(tmp_path / "index"))
+    for path in (tmp_path / "index" / "segments").rglob("citations.arrow"):
+        path.unlink()
+    with pytest.raises(IndexFormatError, match=r"citations\.arrow"):
+        found.find(7)
+
+
+def test_a_shard_is_opened_once(tmp_path: Path) -> None:
+    make_index(tmp_path / "index", [citation(7, "a b c."), citation(11, "d e f.")], shards=1)
+    found = CitationLookup(settings_of(tmp_path / "index"))
+    assert found.find(7)
+    for path in (tmp_path / "index" / "segments").rglob("citations.arrow"):
+        path.unlink()
+    assert found.find(11)
+
+
+def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IndexFormatError, match="no index here"):
+        CitationLookup(settings_of(tmp_path))
