@@ -1,0 +1,229 @@
+"""Plots of measures with their intervals, as SVG to stand inside a page.
+
+The text stays text in the page's own font, and colours are the page's CSS variables, so that
+a plot follows the reader's light or dark scheme. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib
+import matplotlib.style
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from evaluation.bootstrap import Interval
+
+# Colours that a plot has while matplotlib draws it, and what the page makes of them.
+INK, FAINT, ACCENT, BETTER, WORSE = (f"#00000{place}" for place in range(1, 6))
+_CSS = {
+    INK: "currentColor",
+    FAINT: "var(--faint)",
+    ACCENT: "var(--accent)",
+    BETTER: "var(--better)",
+    WORSE: "var(--worse)",
+}
+_SVG = "{http://www.w3.org/2000/svg}"
+_HREF = "{http://www.w3.org/1999/xlink}href"
+_DROPPED = ("id", "clip-path")
+
+_VERDICTS = {"better": BETTER, "worse": WORSE}
+
+_WIDTH = 4.4  # inches: on a phone's screen the letters stay readable.
+_ROW = 0.2
+_AXIS = 0.45
+_LETTER = 0.072  # The mean width of a letter.
+_LONGEST = 27
+_BINS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a forest plot; without an interval, a heading of those below it."""
+
+    label: str
+    interval: Interval | None = None
+    note: str = ""
+    colour: str = ACCENT
+
+
+def plot_measures(measures: Mapping[str, Mapping[str, Interval]], label: str) -> str:
+    """A dot and a whisker for each measure and group: measure -> group -> interval.
+
+    A measure's groups stand below one another under its name; a group that lacks the
+    measure is left out. `label` is what a screen reader says. Returns an `<svg>` element.
+    """
+    alone = len({group for groups in measures.values() for group in groups}) <= 1
+    rows = []
+    for measure, groups in measures.items():
+        if not alone:
+            rows.append(Row(measure))
+        for place, (group, interval) in enumerate(groups.items()):
+            colour = INK if place == 0 and not alone else ACCENT
+            rows.append(
+                Row(measure if alone else group, interval, f"{interval.value:z.3f}", colour)
+            )
+    return _forest(rows, label, zero=False)
+
+
+def plot_differences(
+    differences: Mapping[str, Interval], verdicts: Mapping[str, str], label: str
+) -> str:
+    """A dot and a whisker for each difference around the line of none, its verdict beside it."""
+    rows = [
+        Row(name, interval, verdicts.get(name, ""), _VERDICTS.get(verdicts.get(name, ""), FAINT))
+        for name, interval in differences.items()
+    ]
+    return _forest(rows, label, zero=True)
+
+
+def plot_spread(values: Sequence[float], label: str) -> str:
+    """How many questions have which score, in 20 bins; from 0 to 1 where all scores are."""
+    inside = all(0 <= value <= 1 for value in values)
+    with _drawing(1.8, 0.6, 0.1) as (figure, axes):
+        counts, edges = np.histogram(values, _BINS, (0, 1) if inside else None)
+        axes.bar(edges[:-1], counts, np.diff(edges) * 0.9, align="edge", color=ACCENT)
+        axes.set_ylabel("questions", color=INK)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        return _svg(figure, label)
+
+
+def _forest(rows: Sequence[Row], label: str, *, zero: bool) -> str:
+    left, right = (
+        _LETTER * max((len(_short(text)) for text in texts), default=0) + 0.2
+        for texts in ([row.label for row in rows], [row.note for row in rows])
+    )
+    with _drawing(_AXIS + _ROW * len(rows), left, right) as (figure, axes):
+        for place, row in enumerate(rows):
+            weight = "bold" if row.interval is None else "normal"
+            _write(axes, 0, place, row.label, ha="right", weight=weight)
+            _write(axes, 1, place, row.note, ha="left")
+        drawn = [
+            (place, row.interval, row.colour) for place, row in enumerate(rows) if row.interval
+        ]
+        places, found, colours = zip(*drawn, strict=True)
+        lows, highs = [i.low for i in found], [i.high for i in found]
+        axes.hlines(places, lows, highs, colors=colours, linewidth=1.6)
+        axes.scatter([i.value for i in found], places, s=20, c=colours, zorder=3)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_yticks([])
+        axes.grid(axis="x", color=FAINT, alpha=0.3, linewidth=0.6)
+        _set_range(axes, found, zero)
+        return _svg(figure, label)
+
+
+def _write(axes: Axes, side: int, place: int, text: str, **style: Any) -> None:
+    """Left (0) or right (1) of the axes, without reading `$` as mathematics."""
+    axes.annotate(
+        _short(text),
+        (side, place),
+        (10 * side - 5, 0),
+        xycoords=axes.get_yaxis_transform(),
+        textcoords="offset points",
+        va="center",
+        color=INK,
+        parse_math=False,
+        annotation_clip=False,
+        **style,
+    )
+
+
+def _set_range(axes: Axes, found: Sequence[Interval], zero: bool) -> None:
+    ends = [end for i in found for end in (i.value, i.low, i.high) if math.isfinite(end)]
+    if zero:
+        far = 1.1 * max((abs(end) for end in ends), default=0.0) or 1.0
+        axes.set_xlim(-far, far)
+        axes.axvline(0, color=INK, linewidth=0.9, linestyle=(0, (4, 2)))
+    elif all(0 <= end <= 1 for end in ends):
+        axes.set_xlim(-0.02, 1.02)
+
+
+def _short(text: str) -> str:
+    text = _printable(text)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _printable(text: str) -> str:
+    """XML cannot hold control characters nor halves of a surrogate pair."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+@contextmanager
+def _drawing(height: float, left: float, right: float) -> Iterator[tuple[Figure, Axes]]:
+    """A figure of `height` inches in matplotlib's own style, whatever a user's file says.
+
+    The margins are inches. They are given, since the page's font is not known here.
+    """
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "citeray", "font.size": 9}
+    with matplotlib.style.context(["default", settings]):
+        figure = Figure(figsize=(_WIDTH, height))
+        figure.subplots_adjust(left / _WIDTH, 0.3 / height, 1 - right / _WIDTH, 1 - 0.1 / height)
+        FigureCanvasSVG(figure)
+        figure.patch.set_visible(False)
+        axes = figure.add_subplot()
+        axes.patch.set_visible(False)
+        axes.spines[["left", "top", "right"]].set_visible(False)
+        axes.spines["bottom"].set_color(FAINT)
+        axes.tick_params(color=FAINT, labelcolor=INK)
+        yield figure, axes
+
+
+def _svg(figure: Figure, label: str) -> str:
+    """The figure as one `<svg>` element fit for a page that holds several.
+
+    Matplotlib's identifiers would come twice in the page, its style would reach the whole
+    page, and its fonts and sizes are fixed.
+    """
+    drawn = io.BytesIO()
+    with warnings.catch_warnings():
+        # The reader's browser draws the letters, not matplotlib's font.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        figure.savefig(drawn, format="svg", metadata={"Date": None})
+    root = ElementTree.fromstring(drawn.getvalue())
+    _use_in_place(root)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        kept = {name: value for name, value in element.items() if name not in _DROPPED}
+        if "style" in kept:
+            kept["style"] = _restyle(kept["style"])
+        element.attrib = kept
+    root.attrib = {
+        "viewBox": root.attrib["viewBox"],
+        "class": "plot",
+        "role": "img",
+        "aria-label": _printable(label),
+    }
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _use_in_place(root: ElementTree.Element) -> None:
+    """Puts each shape that matplotlib defines once where it is used, and drops the rest."""
+    shapes = {
+        path.get("id"): path.attrib["d"] for path in root.iter(f"{_SVG}path") if path.get("id")
+    }
+    for use in root.iter(f"{_SVG}use"):
+        use.tag = f"{_SVG}path"
+        use.set("d", shapes[use.attrib.pop(_HREF).removeprefix("#")])
+        use.set("transform", f"translate({use.attrib.pop('x')} {use.attrib.pop('y')})")
+    for parent in list(root.iter()):
+        for child in [c for c in parent if c.tag.endswith(("}defs", "}metadata"))]:
+            parent.remove(child)
+
+
+def _restyle(style: str) -> str:
+    kept = [part for part in style.split(";") if part.strip() and "font-family" not in part]
+    style = ";".join(kept)
+    for drawn, shown in _CSS.items():
+        style = style.replace(drawn, shown)
+    return style

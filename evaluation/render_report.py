@@ -1,0 +1,201 @@
+"""The report page: one HTML file that opens without a network and runs no script.
+
+Nothing is scored here. The same report gives the same bytes. Texts may hold anything: they
+are escaped, and bounded in length and number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from cluster.errors import InputError
+from cluster.storage import write_atomically
+from evaluation.bootstrap import Interval
+from evaluation.report import Group, Report, SnippetRow
+
+WORST_SHOWN = 30
+ROWS_SHOWN = 50
+TEXT_SHOWN = 2000
+
+# The families' titles by a measure's first two words or its first; else that is the title.
+FAMILIES = {
+    "documents": "Documents",
+    "snippets": "Snippets",
+    "yesno": "Yes/no answers",
+    "factoid": "Factoid answers",
+    "list": "List answers",
+    **dict.fromkeys(("ROUGE-2", "ROUGE-SU4", "ideal"), "Ideal answers: ROUGE"),
+    **dict.fromkeys(
+        ("documents condensed", "documents unjudged", "condensed", "unjudged"),
+        "Condensed list and unjudged documents",
+    ),
+    **dict.fromkeys(("citation", "support", "contradict", "uncited"), "BioGen: citations"),
+    "document": "BioGen: documents",
+    "expert": "BioGen: by experts' labels",
+    "share": "BioGen: who judged",
+    **dict.fromkeys(("faithfulness", "answer", "context"), "RAGAS"),
+}
+
+# What HTML cannot hold as text.
+_FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot and the sentence below it."""
+
+    svg: Markup
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Measures of one kind, by their names; `groups` are those that have any of them."""
+
+    title: str
+    names: tuple[str, ...]
+    groups: tuple[Group, ...]
+    figures: tuple[Figure, ...]
+
+
+def write_report(folder: Path, report: Report) -> Path:
+    """Writes `folder`/index.html whole or not at all, and returns its path.
+
+    Raises InputError when the folder cannot be made or written to.
+    """
+    page = render_report(report)
+    path = folder / "index.html"
+    try:
+        write_atomically(path, page.encode())
+    except OSError as error:
+        raise InputError(
+            f"{path}: the report cannot be written: {error.strerror}; name another folder"
+        ) from None
+    return path
+
+
+def render_report(report: Report) -> str:
+    """The page as HTML."""
+    page = Environment(
+        loader=PackageLoader("evaluation"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page.filters |= {"cut": cut, "number": number, "parts": parts}
+    page.tests |= {"applied": applies, "web": is_web_address}
+    text = page.get_template("report.html").render(
+        report=report,
+        headline=report.groups[0] if report.groups else None,
+        families=_families(report),
+        spread=list(_spread(report.spread)),
+        worst_shown=WORST_SHOWN,
+        rows_shown=ROWS_SHOWN,
+    )
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def cut(text: str) -> str:
+    """The first 2,000 characters, and how many follow."""
+    more = len(text) - TEXT_SHOWN
+    return text if more <= 0 else f"{text[:TEXT_SHOWN]}… ({more:,} more characters)"
+
+
+def parts(snippet: SnippetRow) -> tuple[str, str, str]:
+    """The text before the matched part, that part, and the text after it; cut as `cut` does."""
+    text, end_mark = snippet.text[:TEXT_SHOWN], cut(snippet.text)[TEXT_SHOWN:]
+    if not snippet.hit:
+        return text + end_mark, "", ""
+    begin, end = snippet.matched or (0, len(text))
+    return text[:begin], text[begin:end], text[end:] + end_mark
+
+
+def number(value: float) -> str:
+    """Four decimals, as on the terminal."""
+    return "n/a" if math.isnan(value) else f"{value:z.4f}"
+
+
+def applies(interval: Interval | None) -> bool:
+    return interval is not None and not math.isnan(interval.value)
+
+
+def is_web_address(text: str) -> bool:
+    """Anything else, such as `javascript:`, is no link."""
+    return text.startswith(("https://", "http://"))
+
+
+def _families(report: Report) -> list[Family]:
+    titles: dict[str, dict[str, None]] = {}
+    for group in report.groups:
+        for name, interval in group.measures.items():
+            if applies(interval):
+                titles.setdefault(_title(name), {})[name] = None
+    return [_family(title, tuple(names), report) for title, names in titles.items()]
+
+
+def _title(name: str) -> str:
+    first, *more = name.split(" ", 2)
+    return FAMILIES.get(" ".join([first, *more[:1]])) or FAMILIES.get(first, first)
+
+
+def _family(title: str, names: tuple[str, ...], report: Report) -> Family:
+    groups = [g for g in report.groups if any(applies(g.measures.get(name)) for name in names)]
+    # The whole set says nothing new where one type alone has the measures.
+    if len(groups) == 2 and _values(groups[0], names) == _values(groups[1], names):
+        del groups[0]
+    return Family(title, names, tuple(groups), tuple(_figures(title, names, groups, report)))
+
+
+def _values(group: Group, names: Iterable[str]) -> list[float]:
+    return [group.measures[name].value for name in names if applies(group.measures.get(name))]
+
+
+def _figures(
+    title: str, names: Sequence[str], groups: Sequence[Group], report: Report
+) -> Iterable[Figure]:
+    from evaluation.plot_intervals import plot_differences, plot_measures
+
+    labels = _labels(names)
+    measures = {
+        labels[name]: {g.name: g.measures[name] for g in groups if applies(g.measures.get(name))}
+        for name in names
+    }
+    caption = f"{title}: each measure (dot) and its 95% interval (line)."
+    yield Figure(Markup(plot_measures(measures, f"{caption} {', '.join(names)}")), caption)
+    against = report.against
+    shared = [n for n in names if against and applies(against.differences.get(n))]
+    if against and shared:
+        differences = {labels[name]: against.differences[name] for name in shared}
+        verdicts = {labels[name]: against.verdicts.get(name, "") for name in shared}
+        caption = f"{title}: this run less {cut(against.other_run)}, with 95% intervals."
+        label = f"{caption} {', '.join(shared)}"
+        yield Figure(Markup(plot_differences(differences, verdicts, label)), caption)
+
+
+def _labels(names: Sequence[str]) -> dict[str, str]:
+    """Each name without its first word, where they all share it and more follows."""
+    words = {name.partition(" ")[0] for name in names}
+    rest = {name: name.partition(" ")[2] for name in names}
+    return rest if len(words) == 1 and all(rest.values()) else {name: name for name in names}
+
+
+def _spread(spread: Mapping[str, Sequence[float]]) -> Iterable[Figure]:
+    from evaluation.plot_intervals import plot_spread
+
+    for name, values in spread.items():
+        known = [value for value in values if math.isfinite(value)]
+        if known:
+            middle = number(statistics.median(known))
+            caption = f"{cut(name)}: {len(known):,} questions, median {middle}."
+            yield Figure(Markup(plot_spread(known, caption)), caption)
