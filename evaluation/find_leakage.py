@@ -109,7 +109,7 @@ def find_leaks(gold: Mapping[str, Entry], data: TrainingData) -> list[Leak]:
 def explain_leakage(
     gold: Mapping[str, Entry], data: Sequence[TrainingData]
 ) -> tuple[list[str], list[str]]:
-    """(what was found, what could not be checked), one sentence each."""
+    """(what was found, a sentence each; the models whose training data could not be read)."""
     wanted = len({document_id(d) for entry in gold.values() for d in entry.documents})
     found, unknown = [], []
     for training in data:
@@ -128,10 +128,10 @@ def explain_leakage(
         others = [name for name in training.names if not BENCHMARKS.search(name)]
         if others:
             unknown.append(
-                f"{training.model}: {len(others)} training sets that its card names are not here"
+                f"{training.model} (its card names {len(others)} sets that are not here)"
             )
         if not training.has_card:
-            unknown.append(f"{training.model}: no model card, so its training data is unknown")
+            unknown.append(f"{training.model} (no model card)")
     return found, unknown
 
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from cluster.errors import InputError
-from evaluation.bootstrap import Interval, differences, intervals
-from evaluation.commands import verdict
+from evaluation.bootstrap import Interval, differences, intervals, verdict
 from evaluation.read_bioasq import read_gold, read_run
 from evaluation.score_bioasq import score_run
 

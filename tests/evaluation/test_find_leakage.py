@@ -104,7 +104,7 @@ def test_a_model_without_a_card_says_so(tmp_path: Path) -> None:
     assert data == TrainingData("ranker", has_card=False)
     found, unknown = explain_leakage(GOLD, [data])
     assert found == []
-    assert unknown == ["ranker: no model card, so its training data is unknown"]
+    assert unknown == ["ranker (no model card)"]
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_a_benchmark_by_name_is_a_leak_and_another_name_is_unknown() -> None:
     found, unknown = explain_leakage(GOLD, [TrainingData("m", names=("BeIR/bioasq", "squad"))])
     assert len(found) == 1
     assert "BeIR/bioasq" in found[0]
-    assert unknown == ["m: 1 training sets that its card names are not here"]
+    assert unknown == ["m (1 sets of its card are not here)"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fastapi import FastAPI, Request, Response
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,14 +32,11 @@ from evaluation.judge_answers import (
 from evaluation.judge_prompts import PROBE, numbered
 from serve.language_model import (
     ChatModel,
-    Message,
     OpenAIChatModel,
-    chat_request,
-    read_reply,
 )
+from tests.evaluation.scripted_judge import ScriptedJudge, inside
 from tests.serve.http_server import free_port, serving
 
-KNOWN = {(case.passage, case.statement): case.supported for case in PROBE}
 VECTORS = {
     "Does aspirin thin blood?": [1.0, 0.0],
     "same": [2.0, 0.0],
@@ -50,107 +45,6 @@ VECTORS = {
     "against": [-1.0, 0.0],
 }
 PROBE_CALLS = len(PROBE)
-
-
-class ScriptedJudge:
-    """Answers by what the prompt holds.
-
-    A text's statements are its sentences. A statement is supported if it holds "true", a passage
-    is useful if it holds "useful", and the probe is answered rightly but for `wrong` cases.
-    `replies` overrides: the reply to a task (its schema's first field), in turn, the last
-    for ever; an int is an HTTP status.
-    """
-
-    def __init__(self) -> None:
-        self.wrong = 0
-        self.asked_back: list[str] = ["same", "near", "other"]
-        self.noncommittal = False
-        self.replies: dict[str, list[Any]] = {}
-        self.bodies: list[dict[str, Any]] = []
-        self.wait_s = 0.0
-        self.most_at_once = 0
-        self._now = 0
-        self._lock = threading.Lock()
-
-    async def respond(self, body: dict[str, Any]) -> Any:
-        """A chat completion, or an HTTP status."""
-        self.bodies.append(body)
-        self._now += 1
-        self.most_at_once = max(self.most_at_once, self._now)
-        await asyncio.sleep(self.wait_s)
-        self._now -= 1
-        reply = self.reply(body)
-        if isinstance(reply, int):
-            return reply
-        return {"choices": [{"message": {"content": reply}, "finish_reason": "stop"}]}
-
-    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
-        """The judge as a ChatModel, its requests and replies in the wire's form."""
-        completion = await self.respond(chat_request("judge", messages, **options))
-        if isinstance(completion, int):
-            raise LLMError(f"llm: answered {completion}")
-        return read_reply(completion, constrained=True)
-
-    def app(self) -> FastAPI:
-        app = FastAPI()
-
-        @app.post("/v1/chat/completions")
-        async def chat(request: Request) -> Response:
-            completion = await self.respond(await request.json())
-            if isinstance(completion, int):
-                return Response("no", status_code=completion)
-            return Response(json.dumps(completion), media_type="application/json")
-
-        return app
-
-    def reply(self, body: dict[str, Any]) -> Any:
-        task = next(iter(body["response_format"]["json_schema"]["schema"]["properties"]))
-        user = body["messages"][1]["content"]
-        if self.is_probe(user):
-            return json.dumps(self.probe_verdict(user))
-        if script := self.replies.get(task):
-            return script.pop(0) if len(script) > 1 else script[0]
-        return json.dumps(self.answer(task, user))
-
-    def answer(self, task: str, user: str) -> dict[str, Any]:
-        if task == "statements":
-            return {"statements": [s.strip() for s in inside("text", user).split(".") if s.strip()]}
-        if task == "verdicts":
-            lines = inside("statements", user).splitlines()
-            return {"verdicts": [{"reason": "", "supported": "true" in line} for line in lines]}
-        if task == "noncommittal":
-            return {"noncommittal": self.noncommittal, "questions": self.asked_back}
-        return {"reason": "", "useful": "useful" in inside("passage", user)}
-
-    def is_probe(self, user: str) -> bool:
-        return any(case.passage in user for case in PROBE)
-
-    def probe_verdict(self, user: str) -> dict[str, Any]:
-        case = (unmark(inside("passages", user)), unmark(inside("statements", user)))
-        right = KNOWN[case]
-        with self._lock:
-            self.wrong -= 1
-            verdict = right if self.wrong < 0 else not right
-        return {"verdicts": [{"reason": "", "supported": verdict}]}
-
-    def users(self, task: str) -> list[str]:
-        """The user messages of one task, the probe's left out."""
-        return [
-            body["messages"][1]["content"]
-            for body in self.bodies
-            if task in body["response_format"]["json_schema"]["schema"]["properties"]
-            and not self.is_probe(body["messages"][1]["content"])
-        ]
-
-
-def inside(tag: str, user: str) -> str:
-    found = re.search(rf"<{tag}>\n(.*)\n</{tag}>", user, re.DOTALL)
-    assert found, user
-    return found[1]
-
-
-def unmark(line: str) -> str:
-    return line.split(" ", 1)[1]
 
 
 def encode(texts: Sequence[str]) -> np.ndarray:

@@ -1,0 +1,74 @@
+"""What is measured of ideal answers only when it is asked for: it needs a model or time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cluster.errors import InputError
+from evaluation.compare_texts import BertScorer, score_texts
+from evaluation.evaluated import Evaluated
+from evaluation.judge_answers import WEAK_BELOW, Encode, Progress, Sample, judge_samples
+from evaluation.read_bioasq import Entry
+from serve.language_model import ChatModel
+
+Entries = Mapping[str, Entry]
+
+
+def answered(gold: Entries, run: Entries) -> list[str]:
+    """The questions with an ideal answer on both sides.
+
+    Raises InputError when there is none, since nothing could be measured.
+    """
+    ids = [id_ for id_, entry in gold.items() if entry.ideal and id_ in run and run[id_].ideal]
+    if not ids:
+        raise InputError("the run has no ideal answer to a question with a gold one; nothing to do")
+    return ids
+
+
+def add_texts(
+    evaluated: Evaluated, gold: Entries, run: Entries, bert_model: Path | None
+) -> Evaluated:
+    """BLEU, and BERTScore by the model in the folder `bert_model` if given."""
+    ids = answered(gold, run)
+    scorer = BertScorer(bert_model) if bert_model is not None else None
+    scores = score_texts(
+        {id_: " ".join(run[id_].ideal) for id_ in ids},
+        {id_: gold[id_].ideal for id_ in ids},
+        scorer,
+    )
+    return evaluated.with_scores(scores)
+
+
+def samples(gold: Entries, run: Entries) -> list[Sample]:
+    """What RAGAS judges: the contexts are the texts of the run's snippets."""
+    return [
+        Sample(
+            id_,
+            gold[id_].body,
+            " ".join(run[id_].ideal),
+            tuple(snippet.text for snippet in run[id_].snippets if snippet.text),
+            gold[id_].ideal[0],
+        )
+        for id_ in answered(gold, run)
+    ]
+
+
+def add_ragas(
+    evaluated: Evaluated,
+    asked: Sequence[Sample],
+    model: ChatModel,
+    encode: Encode,
+    *,
+    concurrent: int,
+    progress: Progress | None = None,
+) -> Evaluated:
+    """RAGAS's four measures by the judge `model`; a note says how far it can be trusted."""
+    judged = asyncio.run(
+        judge_samples(asked, model, encode, concurrent=concurrent, progress=progress)
+    )
+    note = f"RAGAS's judge was right on {judged.probe_accuracy:.0%} of cases with known verdicts"
+    if judged.weak:
+        note = f"weak judge: {note}, below {WEAK_BELOW:.0%}; its scores say little"
+    return evaluated.with_scores(judged.scores, note)

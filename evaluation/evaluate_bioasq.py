@@ -1,0 +1,138 @@
+"""A BioASQ or Synergy run against its gold file: everything that is measured of it.
+
+files -> entries -> (judged before: left out) -> scores -> the worst questions, to look at
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluation.evaluated import Evaluated
+from evaluation.read_bioasq import Entry, Snippet, document_id, read_gold, read_run
+from evaluation.read_judgements import (
+    Judged,
+    judged_documents,
+    leave_out_judged,
+    read_feedback,
+    read_qrels,
+)
+from evaluation.report import Case, DocumentRow, SnippetRow
+from evaluation.rouge import server_averages
+from evaluation.score_bioasq import score_run
+from evaluation.score_question import overlap
+
+# What ranks the worst questions: the first that a run has, and their spread is shown.
+LOOKED_AT = ("documents AP", "snippets F1", "ROUGE-2 F1", "factoid MRR", "list F1")
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A gold file, and what was judged of its questions: now (`judged`) and in earlier rounds."""
+
+    gold: Mapping[str, Entry]
+    judged: Mapping[str, frozenset[str]]
+    before: Mapping[str, Judged] = field(default_factory=dict)
+
+
+def read_benchmark(
+    gold: Path, feedback: Sequence[Path] = (), qrels: Path | None = None
+) -> Benchmark:
+    """The gold file without what the `feedback` files judged; `qrels` adds judgements.
+
+    Raises InputError naming the file and the place of what has not the form.
+    """
+    before = read_feedback(feedback)
+    entries = _left_over(read_gold(gold), before)
+    judged = judged_documents(entries, read_qrels(qrels) if qrels else None)
+    return Benchmark(entries, judged, before)
+
+
+def _left_over(entries: Mapping[str, Entry], before: Mapping[str, Judged]) -> dict[str, Entry]:
+    return {
+        id_: leave_out_judged(entry, before[id_]) if id_ in before else entry
+        for id_, entry in entries.items()
+    }
+
+
+def read_answers(run: Path, benchmark: Benchmark) -> dict[str, Entry]:
+    """The run without what was judged before; raises as `read_run`."""
+    return _left_over(read_run(run, benchmark.gold), benchmark.before)
+
+
+def evaluate_bioasq(run: Mapping[str, Entry], benchmark: Benchmark) -> Evaluated:
+    """All measures of a run that `read_answers` read."""
+    scores = score_run(benchmark.gold, run, benchmark.judged)
+    types: dict[str, list[str]] = {}
+    for id_ in scores.ids:
+        types.setdefault(benchmark.gold[id_].type, []).append(id_)
+    return Evaluated(
+        scores,
+        LOOKED_AT,
+        {type_: tuple(ids) for type_, ids in types.items()},
+        lambda found: [
+            _case(benchmark.gold[id_], run[id_], benchmark.judged[id_], scores)
+            for id_, scores in found.items()
+        ],
+    )
+
+
+def printed_by_rouge(gold: Mapping[str, Entry], run: Mapping[str, Entry]) -> str:
+    """What ROUGE-1.5.5 itself prints for the run, as BioASQ's tables show it; "" for nothing."""
+    ideal = [(gold[id_].ideal, " ".join(e.ideal)) for id_, e in run.items() if gold[id_].ideal]
+    if not any(said for _, said in ideal):
+        return ""
+    figures = ", ".join(f"{name} {value:.5f}" for name, value in server_averages(ideal).items())
+    return (
+        f"ROUGE-1.5.5 on BioASQ's server would print {figures}: it cuts answers at a line break"
+        ' or "<", drops what is not ASCII, and averages 1,000 resamples'
+    )
+
+
+def _case(gold: Entry, said: Entry, judged: frozenset[str], scores: Mapping[str, float]) -> Case:
+    return Case(
+        gold.id,
+        gold.type,
+        gold.body,
+        next((name for name in LOOKED_AT if name in scores), ""),
+        scores,
+        _documents(gold, said, judged),
+        _snippets(gold.snippets, said.snippets),
+        gold.ideal,
+        said.ideal,
+        gold.exact,
+        said.exact,
+    )
+
+
+def _documents(gold: Entry, said: Entry, judged: frozenset[str]) -> tuple[DocumentRow, ...]:
+    """The run's in their order, then the gold ones that it missed."""
+    ranks = {document: rank for rank, document in enumerate(said.documents, start=1)}
+    wanted = set(gold.documents)
+    names = (*said.documents, *(d for d in gold.documents if d not in ranks))
+    return tuple(
+        DocumentRow(d, ranks.get(d), d in wanted, d in wanted or document_id(d) in judged)
+        for d in names
+    )
+
+
+def _snippets(gold: Sequence[Snippet], said: Sequence[Snippet]) -> tuple[SnippetRow, ...]:
+    rows = [_snippet(snippet, gold, in_run=True) for snippet in said]
+    both = set(gold) & set(said)
+    rows += [_snippet(snippet, said, in_run=False) for snippet in gold if snippet not in both]
+    return tuple(rows)
+
+
+def _snippet(snippet: Snippet, others: Sequence[Snippet], *, in_run: bool) -> SnippetRow:
+    """A row whose matched part is what the best other snippet shares with it."""
+    document = document_id(snippet.document)
+    same = [other for other in others if document_id(other.document) == document]
+    best = max(same, key=lambda other: overlap(snippet, other), default=None)
+    hit = best is not None and overlap(snippet, best) > 0
+    matched = None
+    if best is not None and hit:
+        begin = max(snippet.begin, best.begin) - snippet.begin
+        matched = (begin, min(snippet.end, best.end) - snippet.begin)
+    in_gold = not in_run or snippet in others
+    return SnippetRow(snippet.document, snippet.text, hit, in_run, in_gold, matched)

@@ -1,0 +1,102 @@
+"""A TREC BioGen run against people's labels, our NLI, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from evaluation.biogen_labels import Labels, read_labels
+from evaluation.evaluated import Evaluated
+from evaluation.judge_citations import EntailmentJudge, Judge
+from evaluation.lint_run import read_asked
+from evaluation.read_biogen import read_task_a, read_task_b, records
+from evaluation.report import Case
+from evaluation.score_biogen import score_task_a, score_task_b
+from serve.attribute_sentences import SupportScorer
+
+LOOKED_AT_A = ("support F1", "expert support soft recall (strict)")
+LOOKED_AT_B = ("citation support rate", "citation coverage")
+
+# A field that only a file of judgements has.
+_JUDGEMENTS = ("relation", "machine_generated_answers")
+
+
+def read_gold(path: Path) -> tuple[Labels, tuple[str, ...]]:
+    """(people's labels, the topics): from a file of judgements, or of topics alone.
+
+    Raises InputError as `read_labels` and `read_asked`.
+    """
+    if path.suffix.lower() == ".csv" or _holds_judgements(path):
+        labels = read_labels(path)
+        return labels, labels.topics
+    return Labels(), tuple(read_asked(path))
+
+
+def _holds_judgements(path: Path) -> bool:
+    for _, row in records(path):
+        if any(field in row for field in _JUDGEMENTS):
+            return True
+        sentences = row.get("answer")
+        if isinstance(sentences, list) and any(
+            isinstance(s, dict) and "supported_citations_labels" in s for s in sentences
+        ):
+            return True
+    return False
+
+
+def make_judge(
+    texts: Callable[[Sequence[int]], Mapping[int, str]], scorer: SupportScorer, threshold: float
+) -> Judge:
+    """Our NLI over title and abstract; see EntailmentJudge."""
+    return EntailmentJudge(texts, scorer, threshold)
+
+
+def evaluate_task_a(
+    run: Path, labels: Labels, topics: Sequence[str], judge: Judge | None = None
+) -> Evaluated:
+    """Task A, grounding; raises as `read_task_a`."""
+    read = read_task_a(run, topics)
+    sentences = {
+        id_: tuple(
+            f"{s.text} {_cited('supported by', s.supported)}{_cited('against', s.contradicted)}"
+            for s in said
+        )
+        for id_, said in read.items()
+    }
+    scores = score_task_a(read, labels, judge)
+    return Evaluated(scores, LOOKED_AT_A, {}, lambda found: _cases(found, sentences, LOOKED_AT_A))
+
+
+def evaluate_task_b(
+    run: Path, labels: Labels, topics: Sequence[str], judge: Judge | None = None
+) -> Evaluated:
+    """Task B, attribution; raises as `read_task_b`."""
+    read = read_task_b(run, topics)
+    sentences = {
+        id_: tuple(f"{s.text} {_cited('cites', s.pmids)}" for s in said)
+        for id_, said in read.items()
+    }
+    scores = score_task_b(read, labels, judge, topics)
+    return Evaluated(scores, LOOKED_AT_B, {}, lambda found: _cases(found, sentences, LOOKED_AT_B))
+
+
+def _cited(how: str, pmids: Sequence[int]) -> str:
+    return f"[{how} {', '.join(map(str, pmids))}]" if pmids else ""
+
+
+def _cases(
+    found: Mapping[str, Mapping[str, float]],
+    sentences: Mapping[str, tuple[str, ...]],
+    looked_at: Sequence[str],
+) -> list[Case]:
+    return [
+        Case(
+            id_,
+            "topic",
+            "",
+            next((name for name in looked_at if name in scores), ""),
+            scores,
+            said_ideal=sentences[id_],
+        )
+        for id_, scores in found.items()
+    ]

@@ -1,0 +1,180 @@
+"""One run file, whatever its format, with everything that was asked to be measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.cli import used_models
+from cluster.errors import InputError
+from cluster.index.manifest import current_version
+from cluster.models import ModelStore
+from cluster.settings import Settings
+from evaluation.evaluate_bioasq import (
+    Benchmark,
+    evaluate_bioasq,
+    printed_by_rouge,
+    read_answers,
+    read_benchmark,
+)
+from evaluation.evaluate_biogen import evaluate_task_a, evaluate_task_b, make_judge, read_gold
+from evaluation.evaluated import Evaluated
+from evaluation.find_citations import CitationLookup
+from evaluation.find_leakage import TrainingData, explain_leakage, read_card
+from evaluation.judge_citations import Judge
+from evaluation.lint_run import check_run, read_asked, read_run_file
+from evaluation.note_problems import Asked
+from evaluation.read_bioasq import read_gold as read_bioasq_gold
+
+JUDGE_KEY = "CITERAY_JUDGE_API_KEY"
+JUDGE_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to measure a run against; the fields are the options of `citeray evaluate`."""
+
+    gold: Path
+    run_format: str | None = None
+    feedback: tuple[Path, ...] = ()
+    qrels: Path | None = None
+    bleu: bool = False
+    bertscore: Path | None = None
+    judge: str | None = None
+    judge_model: str = ""
+    concurrent: int = 4
+
+
+def evaluate_run(
+    run: Path, request: Request, settings: Settings, tell: Callable[[str], None]
+) -> Evaluated:
+    """Raises InputError naming the file and the place of what cannot be scored.
+
+    `tell` hears how the slow parts go.
+    """
+    form = read_run_file(run, request.run_format)
+    if form.format in ("bioasq", "synergy"):
+        evaluated = _bioasq(run, request, settings, tell)
+        asked = read_asked(request.gold)
+    else:
+        evaluated, topics = _biogen(run, form.format, request, settings)
+        asked = {topic: Asked() for topic in topics}
+    problems = check_run(form, asked).problems
+    if problems:
+        evaluated = evaluated.with_notes(
+            f"{len(problems)} breaches of the task's limits or form; `citeray lint` names them"
+        )
+    missing = len(evaluated.scores.missing)
+    if missing:
+        total = len(evaluated.scores.ids) + missing
+        evaluated = evaluated.with_notes(
+            f"{missing} of {total} gold questions have no answer and are in no mean (as in the "
+            "official programs)"
+        )
+    return evaluated
+
+
+def _bioasq(
+    run: Path, request: Request, settings: Settings, tell: Callable[[str], None]
+) -> Evaluated:
+    benchmark = read_benchmark(request.gold, request.feedback, request.qrels)
+    answers = read_answers(run, benchmark)
+    evaluated = evaluate_bioasq(answers, benchmark)
+    if printed := printed_by_rouge(benchmark.gold, answers):
+        tell(printed)
+    if request.bleu or request.bertscore is not None:
+        from evaluation.evaluate_answers import add_texts
+
+        evaluated = add_texts(evaluated, benchmark.gold, answers, request.bertscore)
+    if request.judge is not None:
+        evaluated = _ragas(evaluated, benchmark, run, request, settings, tell)
+    return evaluated
+
+
+def find_leakage(
+    gold: Path, trained_on: Sequence[Path], settings: Settings
+) -> tuple[list[str], list[str]]:
+    """Does a BioASQ gold file stand in the models' training data? As `explain_leakage`.
+
+    Looks into `trained_on`, and into what the cards of the settings' models name.
+    """
+    return explain_leakage(read_bioasq_gold(gold), _training_data(trained_on, settings))
+
+
+def _training_data(files: Sequence[Path], settings: Settings) -> list[TrainingData]:
+    """What the models of the settings were trained on, by their cards, and `files`."""
+    missing = [path for path in files if not path.is_file()]
+    if missing:
+        raise InputError(f"--trained-on {missing[0]}: no such file")
+    stored = {model.name: model.path for model in ModelStore().list()}
+    found = [
+        read_card(name, path)
+        for use, name in used_models(settings).items()
+        if use != "mesh headings" and (path := stored.get(name)) is not None
+    ]
+    return [TrainingData("the system", tuple(files)), *found] if files else found
+
+
+def _ragas(
+    evaluated: Evaluated,
+    benchmark: Benchmark,
+    run: Path,
+    request: Request,
+    settings: Settings,
+    tell: Callable[[str], None],
+) -> Evaluated:
+    from cluster.encoder import Encoder
+    from evaluation.evaluate_answers import add_ragas, samples
+    from serve.language_model import OpenAIChatModel
+
+    if not request.judge_model:
+        raise InputError("--judge needs --judge-model, the judge's name at its URL")
+    asked = samples(benchmark.gold, read_answers(run, benchmark))
+    model = OpenAIChatModel(request.judge or "", request.judge_model, JUDGE_KEY, JUDGE_TIMEOUT_S)
+    folder = ModelStore().resolve(settings.encoder.model, settings.encoder.sha256 or None)
+    encoder = Encoder(folder, batch_size=settings.encoder.batch_size)
+    return add_ragas(
+        evaluated,
+        asked,
+        model,
+        encoder.encode,
+        concurrent=request.concurrent,
+        progress=lambda done, total: tell(f"judged {done} of {total}"),
+    )
+
+
+def _biogen(
+    run: Path, run_format: str, request: Request, settings: Settings
+) -> tuple[Evaluated, tuple[str, ...]]:
+    """What is measured, and the topics."""
+    labels, topics = read_gold(request.gold)
+    judge = _nli(settings)
+    task = evaluate_task_a if run_format == "biogen-a" else evaluate_task_b
+    evaluated = task(run, labels, topics, judge)
+    if judge is None and not labels.by_topic:
+        evaluated = evaluated.with_notes(
+            "nobody judged the citations: the gold file has no judgements, and the settings name "
+            "no NLI model (support.kind=nli, support.model=...)"
+        )
+    return evaluated, topics
+
+
+def _nli(settings: Settings) -> Judge | None:
+    """The settings' NLI model over the index; None where they name none.
+
+    Raises InputError when there is no index to read the cited documents from.
+    """
+    if settings.support.kind != "nli":
+        return None
+    from cluster.hardware import choose_device
+    from serve.check_entailment import NliSupport
+
+    if current_version(settings.index.path) is None:
+        raise InputError(
+            f"{settings.index.path}: no index; the NLI judge reads the cited documents there: "
+            "name one with --set index.path=..."
+        )
+    folder = ModelStore().resolve(settings.support.model, settings.support.sha256 or None)
+    scorer = NliSupport(str(folder), choose_device(settings.encoder.device))
+    return make_judge(CitationLookup(settings).texts, scorer, settings.support.threshold)

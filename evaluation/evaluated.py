@@ -1,0 +1,90 @@
+"""A scored run on its way to the terminal, to JSON and to the report page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evaluation.bootstrap import RESAMPLES, Interval, differences, intervals, verdict
+from evaluation.report import Case, Comparison, Group, Report
+from evaluation.scores import Scores
+
+WORST = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """`groups` are the questions of each type; `cases` shows those whose scores it is given.
+
+    `looked_at` are columns of `scores`: the first that the run has ranks its questions, and
+    all that it has are shown question by question.
+    """
+
+    scores: Scores
+    looked_at: tuple[str, ...]
+    groups: Mapping[str, tuple[str, ...]]
+    cases: Callable[[Mapping[str, Mapping[str, float]]], Sequence[Case]]
+    notes: tuple[str, ...] = ()
+
+    def with_scores(self, more: Scores, *notes: str) -> Evaluated:
+        """The same with the measures of `more` beside its own."""
+        return replace(self, scores=self.scores.beside(more), notes=(*self.notes, *notes))
+
+    def with_notes(self, *notes: str) -> Evaluated:
+        return replace(self, notes=(*self.notes, *notes))
+
+
+def compare(
+    one: Evaluated, other: Evaluated, name: str, *, seed: int, resamples: int
+) -> Comparison:
+    """`one` less `other`, each measure with its interval and verdict."""
+    found = differences(one.scores, other.scores, seed=seed, resamples=resamples)
+    directions = {measure.name: measure.direction for measure in one.scores.measures}
+    verdicts = {name: verdict(interval, directions[name]) for name, interval in found.items()}
+    return Comparison(name, found, verdicts)
+
+
+def make_report(
+    evaluated: Evaluated,
+    run: Path,
+    gold: Path,
+    found: Mapping[str, Interval],
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    against: Comparison | None = None,
+) -> Report:
+    """What the report page shows; `found` is the intervals over all questions."""
+    scores = evaluated.scores
+    groups = [Group("all", len(scores.ids), found)]
+    if len(evaluated.groups) > 1:
+        groups += [
+            Group(name, len(ids), intervals(scores.only(ids), seed=seed, resamples=resamples))
+            for name, ids in sorted(evaluated.groups.items())
+        ]
+    by_question = scores.by_question()
+    spread = {
+        column: [found[column] for found in by_question.values() if column in found]
+        for column in evaluated.looked_at
+    }
+    spread = {column: values for column, values in spread.items() if values}
+    ranked_by = next(iter(spread), None)
+    worst: Sequence[str] = ()
+    if ranked_by is not None:
+        ranked = [id_ for id_ in scores.ids if ranked_by in by_question[id_]]
+        worst = sorted(ranked, key=lambda id_: by_question[id_][ranked_by])[:WORST]
+    return Report(
+        f"{run.name} against {gold.name}",
+        str(run),
+        str(gold),
+        seed,
+        resamples,
+        len(scores.ids),
+        scores.missing,
+        tuple(groups),
+        against,
+        tuple(evaluated.cases({id_: by_question[id_] for id_ in worst})),
+        evaluated.notes,
+        spread,
+    )
