@@ -2,8 +2,9 @@
 
     python -m tests.bench.bench_evaluate [QUESTIONS]
 
-Makes 5,000 questions with 10 documents and 10 snippets each, and a run over them; prints
-the seconds of reading, of scoring and of the bootstrap, on one thread.
+Makes 5,000 questions with 10 documents, 10 snippets, exact answers and ideal answers (150 words,
+two references), and a run over them; prints the seconds of reading, of scoring and of the
+bootstrap, on one thread.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from evaluation.bootstrap import RESAMPLES, intervals
-from evaluation.read_bioasq import read_gold, read_run
-from evaluation.score_bioasq import score_run
+from evaluation.evaluate_bioasq import evaluate_bioasq, read_answers, read_benchmark
 
+WORDS = [f"word{n}" for n in range(500)]
 EXACT: dict[str, Any] = {
     "yesno": ["yes", "no"],
     "factoid": [[["a", "b"]], [["c"], ["a"]]],
@@ -30,7 +31,7 @@ EXACT: dict[str, Any] = {
 }
 
 
-def entry(number: int, rng: random.Random) -> dict[str, Any]:
+def entry(number: int, rng: random.Random, references: int) -> dict[str, Any]:
     kind = list(EXACT)[number % 4]
     documents = [f"http://www.ncbi.nlm.nih.gov/pubmed/{n}" for n in rng.sample(range(40), 10)]
     snippets = []
@@ -47,20 +48,27 @@ def entry(number: int, rng: random.Random) -> dict[str, Any]:
             }
         )
     row = {"id": str(number), "type": kind, "body": "?", "documents": documents}
-    return {**row, "snippets": snippets, "exact_answer": rng.choice(EXACT[kind])}
+    ideal = [" ".join(rng.choices(WORDS, k=150)) for _ in range(references)]
+    return {
+        **row,
+        "snippets": snippets,
+        "exact_answer": rng.choice(EXACT[kind]),
+        "ideal_answer": ideal,
+    }
 
 
 def main(questions: int = 5000) -> None:
     rng = random.Random(0)
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
         paths = [Path(folder) / name for name in ("gold.json", "run.json")]
-        for path in paths:
-            path.write_text(json.dumps({"questions": [entry(n, rng) for n in range(questions)]}))
+        for path, references in zip(paths, (2, 1), strict=True):
+            rows = [entry(n, rng, references) for n in range(questions)]
+            path.write_text(json.dumps({"questions": rows}))
         begun = time.perf_counter()
-        gold = read_gold(paths[0])
-        run = read_run(paths[1], gold)
+        benchmark = read_benchmark(paths[0])
+        run = read_answers(paths[1], benchmark)
         read = time.perf_counter()
-        scores = score_run(gold, run)
+        scores = evaluate_bioasq(run, benchmark).scores
         scored = time.perf_counter()
         intervals(scores)
         done = time.perf_counter()
