@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from evaluation.ablate_command import ablate
 from evaluation.evaluate_command import evaluate
 from evaluation.lint_command import lint
 
@@ -11,3 +12,4 @@ from evaluation.lint_command import lint
 def register(app: typer.Typer) -> None:
     app.command("evaluate")(evaluate)
     app.command("lint")(lint)
+    app.command("ablate")(ablate)

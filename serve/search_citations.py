@@ -28,6 +28,25 @@ from serve.watch_stages import StageLostError, StageWatch
 MAX_QUERY_TERMS = 64
 
 
+def best_passage(fetched: Fetched) -> int | None:
+    """The passage nearest to the question; one of the abstract where there is one."""
+    passages = fetched.passages
+    if not passages:
+        return None
+    abstract = [i for i, p in enumerate(passages) if p.section == "abstract"]
+    return max(abstract or range(len(passages)), key=lambda i: (fetched.dense[i], -i))
+
+
+def rerank_text(fetched: Fetched) -> str:
+    """The title and the best passage: what a cross-encoder reads of a citation."""
+    best = best_passage(fetched)
+    citation = fetched.citation
+    parts = [citation.title] if citation.has_title else []
+    if best is not None and fetched.passages[best].section == "abstract":
+        parts.append(fetched.passages[best].text)
+    return " ".join(parts)
+
+
 @dataclass(frozen=True, slots=True)
 class _Ranked:
     """A fetched citation with its place in the order so far."""
@@ -36,31 +55,12 @@ class _Ranked:
     score: float
     scores: dict[str, float]
 
-    @property
-    def best_passage(self) -> int | None:
-        """The passage nearest to the question; one of the abstract where there is one."""
-        passages = self.fetched.passages
-        if not passages:
-            return None
-        abstract = [i for i, p in enumerate(passages) if p.section == "abstract"]
-        return max(abstract or range(len(passages)), key=lambda i: (self.fetched.dense[i], -i))
-
-    @property
-    def rerank_text(self) -> str:
-        """The title and the best passage: what a cross-encoder reads of a citation."""
-        best = self.best_passage
-        citation = self.fetched.citation
-        parts = [citation.title] if citation.has_title else []
-        if best is not None and self.fetched.passages[best].section == "abstract":
-            parts.append(self.fetched.passages[best].text)
-        return " ".join(parts)
-
     def citation(self) -> RankedCitation:
         c = self.fetched.citation
         return RankedCitation(c.pmid, self.score, self.scores, c.title, c.year, c.retracted)
 
     def evidence(self) -> Evidence | None:
-        best = self.best_passage
+        best = best_passage(self.fetched)
         if best is None:
             return None
         c = self.fetched.citation
@@ -253,7 +253,7 @@ class Searcher:
             return ranked
         scores = await watch.run(
             "rerank",
-            self._stages.rerank(question.body, [r.rerank_text for r in head]),
+            self._stages.rerank(question.body, [rerank_text(r.fetched) for r in head]),
             self._settings.reranker.deadline_s,
             "first-stage order kept",
         )

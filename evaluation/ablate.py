@@ -1,0 +1,213 @@
+"""Runs of several systems over the same questions, resumable, one question at a time.
+
+A run's replies are kept in `NAME.jsonl` as they come: a first line that says what the run
+is of, then one line a question. Once all questions have a reply, `NAME.json` is the run in
+BioASQ's form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console
+
+from cluster.errors import InputError
+from cluster.records import Question
+from cluster.settings import Settings
+from evaluation.ablate_graph import Ask, Found, Plan
+from serve.formats.bioasq import to_entry, write_run
+
+OpenGraph = Callable[[], AbstractContextManager[Ask]]
+
+LINE_EVERY_S = 5.0
+RETRIEVAL_STAGES = ("expand", "encode", "statistics", "retrieve", "fetch", "rerank")
+
+
+def digest(value: BaseModel | bytes, *without: str) -> str:
+    """12 hex digits of the SHA-256 of a file's bytes, or of settings but the fields `without`."""
+    if isinstance(value, BaseModel):
+        plain = value.model_dump(mode="json", exclude=set(without))
+        value = json.dumps(plain, sort_keys=True).encode()
+    return hashlib.sha256(value).hexdigest()[:12]
+
+
+def run_key(plan: Plan, settings: Settings, questions: Path, gold: Path) -> dict[str, Any]:
+    """What a run's replies depend on beside the index version; where to serve is not of it."""
+    key = {
+        "preset": digest(plan.system, "about"),
+        "settings": digest(settings, "ray", "serve", "split"),
+        "questions": digest(questions.read_bytes()),
+        "answers": plan.answers,
+        "k": plan.k,
+        "oracle": plan.oracle,
+        "evidence": plan.evidence,
+    }
+    # Only an oracle has seen the gold: without one, better gold needs no new run.
+    return {**key, "gold": digest(gold.read_bytes())} if plan.oracle else key
+
+
+@dataclass
+class Run:
+    """A plan with the replies it has so far, by question id, in the file `record`."""
+
+    plan: Plan
+    record: Path
+    key: Mapping[str, Any]
+    version: str = ""
+    replies: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """The run in BioASQ's form."""
+        return self.record.with_suffix(".json")
+
+    def waiting(self, questions: Sequence[Question]) -> list[Question]:
+        return [q for q in questions if q.id not in self.replies]
+
+    def ranked(self, id_: str) -> list[int]:
+        """The PMIDs of a question, best first, as many as the plan's `k`."""
+        found: list[int] = self.replies[id_]["ranked"]
+        return found
+
+    def latencies(self) -> list[float]:
+        """Milliseconds of each question's retrieval stages, added up.
+
+        What runs at once (shards; expansion beside encoding) is added too: the wait is
+        shorter.
+        """
+        every = (reply["timings_ms"] for reply in self.replies.values())
+        return [sum(t.get(stage, 0.0) for stage in RETRIEVAL_STAGES) for t in every]
+
+    def degraded(self) -> dict[str, int]:
+        """Each loss by its words, with the number of questions that had it."""
+        every = (loss for reply in self.replies.values() for loss in reply["degraded"])
+        return dict(Counter(every))
+
+    def add(self, question: Question, found: Found) -> None:
+        """Keeps the reply on disk before it returns.
+
+        Raises InputError for a reply of another index version than those before, and for a
+        file that cannot be written.
+        """
+        self.check_version(found.index_version)
+        row = {
+            "entry": to_entry(found),
+            "ranked": [c.pmid for c in found.citations],
+            "timings_ms": dict(found.timings_ms),
+            "degraded": list(found.degraded),
+        }
+        lines = [] if self.replies else [{"run": {**self.key, "index_version": self.version}}]
+        with _writing(), self.record.open("a" if self.replies else "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(x, ensure_ascii=False) + "\n" for x in [*lines, row])
+        self.replies[question.id] = row
+
+    def check_version(self, version: str) -> None:
+        if self.version and version != self.version:
+            raise InputError(
+                f"{self.record}: holds replies of index version {self.version}, the index is now "
+                f"{version}; name another --output or delete the file"
+            )
+        self.version = version
+
+
+def open_run(folder: Path, plan: Plan, key: Mapping[str, Any]) -> Run:
+    """The run of `plan` in `folder` with what an earlier, perhaps interrupted one left.
+
+    Raises InputError for a file that is damaged before its last line and for one made with
+    another key.
+    """
+    run = Run(plan, folder / f"{plan.name}.jsonl", key)
+    if not run.record.is_file():
+        return run
+    text = run.record.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]  # the last line may have been cut by an interruption
+    try:
+        head, *rows = [json.loads(line) for line in whole.splitlines()] or [{"run": dict(key)}]
+        found = dict(head["run"])
+        replies = {row["entry"]["id"]: row for row in rows}
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{run.record}: is no record of a run, or damaged; delete it or name another --output"
+        ) from None
+    version = found.pop("index_version", "")
+    _check_key(run.record, found, key)
+    if replies:
+        run.version, run.replies = version, replies
+        if len(whole) < len(text):
+            os.truncate(run.record, len(whole))
+    return run
+
+
+def _check_key(record: Path, found: Mapping[str, Any], key: Mapping[str, Any]) -> None:
+    changed = [
+        f"{name} was {found.get(name)}, is {key.get(name)}"
+        for name in dict.fromkeys([*key, *found])
+        if found.get(name) != key.get(name)
+    ]
+    if changed:
+        raise InputError(
+            f"{record}: holds replies of another run ({'; '.join(changed)}); name another --output "
+            "or delete the file"
+        )
+
+
+def complete_runs(
+    runs: Sequence[Run], questions: Sequence[Question], open_graph: OpenGraph, log: Console
+) -> None:
+    """Asks what is unanswered and writes the run files; the graph is opened only if needed.
+
+    Raises InputError where the runs are not all of one index version, and for a file that
+    cannot be written. The first question that fails ends it; what came before is kept.
+    """
+    waiting = [run for run in runs if run.waiting(questions)]
+    _check_versions(runs)
+    if waiting:
+        with open_graph() as ask:
+            for run in waiting:
+                _complete(run, questions, ask, log)
+                _check_versions(runs)
+    for run in runs:
+        with _writing():
+            write_run(run.path, [run.replies[q.id]["entry"] for q in questions])
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def _check_versions(runs: Sequence[Run]) -> None:
+    versions = {run.version: run.record for run in runs if run.version}
+    if len(versions) > 1:
+        shown = ", ".join(f"{record} {version}" for version, record in sorted(versions.items()))
+        raise InputError(f"runs of different index versions: {shown}; delete the older ones")
+
+
+def _complete(run: Run, questions: Sequence[Question], ask: Ask, log: Console) -> None:
+    waiting = run.waiting(questions)
+    # Asked and thrown away: what is loaded at the first question is no latency of a system.
+    warm = ask(waiting[0], Plan(run.plan.system, run.plan.k, answers=False))
+    run.check_version(warm.index_version)
+    begun = last = time.monotonic()
+    for done, question in enumerate(waiting, start=1):
+        run.add(question, ask(question, run.plan))
+        now = time.monotonic()
+        if now - last >= LINE_EVERY_S or done == len(waiting):
+            last = now
+            left = (now - begun) / done * (len(waiting) - done)
+            log.print(
+                f"{run.plan.name}: answered {done:,} of {len(waiting):,}, about {left:.0f} s left"
+            )

@@ -1,0 +1,124 @@
+"""What an ablation asks of the question's path, and the path itself: an endpoint's or here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+from rich.console import Console
+
+from cluster.errors import InputError
+from cluster.records import Answer, Question, SearchResult
+from cluster.settings import Settings, SystemSettings
+from evaluation.oracle import ORACLES, material, perfectly_reranked
+from evaluation.read_bioasq import Entry
+from serve.answer_question import QuestionAnswerer
+from serve.client import Client, endpoint_url, local_client, running_client
+from serve.stages import IndexFacts, Stages
+
+_ANSWER = TypeAdapter(Answer)
+_SEARCH = TypeAdapter(SearchResult)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run: a system, with gold at a stage or other `evidence` than the preset's.
+
+    `k` citations are ranked. Without `answers` only documents and snippets are asked for.
+    """
+
+    system: SystemSettings
+    k: int
+    answers: bool
+    oracle: str | None = None
+    evidence: int | None = None
+
+    @property
+    def name(self) -> str:
+        parts = [self.system.name]
+        parts += [f"evidence-{self.evidence}"] if self.evidence else []
+        parts += [f"oracle-{self.oracle}"] if self.oracle else []
+        return ".".join(parts)
+
+    @property
+    def is_preset(self) -> bool:
+        """Whether an endpoint can run it, which knows presets by name alone."""
+        return self.oracle is None and self.evidence is None
+
+
+Found = SearchResult | Answer
+Ask = Callable[[Question, Plan], Found]
+
+
+def ask_client(client: Client, question: Question, plan: Plan) -> Found:
+    """The reply of the endpoint, or of its like, to a plan that is a preset."""
+    request = {
+        "id": question.id,
+        "question": question.body,
+        "type": question.type,
+        "system": plan.system.name,
+        "k": plan.k,
+        "snippets": True,
+    }
+    if plan.answers:
+        return _ANSWER.validate_python(client.answer(request))
+    return _SEARCH.validate_python(client.search(request))
+
+
+async def ask_stages(
+    stages: Stages,
+    facts: IndexFacts,
+    settings: Settings,
+    gold: Mapping[str, Entry],
+    question: Question,
+    plan: Plan,
+) -> Found:
+    """The reply of the path over `stages` to any plan. `gold` is by question id."""
+    system = plan.system
+    if plan.evidence is not None:
+        system = system.model_copy(update={"evidence": plan.evidence})
+    if plan.oracle is not None:
+        stages = ORACLES[plan.oracle](stages, material(gold[question.id]))
+    if plan.oracle == "rerank":
+        system = perfectly_reranked(system)
+    answerer = QuestionAnswerer(stages, facts, settings.serve)
+    if plan.answers:
+        return await answerer.answer(question, system, plan.k, snippets=True)
+    return await answerer.search(question, system, plan.k, snippets=True)
+
+
+@contextmanager
+def open_graph(
+    settings: Settings, plans: Sequence[Plan], gold: Mapping[str, Entry], log: Console
+) -> Iterator[Ask]:
+    """The running endpoint where there is one and presets are all it is asked for.
+
+    Else the graph in this process. Raises InputError where that cannot start the language
+    model which the settings name.
+    """
+    answers = any(plan.answers for plan in plans)
+    if all(plan.is_preset for plan in plans):
+        client = running_client(settings)
+        if client is None:
+            log.print(f"no endpoint at {endpoint_url(settings)}; loading the graph here")
+            client = local_client(settings, log, answers=answers)
+        with client:
+            yield lambda question, plan: ask_client(client, question, plan)
+        return
+    if answers and settings.llm.kind == "vllm":
+        raise InputError(
+            "oracles and answers from k passages run in this process, which starts no vLLM; "
+            "--set llm.kind=url with llm.url of a running one, or --set llm.kind=none"
+        )
+    log.print("oracles and answers from k passages run in this process; loading the graph here")
+    from serve.load_stages import remote_model
+    from serve.local_graph import LocalStages
+
+    stages = LocalStages(settings, remote_model(settings) if answers else None)
+    with asyncio.Runner() as runner:
+        yield lambda question, plan: runner.run(
+            ask_stages(stages, stages.facts, settings, gold, question, plan)
+        )

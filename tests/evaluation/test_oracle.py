@@ -1,0 +1,298 @@
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cluster.errors import InputError
+from cluster.index.read_shard import ShardReader
+from cluster.records import Answer, Citation, Passage, Question, SearchResult
+from cluster.settings import Settings, SystemSettings, load_settings, load_system
+from evaluation.ablate_graph import Plan, ask_stages
+from evaluation.ablate_table import score_ranking
+from evaluation.oracle import ORACLES, Material, material, perfectly_reranked
+from evaluation.read_bioasq import Entry, Snippet
+from pipelines.generate_citations import generate_citations
+from serve.answer_question import QuestionAnswerer
+from serve.stages import IndexFacts
+from serve.watch_stages import StageLostError
+from tests.serve.graph import SmallStages
+from tests.small_index import citation, make_index
+
+SIZE = 60
+SETTINGS: Settings = load_settings()
+SNIPPET = Snippet(
+    "7", "abstract", "abstract", 0, 55, "Metformin activates AMPK in the liver of diabetic mice."
+)
+few = settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+relevant = st.sets(st.integers(1, SIZE), min_size=1, max_size=10)
+
+
+class Graph:
+    """The question's path over a small index, with and without oracles."""
+
+    def __init__(self, index: Path, corpus: Sequence[Citation], *, shards: int = 2) -> None:
+        self.manifest = make_index(index, corpus, shards=shards)
+        self.readers = [
+            ShardReader(index, n, entry, ef_search=64, exact_below=10**9)
+            for n, entry in enumerate(self.manifest.shards)
+        ]
+        self.facts = IndexFacts.of(self.manifest, 0.9, 0.4)
+        self.broken: tuple[str, ...] = ()
+
+    def ask(
+        self,
+        system: SystemSettings,
+        oracle: str | None,
+        gold: set[int],
+        *,
+        k: int = 10,
+        body: str = "",
+        answers: bool = False,
+        snippets: tuple[Snippet, ...] = (),
+    ) -> SearchResult | Answer:
+        entry = Entry("q", "summary", tuple(map(str, gold)), snippets, None, ())
+        stages = SmallStages(self.readers, self.broken)
+        question = Question("q", body or self.body, "summary")
+        plan = Plan(system, k, answers, oracle)
+        return asyncio.run(ask_stages(stages, self.facts, SETTINGS, {"q": entry}, question, plan))
+
+    body = "Which drug is given to patients with the disease?"
+
+
+def pmids(found: SearchResult | Answer) -> list[int]:
+    return [c.pmid for c in found.citations]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Citation]:
+    return [c for c in generate_citations(SIZE, seed=3) if c.search_text]
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory, corpus: list[Citation]) -> Graph:
+    made = Graph(tmp_path_factory.mktemp("index"), corpus)
+    made.body = corpus[0].search_text[:90]
+    return made
+
+
+@pytest.mark.parametrize("system", ["bm25", "dense", "hybrid"])
+@few
+@given(gold=relevant)
+def test_with_gold_retrieval_the_relevant_are_all_and_the_first(
+    graph: Graph, system: str, gold: set[int]
+) -> None:
+    found = graph.ask(load_system(system), "retrieve", gold, k=len(gold))
+    assert set(pmids(found)) == gold
+
+
+@few
+@given(gold=relevant)
+def test_with_gold_retrieval_rank_fusion_finds_all_too(graph: Graph, gold: set[int]) -> None:
+    hybrid = load_system("hybrid")
+    rrf = hybrid.model_copy(update={"fuse": hybrid.fuse.model_copy(update={"method": "rrf"})})
+    assert set(pmids(graph.ask(rrf, "retrieve", gold, k=len(gold)))) == gold
+
+
+@few
+@given(gold=relevant)
+def test_with_gold_retrieval_the_reranker_orders_what_holds_all(
+    graph: Graph, gold: set[int]
+) -> None:
+    citeray = load_system("citeray")
+    found = graph.ask(citeray, "retrieve", gold, k=citeray.rerank.depth)
+    assert gold <= set(pmids(found))
+
+
+@few
+@given(gold=relevant)
+def test_with_gold_retrieval_the_others_keep_their_order(graph: Graph, gold: set[int]) -> None:
+    hybrid = load_system("hybrid")
+    plain = [p for p in pmids(graph.ask(hybrid, None, gold, k=30)) if p not in gold]
+    found = [p for p in pmids(graph.ask(hybrid, "retrieve", gold, k=40)) if p not in gold]
+    assert found[:20] == plain[:20]
+
+
+def test_a_relevant_citation_survives_the_cut_of_a_small_branch(
+    tmp_path: Path, corpus: list[Citation]
+) -> None:
+    """With 2 places for all of 4 shards, the best of a weak shard would be cut away."""
+    graph = Graph(tmp_path, corpus, shards=4)
+    graph.body = corpus[0].search_text[:90]
+    bm25 = load_system("bm25")
+    bm25 = bm25.model_copy(update={"retrieve": bm25.retrieve.model_copy(update={"bm25": 2})})
+    last = pmids(graph.ask(load_system("bm25"), None, set(), k=100))[-2:]
+    assert set(pmids(graph.ask(bm25, "retrieve", set(last)))) == set(last)
+
+
+def test_what_the_index_lacks_is_not_found_by_any_oracle(graph: Graph) -> None:
+    for oracle in ORACLES:
+        found = graph.ask(load_system("hybrid"), oracle, {10**9}, k=100)
+        assert 10**9 not in pmids(found)
+
+
+def test_gold_retrieval_finds_what_no_word_leads_to(graph: Graph) -> None:
+    assert pmids(graph.ask(load_system("bm25"), None, {5}, body="???")) == []
+    assert pmids(graph.ask(load_system("bm25"), "retrieve", {5}, body="???")) == [5]
+
+
+def test_gold_retrieval_works_for_bm25_alone_where_the_encoder_is_lost(graph: Graph) -> None:
+    graph.broken = ("encode",)
+    found = graph.ask(load_system("hybrid"), "retrieve", {5, 9}, k=2)
+    graph.broken = ()
+    assert set(pmids(found)) == {5, 9}
+    assert "encode: failed, BM25 only" in found.degraded
+
+
+def test_gold_retrieval_over_a_part_of_the_index_is_no_result(graph: Graph) -> None:
+    graph.broken = ("shard-0",)
+    with pytest.raises(StageLostError):
+        graph.ask(load_system("bm25"), "retrieve", {5})
+    graph.broken = ()
+
+
+@pytest.mark.parametrize(("system", "pool"), [("bm25", 100), ("dense", 100), ("citeray", 20)])
+@few
+@given(gold=relevant)
+def test_gold_reranking_gives_the_best_average_precision_of_what_was_retrieved(
+    graph: Graph, system: str, pool: int, gold: set[int]
+) -> None:
+    # citeray without its reranker is hybrid, whose first 20 it orders anew.
+    first_stage = load_system("hybrid" if system == "citeray" else system)
+    within = gold & set(pmids(graph.ask(first_stage, None, gold, k=pool)))
+    found = pmids(graph.ask(load_system(system), "rerank", gold, k=10))
+    # All that could be found stand first: each precision up to there is 1.
+    best = len(within) / min(10, len(gold))
+    assert score_ranking(list(map(str, gold)), list(map(str, found)), 10)["MAP"] == best
+
+
+@few
+@given(gold=relevant)
+def test_gold_reranking_keeps_the_first_order_among_equals(graph: Graph, gold: set[int]) -> None:
+    plain = pmids(graph.ask(load_system("hybrid"), None, gold, k=20))
+    found = pmids(graph.ask(load_system("citeray"), "rerank", gold, k=20))
+    assert found == sorted(plain, key=lambda pmid: pmid not in gold)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "measure", "k"), [("retrieve", "recall", 20), ("rerank", "MAP", 10)]
+)
+@few
+@given(gold=relevant)
+def test_an_oracle_never_lowers_what_it_perfects(
+    graph: Graph, oracle: str, measure: str, k: int, gold: set[int]
+) -> None:
+    def score(oracle: str | None) -> float:
+        found = pmids(graph.ask(load_system("citeray"), oracle, gold, k=k))
+        return score_ranking(list(map(str, gold)), list(map(str, found)), k)[measure]
+
+    assert score(oracle) >= score(None)
+
+
+@pytest.mark.parametrize(
+    ("dense", "bm25", "depth", "expected"),
+    [(100, 100, 20, 20), (100, 100, 0, 200), (0, 100, 0, 100), (1000, 1000, 0, 1000)],
+)
+def test_a_perfect_reranker_sees_the_presets_depth_or_all_candidates(
+    dense: int, bm25: int, depth: int, expected: int
+) -> None:
+    system = load_system("citeray").model_copy(
+        update={
+            "retrieve": load_system("citeray").retrieve.model_copy(
+                update={"dense": dense, "bm25": bm25}
+            ),
+            "rerank": load_system("citeray").rerank.model_copy(update={"depth": depth}),
+        }
+    )
+    assert perfectly_reranked(system).rerank.depth == expected
+    assert perfectly_reranked(system).rerank.weight == 1.0
+
+
+def test_gold_evidence_gives_the_gold_snippets(graph: Graph) -> None:
+    found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(SNIPPET,))
+    assert found.snippets == (Passage(7, "abstract", 0, 55, SNIPPET.text),)
+
+
+def test_gold_evidence_leaves_the_ranking_as_it_is(graph: Graph) -> None:
+    plain = graph.ask(load_system("citeray"), None, {7}, snippets=(SNIPPET,))
+    found = graph.ask(load_system("citeray"), "evidence", {7}, snippets=(SNIPPET,))
+    assert pmids(found) == pmids(plain)
+
+
+def test_gold_evidence_is_what_the_writer_reads(graph: Graph) -> None:
+    asked = "Does metformin activate AMPK?"
+    found = graph.ask(
+        load_system("bm25"), "evidence", {7}, body=asked, answers=True, snippets=(SNIPPET,)
+    )
+    assert isinstance(found, Answer)
+    assert [(s.text, s.pmids) for s in found.ideal] == [(SNIPPET.text, (7,))]
+
+
+def test_with_gold_documents_the_writer_reads_what_the_search_found(graph: Graph) -> None:
+    found = graph.ask(load_system("bm25"), "retrieve", {7}, answers=True)
+    assert isinstance(found, Answer)
+    assert {pmid for sentence in found.ideal for pmid in sentence.pmids} <= set(pmids(found))
+
+
+def test_gold_evidence_from_beyond_the_index_is_evidence_too(graph: Graph) -> None:
+    snippet = replace(SNIPPET, document=str(10**9), begin_section="title", end_section="title")
+    found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(snippet,))
+    assert found.snippets == (Passage(10**9, "title", 0, 55, SNIPPET.text),)
+
+
+def test_gold_evidence_that_was_retracted_stays_out(tmp_path: Path) -> None:
+    withdrawn = citation(7, SNIPPET.text, publication_types=("Retracted Publication",))
+    graph = Graph(tmp_path, [withdrawn, citation(8, "Another one.")])
+    found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(SNIPPET,))
+    assert found.snippets == ()
+
+
+@pytest.mark.parametrize("oracle", sorted(ORACLES))
+def test_every_other_stage_is_the_graphs_own(graph: Graph, oracle: str) -> None:
+    """Without anything relevant an oracle of retrieval or evidence changes no ranking."""
+    system = load_system("citeray")
+    plain = graph.ask(system, None, set(), k=20)
+    found = graph.ask(system, oracle, set(), k=20)
+    assert set(pmids(found)) == set(pmids(plain))
+    assert found.degraded == ()
+    if oracle != "rerank":
+        assert pmids(found) == pmids(plain)
+
+
+def test_a_record_is_read_through_every_oracle(graph: Graph) -> None:
+    stages = SmallStages(graph.readers, ())
+    for oracle in ORACLES.values():
+        wrapped = oracle(stages, Material(frozenset(), ()))
+        answerer = QuestionAnswerer(wrapped, graph.facts, SETTINGS.serve)
+        held = asyncio.run(answerer.citation(1))
+        assert held is not None
+        assert held.pmid == 1
+
+
+def test_material_is_the_pmids_and_the_snippets_with_their_text() -> None:
+    documents = ("http://www.ncbi.nlm.nih.gov/pubmed/12", "34/")
+    title = replace(SNIPPET, document=documents[0], begin_section="title", end_section="title")
+    found = material(Entry("q", "summary", documents, (title, SNIPPET), None, ()))
+    assert found.pmids == {12, 34}
+    assert [(p.pmid, p.section) for p in found.snippets] == [(12, "title"), (7, "abstract")]
+
+
+def test_a_document_that_is_no_pmid_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"question q: document 'PMC12' does not end in a PMID"):
+        material(Entry("q", "summary", ("PMC12",), (), None, ()))
+
+
+def test_a_snippet_without_text_is_refused_by_its_document() -> None:
+    with pytest.raises(InputError, match="question q: a snippet of 7 has no text"):
+        material(Entry("q", "summary", (), (replace(SNIPPET, text=""),), None, ()))
+
+
+def test_scores_of_an_empty_ranking_are_zero() -> None:
+    assert set(score_ranking(["1"], [], 5).values()) == {0.0}
+    assert not any(map(math.isnan, score_ranking(["1"], ["2"], 5).values()))
