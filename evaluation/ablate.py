@@ -82,8 +82,7 @@ class Run:
     def latencies(self) -> list[float]:
         """Milliseconds of each question's retrieval stages, added up.
 
-        What runs at once (shards; expansion beside encoding) is added too: the wait is
-        shorter.
+        Expanding and encoding go on at once and are added too: the wait is a little shorter.
         """
         every = (reply["timings_ms"] for reply in self.replies.values())
         return [sum(t.get(stage, 0.0) for stage in RETRIEVAL_STAGES) for t in every]

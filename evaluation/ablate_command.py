@@ -15,7 +15,7 @@ from cluster.cli import Config, Json, Overrides, make_context
 from cluster.errors import InputError
 from cluster.records import Question
 from cluster.settings import load_system
-from evaluation.ablate import complete_runs, open_run, run_key
+from evaluation.ablate import complete_runs, digest, open_run, run_key
 from evaluation.ablate_graph import Plan, open_graph
 from evaluation.ablate_table import Ablation, CutoffRow, SystemRow, tabulate_runs
 from evaluation.bootstrap import Interval, verdict
@@ -25,6 +25,7 @@ from serve.formats.bioasq import MAX_DOCUMENTS, read_questions
 from serve.gateway import MAX_CITATIONS
 
 CUTOFFS = (3, 5, 10)
+FOLDER = Path(".citeray/ablate")
 FILE_WIDTH = 120
 
 
@@ -32,15 +33,22 @@ def ablate(
     systems: Annotated[list[str], typer.Argument(help="Presets; each is compared with the first.")],
     questions: Annotated[Path, typer.Option(help="Questions in BioASQ's JSON form.")],
     gold: Annotated[Path, typer.Option(help="Their gold file; it may be the same file.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder of the runs.")],
-    seeds: Annotated[
-        list[int] | None,
+    output: Annotated[
+        Path | None,
         typer.Option(
-            min=0,
-            help="Of the bootstrap, the only thing drawn by chance; repeat it for intervals that "
-            "cover those of all. 0 if not given.",
+            "--output",
+            "-o",
+            help="The folder of the runs; if not given, one for these questions in "
+            ".citeray/ablate.",
         ),
     ] = None,
+    seeds: Annotated[
+        str,
+        typer.Option(
+            help="Of the bootstrap, the only thing drawn by chance; of several, such as 0,1,2, "
+            "the intervals cover those of all.",
+        ),
+    ] = "0",
     k: Annotated[
         list[int] | None,
         typer.Option(
@@ -74,16 +82,26 @@ def ablate(
     if any(plan.oracle for plan in plans):
         for question in asked:
             material(wanted[question.id])
+    drawn = read_seeds(seeds)
+    output = output or FOLDER / digest(questions.read_bytes())
     make_folder(output)
     runs = [open_run(output, plan, run_key(plan, settings, questions, gold)) for plan in plans]
     complete_runs(
         runs, asked, lambda: open_graph(settings, plans, wanted, context.log), context.log
     )
-    found = tabulate_runs(runs, wanted, sorted(set(k or CUTOFFS)), seeds or [0])
+    found = tabulate_runs(runs, wanted, sorted(set(k or CUTOFFS)), drawn)
     if json:
         context.print_json(as_plain(found))
     else:
         print_tables(context.out, found)
+
+
+def read_seeds(text: str) -> list[int]:
+    """Whole numbers with commas between them. Raises InputError for anything else."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise InputError(f"--seeds {text}: must be whole numbers with commas, such as 0,1,2")
+    return [int(part) for part in parts]
 
 
 def make_plans(
@@ -144,7 +162,7 @@ def print_tables(out: Console, found: Ablation) -> None:
     out.print(_systems_table(found))
     out.print(
         "Latency: milliseconds of expand, encode, statistics, retrieve, fetch and rerank added up "
-        "for each question. Shards work at once and are added too, so the wait is shorter."
+        "for each question. Expanding and encoding go on at once, so the wait is a little shorter."
     )
     for row in found.systems:
         for loss, count in row.degraded.items():

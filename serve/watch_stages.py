@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -21,12 +22,15 @@ class StageLostError(CiteRayError):
 class StageWatch:
     """Runs stages under their deadlines; what is lost is noted, never silent.
 
-    `timings_ms` adds up the wall-clock milliseconds by stage; `degraded` names each
-    lost stage once, in the order of loss.
+    `timings_ms` is how long each stage was at work, in milliseconds of the wall clock: what
+    runs at once, as shards do, counts once. `degraded` names each lost stage once, in the
+    order of loss.
     """
 
     def __init__(self, deadline_s: float) -> None:
         self._ends = time.monotonic() + deadline_s
+        self._running: Counter[str] = Counter()
+        self._since: dict[str, float] = {}
         self.timings_ms: dict[str, float] = {}
         self.degraded: list[str] = []
 
@@ -42,6 +46,9 @@ class StageWatch:
         A loss is noted as `stage: late, consequence` or `stage: failed, consequence`.
         """
         begun = time.monotonic()
+        if not self._running[stage]:
+            self._since[stage] = begun
+        self._running[stage] += 1
         try:
             return await asyncio.wait_for(work, min(deadline_s, max(self._ends - begun, 0.001)))
         except TimeoutError:
@@ -50,6 +57,8 @@ class StageWatch:
             log.exception("stage %s failed", stage)
             self.note(f"{stage}: failed, {consequence}")
         finally:
-            spent = (time.monotonic() - begun) * 1000
-            self.timings_ms[stage] = round(self.timings_ms.get(stage, 0.0) + spent, 1)
+            self._running[stage] -= 1
+            if not self._running[stage]:
+                spent = (time.monotonic() - self._since[stage]) * 1000
+                self.timings_ms[stage] = round(self.timings_ms.get(stage, 0.0) + spent, 1)
         return None

@@ -133,6 +133,23 @@ def run(tmp_path: Path, served: tuple[FlakyService, int], service: FlakyService)
     return Ablation(tmp_path, served[1])
 
 
+def test_without_a_folder_the_runs_lie_beside_the_index(
+    run: Ablation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run.folder)
+    common = ["--questions", str(run.questions), "--gold", str(run.gold)]
+    options = ["--set", f"serve.port={run.port}", "--set", "llm.kind=none"]
+    done = CliRunner().invoke(app, ["bm25", *common, *options], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert len(list(run.folder.glob(".citeray/ablate/*/bm25.json"))) == 1
+
+
+@pytest.mark.parametrize("seeds", ["a", "-1", "0,,1", ""])
+def test_seeds_that_are_no_numbers_are_refused(run: Ablation, seeds: str) -> None:
+    with pytest.raises(InputError, match="must be whole numbers with commas"):
+        run.text("bm25", f"--seeds={seeds}")
+
+
 def test_every_system_has_a_run_and_a_record(run: Ablation) -> None:
     run.text("bm25", "hybrid")
     names = ["bm25.json", "bm25.jsonl", "hybrid.json", "hybrid.jsonl"]
@@ -340,7 +357,7 @@ def test_the_progress_is_told_on_standard_error(run: Ablation) -> None:
 
 def test_the_tables_show_values_intervals_and_verdicts(run: Ablation) -> None:
     """BM25 finds 1, 1/2 and 1 of the gold; hybrid, in so small an index, all of it."""
-    shown = run.text("bm25", "hybrid", "--seeds", "3", "--seeds", "4")
+    shown = run.text("bm25", "hybrid", "--seeds", "3,4")
     assert "3 questions, index v000001, 95% bootstrap intervals (seed 3, 4)" in shown
     assert "0.5000 to 1.0000" in shown
     assert "no difference shown" in shown

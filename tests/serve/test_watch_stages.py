@@ -1,5 +1,6 @@
 import asyncio
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -88,3 +89,20 @@ def test_times_of_a_stage_that_runs_twice_add_up() -> None:
     run(watch, "fetch", give("first"))
     assert watch.timings_ms["fetch"] >= 1e6
     assert len(watch.timings_ms) == 1
+
+
+def test_what_runs_at_once_counts_once_and_what_runs_in_turn_adds_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = iter(range(100))
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr("serve.watch_stages.time", clock)
+    watch = StageWatch(1000)  # at second 0
+
+    async def shards() -> None:
+        await asyncio.gather(*(watch.run("retrieve", give("hit"), 60, "") for _ in range(3)))
+
+    asyncio.run(shards())  # begun at 1, 2 and 3; over at 4
+    assert watch.timings_ms["retrieve"] == 3000
+    asyncio.run(shards())  # begun at 5, 6 and 7; over at 8
+    assert watch.timings_ms["retrieve"] == 6000
