@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from evaluation.ablate_command import ablate
+from evaluation.ablation.ablate_command import ablate
 from evaluation.evaluate_command import evaluate
-from evaluation.lint_command import lint
+from evaluation.lint.lint_command import lint
 
 
 def register(app: typer.Typer) -> None:

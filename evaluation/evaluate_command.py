@@ -17,8 +17,8 @@ from cluster.cli import Config, Json, Overrides, make_context
 from evaluation.bootstrap import RESAMPLES, Interval, intervals
 from evaluation.evaluate_run import JUDGE_KEY, Request, evaluate_run, find_leakage
 from evaluation.evaluated import Evaluated, compare, make_report
-from evaluation.render_report import write_report
-from evaluation.report import Comparison
+from evaluation.report.render_report import write_report
+from evaluation.report.report import Comparison
 
 
 def evaluate(

@@ -11,21 +11,26 @@ from cluster.errors import InputError
 from cluster.index.manifest import current_version
 from cluster.models import ModelStore
 from cluster.settings import Settings
-from evaluation.evaluate_bioasq import (
+from evaluation.bioasq.evaluate_bioasq import (
     Benchmark,
     evaluate_bioasq,
     printed_by_rouge,
     read_answers,
     read_benchmark,
 )
-from evaluation.evaluate_biogen import evaluate_task_a, evaluate_task_b, make_judge, read_gold
+from evaluation.bioasq.read_bioasq import read_gold as read_bioasq_gold
+from evaluation.biogen.evaluate_biogen import (
+    evaluate_task_a,
+    evaluate_task_b,
+    make_judge,
+    read_gold,
+)
+from evaluation.biogen.judge_citations import Judge
 from evaluation.evaluated import Evaluated
 from evaluation.find_citations import CitationLookup
 from evaluation.find_leakage import TrainingData, explain_leakage, read_card
-from evaluation.judge_citations import Judge
-from evaluation.lint_run import check_run, read_asked, read_run_file
-from evaluation.note_problems import Asked
-from evaluation.read_bioasq import read_gold as read_bioasq_gold
+from evaluation.lint.lint_run import check_run, read_asked, read_run_file
+from evaluation.lint.note_problems import Asked
 
 JUDGE_KEY = "CITERAY_JUDGE_API_KEY"
 JUDGE_TIMEOUT_S = 120.0
@@ -84,7 +89,7 @@ def _bioasq(
     if printed := printed_by_rouge(benchmark.gold, answers):
         tell(printed)
     if request.bleu or request.bertscore is not None:
-        from evaluation.evaluate_answers import add_texts
+        from evaluation.answers.evaluate_answers import add_texts
 
         evaluated = add_texts(evaluated, benchmark.gold, answers, request.bertscore)
     if request.judge is not None:
@@ -125,7 +130,7 @@ def _ragas(
     tell: Callable[[str], None],
 ) -> Evaluated:
     from cluster.encoder import Encoder
-    from evaluation.evaluate_answers import add_ragas, samples
+    from evaluation.answers.evaluate_answers import add_ragas, samples
     from serve.language_model import OpenAIChatModel
 
     if not request.judge_model:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluation.bootstrap import RESAMPLES, Interval, differences, intervals, verdict
-from evaluation.report import Case, Comparison, Group, Report
+from evaluation.report.report import Case, Comparison, Group, Report
 from evaluation.scores import Scores
 
 WORST = 30

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from cluster.errors import InputError
-from evaluation.read_bioasq import Entry, document_id
+from evaluation.bioasq.read_bioasq import Entry, document_id
 
 CARDS = ("README.md", "MODEL_CARD.md")
 BENCHMARKS = re.compile(r"bioasq|biogen|medaesqa|mirage", re.IGNORECASE)

@@ -19,8 +19,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from evaluation.bioasq.evaluate_bioasq import evaluate_bioasq, read_answers, read_benchmark
 from evaluation.bootstrap import RESAMPLES, intervals
-from evaluation.evaluate_bioasq import evaluate_bioasq, read_answers, read_benchmark
 
 WORDS = [f"word{n}" for n in range(500)]
 EXACT: dict[str, Any] = {

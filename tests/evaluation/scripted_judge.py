@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 
 from cluster.errors import LLMError
-from evaluation.judge_prompts import PROBE
+from evaluation.answers.judge_prompts import PROBE
 from serve.language_model import Message, chat_request, read_reply
 
 KNOWN = {(case.passage, case.statement): case.supported for case in PROBE}

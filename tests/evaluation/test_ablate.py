@@ -25,14 +25,14 @@ from cluster.index.manifest import publish
 from cluster.models import checksum
 from cluster.records import Question, SearchResult
 from cluster.settings import SystemSettings, load_settings, load_system
-from evaluation.ablate import Run, complete_runs, open_run, run_key
-from evaluation.ablate_command import ablate, make_plans, print_tables
-from evaluation.ablate_graph import Ask, Plan
-from evaluation.ablate_table import covering, score_ranking, tabulate_runs
+from evaluation.ablation.ablate_command import ablate, make_plans, print_tables
+from evaluation.ablation.ask_graph import Ask, Plan
+from evaluation.ablation.run_plans import Run, complete_runs, open_run, run_key
+from evaluation.ablation.tabulate_runs import covering, score_ranking, tabulate_runs
+from evaluation.bioasq.read_bioasq import read_gold, read_run
+from evaluation.bioasq.score_bioasq import score_run
+from evaluation.bioasq.score_question import score_documents
 from evaluation.bootstrap import Interval, differences, intervals
-from evaluation.read_bioasq import read_gold, read_run
-from evaluation.score_bioasq import score_run
-from evaluation.score_question import score_documents
 from serve.formats.bioasq import document_url
 from serve.gateway import create_api
 from serve.watch_stages import StageLostError

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.errors import InputError
+from evaluation.answers.compare_texts import BertScorer, bleu, corpus_bleu, score_texts
 from evaluation.bootstrap import intervals
-from evaluation.compare_texts import BertScorer, bleu, corpus_bleu, score_texts
 from tests.tiny_models import MAX_TOKENS, make_tiny_cross_encoder, make_tiny_encoder
 
 TEXTS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=6).map(" ".join)
@@ -293,6 +293,7 @@ def test_a_model_with_another_head_will_do(tmp_path: Path) -> None:
 
 
 def test_importing_loads_no_model_library() -> None:
-    code = "import sys, evaluation.compare_texts; print({'torch', 'bert_score'} & set(sys.modules))"
+    module = "evaluation.answers.compare_texts"
+    code = f"import sys, {module}; print({{'torch', 'bert_score'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from cluster.errors import InputError
+from evaluation.bioasq.read_bioasq import read_gold, read_run
+from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bootstrap import Interval, differences, intervals, verdict
-from evaluation.read_bioasq import read_gold, read_run
-from evaluation.score_bioasq import score_run
 
 SNIPPET = {
     "document": "d1",

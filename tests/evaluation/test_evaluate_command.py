@@ -14,8 +14,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
+from evaluation.bioasq.rouge import server_averages
 from evaluation.evaluate_command import evaluate
-from evaluation.rouge import server_averages
 from tests.evaluation.scripted_judge import ScriptedJudge
 from tests.serve.http_server import serving
 from tests.small_index import citation, make_index

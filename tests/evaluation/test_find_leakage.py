@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cluster.errors import InputError
+from evaluation.bioasq.read_bioasq import Entry
 from evaluation.find_leakage import TrainingData, explain_leakage, find_leaks, read_card
-from evaluation.read_bioasq import Entry
 
 PUBMED = "http://www.ncbi.nlm.nih.gov/pubmed/"
 
@@ -138,4 +138,4 @@ def test_a_benchmark_by_name_is_a_leak_and_another_name_is_unknown() -> None:
     found, unknown = explain_leakage(GOLD, [TrainingData("m", names=("BeIR/bioasq", "squad"))])
     assert len(found) == 1
     assert "BeIR/bioasq" in found[0]
-    assert unknown == ["m (1 sets of its card are not here)"]
+    assert unknown == ["m (its card names 1 sets that are not here)"]

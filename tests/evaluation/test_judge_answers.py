@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.errors import InputError, LLMError
-from evaluation.judge_answers import (
+from evaluation.answers.judge_answers import (
     MEASURES,
     JudgedRun,
     Sample,
@@ -29,7 +29,7 @@ from evaluation.judge_answers import (
     mean_cosine,
     supported_share,
 )
-from evaluation.judge_prompts import PROBE, numbered
+from evaluation.answers.judge_prompts import PROBE, numbered
 from serve.language_model import (
     ChatModel,
     OpenAIChatModel,

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from transformers import BertForSequenceClassification
 
-from evaluation.biogen_labels import Labels, Relation
-from evaluation.judge_citations import Asked, EntailmentJudge
-from evaluation.read_biogen import Cited
-from evaluation.score_biogen import score_task_b
+from evaluation.biogen.judge_citations import Asked, EntailmentJudge
+from evaluation.biogen.read_biogen import Cited
+from evaluation.biogen.read_labels import Labels, Relation
+from evaluation.biogen.score_biogen import score_task_b
 from serve.attribute_sentences import Stance, Support
 from serve.check_entailment import NliSupport
 from tests.tiny_models import make_tiny_cross_encoder

@@ -10,7 +10,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
-from evaluation.lint_command import lint
+from evaluation.lint.lint_command import lint
 from tests.small_index import citation, make_index
 
 URL = "http://www.ncbi.nlm.nih.gov/pubmed/"

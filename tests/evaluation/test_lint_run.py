@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from cluster.errors import InputError
 from cluster.settings import load_settings
-from evaluation.check_bioasq import check_bioasq
-from evaluation.check_biogen import check_biogen_a, check_biogen_b
 from evaluation.find_citations import CitationLookup
-from evaluation.lint_run import read_asked, read_run_file, write_run_file
-from evaluation.note_problems import Asked, Checked, read_pmid
+from evaluation.lint.check_bioasq import check_bioasq
+from evaluation.lint.check_biogen import check_biogen_a, check_biogen_b
+from evaluation.lint.lint_run import read_asked, read_run_file, write_run_file
+from evaluation.lint.note_problems import Asked, Checked, read_pmid
 from tests.small_index import citation, make_index
 
 URL = "http://www.ncbi.nlm.nih.gov/pubmed/"

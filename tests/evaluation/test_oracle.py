@@ -12,10 +12,10 @@ from cluster.errors import InputError
 from cluster.index.read_shard import ShardReader
 from cluster.records import Answer, Citation, Passage, Question, SearchResult
 from cluster.settings import Settings, SystemSettings, load_settings, load_system
-from evaluation.ablate_graph import Plan, ask_stages
-from evaluation.ablate_table import score_ranking
-from evaluation.oracle import ORACLES, Material, material, perfectly_reranked
-from evaluation.read_bioasq import Entry, Snippet
+from evaluation.ablation.ask_graph import Plan, ask_stages
+from evaluation.ablation.oracle import ORACLES, Material, material, perfectly_reranked
+from evaluation.ablation.tabulate_runs import score_ranking
+from evaluation.bioasq.read_bioasq import Entry, Snippet
 from pipelines.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
 from serve.stages import IndexFacts

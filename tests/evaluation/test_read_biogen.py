@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import InputError
-from evaluation.read_biogen import Cited, Grounded, read_task_a, read_task_b
+from evaluation.biogen.read_biogen import Cited, Grounded, read_task_a, read_task_b
 
 
 def answer_a(qa_id: Any = "116", **fields: Any) -> dict[str, Any]:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from cluster.errors import InputError
-from evaluation.read_bioasq import read_gold
-from evaluation.read_judgements import (
+from evaluation.bioasq.read_bioasq import read_gold
+from evaluation.bioasq.read_judgements import (
     judged_documents,
     leave_out_judged,
     read_feedback,
     read_qrels,
 )
-from evaluation.score_bioasq import score_run
+from evaluation.bioasq.score_bioasq import score_run
 
 
 def snippet(document: str, begin: int, end: int, **more: Any) -> dict[str, Any]:

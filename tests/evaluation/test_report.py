@@ -17,8 +17,8 @@ from lxml import html
 
 from cluster.errors import InputError
 from evaluation.bootstrap import Interval
-from evaluation.plot_intervals import plot_differences, plot_measures, plot_spread
-from evaluation.render_report import (
+from evaluation.report.plot_intervals import plot_differences, plot_measures, plot_spread
+from evaluation.report.render_report import (
     FAMILIES,
     ROWS_SHOWN,
     TEXT_SHOWN,
@@ -28,7 +28,7 @@ from evaluation.render_report import (
     render_report,
     write_report,
 )
-from evaluation.report import Case, Comparison, DocumentRow, Group, Report, SnippetRow
+from evaluation.report.report import Case, Comparison, DocumentRow, Group, Report, SnippetRow
 
 NAN = Interval(math.nan, math.nan, math.nan)
 DASH = "\N{EN DASH}"
@@ -600,7 +600,8 @@ def test_numbers_have_four_decimals(value: float, shown: str) -> None:
 def test_the_same_report_gives_the_same_bytes(tmp_path: Path) -> None:
     """In another process too, with another hash seed."""
     code = (
-        "import sys; from pathlib import Path; from evaluation.render_report import write_report;"
+        "import sys; from pathlib import Path;"
+        "from evaluation.report.render_report import write_report;"
         "from tests.evaluation.test_report import REPORT; write_report(Path(sys.argv[1]), REPORT)"
     )
     root = Path(__file__).resolve().parents[2]
@@ -653,6 +654,6 @@ def test_drawing_leaves_matplotlibs_settings_alone() -> None:
 
 
 def test_importing_the_page_does_not_import_matplotlib() -> None:
-    code = "import sys, evaluation.render_report; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, evaluation.report.render_report; sys.exit('matplotlib' in sys.modules)"
     root = Path(__file__).resolve().parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=60).returncode == 0

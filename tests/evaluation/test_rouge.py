@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.rouge import (
+from evaluation.bioasq.rouge import (
     MEASURES,
     Grams,
     Rouge,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.biogen_labels import Labels, Relation, sentence_key
+from evaluation.biogen.judge_citations import Asked
+from evaluation.biogen.read_biogen import Cited, Grounded
+from evaluation.biogen.read_labels import Labels, Relation, sentence_key
+from evaluation.biogen.score_biogen import score_task_a, score_task_b
 from evaluation.bootstrap import intervals
-from evaluation.judge_citations import Asked
-from evaluation.read_biogen import Cited, Grounded
-from evaluation.score_biogen import score_task_a, score_task_b
 
 
 def label(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.read_bioasq import Snippet
-from evaluation.score_question import (
+from evaluation.bioasq.read_bioasq import Snippet
+from evaluation.bioasq.score_question import (
     log_average_precision,
     merge_snippets,
     overlap,

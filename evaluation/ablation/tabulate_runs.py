@@ -11,11 +11,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evaluation.ablate import Run
+from evaluation.ablation.run_plans import Run
+from evaluation.bioasq.read_bioasq import Entry, read_run
+from evaluation.bioasq.score_bioasq import score_run
+from evaluation.bioasq.score_question import MAX_ITEMS, precision_recall_f, score_snippets
 from evaluation.bootstrap import Interval, differences, intervals
-from evaluation.read_bioasq import Entry, read_run
-from evaluation.score_bioasq import score_run
-from evaluation.score_question import MAX_ITEMS, precision_recall_f, score_snippets
 from evaluation.scores import Scores, mean, tabulate
 from serve.formats.bioasq import document_url
 

@@ -11,8 +11,8 @@ import typer
 from cluster.cli import Config, Context, Json, Overrides, make_context
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
-from evaluation.lint_run import check_run, read_asked, read_run_file, write_run_file
-from evaluation.note_problems import Problem
+from evaluation.lint.lint_run import check_run, read_asked, read_run_file, write_run_file
+from evaluation.lint.note_problems import Problem
 
 if TYPE_CHECKING:
     from evaluation.find_citations import CitationLookup

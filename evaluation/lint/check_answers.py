@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from cluster.sentences import sentence_spans
-from evaluation.note_problems import Checker, count_words
+from evaluation.lint.note_problems import Checker, count_words
 from serve.formats.bioasq import MAX_ENTITY_CHARS, MAX_FACTOIDS, MAX_IDEAL_WORDS, MAX_LIST
 
 

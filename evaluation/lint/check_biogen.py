@@ -13,7 +13,7 @@ from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any
 
 from cluster.sentences import sentence_spans
-from evaluation.note_problems import Asked, Checked, Checker, count_words, read_pmid
+from evaluation.lint.note_problems import Asked, Checked, Checker, count_words, read_pmid
 
 if TYPE_CHECKING:
     from evaluation.find_citations import CitationLookup

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evaluation.check_answers import check_exact, check_ideal, given
-from evaluation.check_material import check_documents, check_snippets
-from evaluation.note_problems import Asked, Checked, Checker
-from evaluation.read_bioasq import TYPES
+from evaluation.bioasq.read_bioasq import TYPES
+from evaluation.lint.check_answers import check_exact, check_ideal, given
+from evaluation.lint.check_material import check_documents, check_snippets
+from evaluation.lint.note_problems import Asked, Checked, Checker
 
 if TYPE_CHECKING:
     from evaluation.find_citations import CitationLookup

@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from evaluation.read_bioasq import Entry
-from evaluation.rouge import MEASURES as IDEAL
-from evaluation.rouge import score_ideal
-from evaluation.score_question import (
+from evaluation.bioasq.read_bioasq import Entry
+from evaluation.bioasq.rouge import MEASURES as IDEAL
+from evaluation.bioasq.rouge import score_ideal
+from evaluation.bioasq.score_question import (
     condense,
     log_average_precision,
     score_documents,

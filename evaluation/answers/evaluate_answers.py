@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster.errors import InputError
-from evaluation.compare_texts import BertScorer, score_texts
+from evaluation.answers.compare_texts import BertScorer, score_texts
+from evaluation.answers.judge_answers import WEAK_BELOW, Encode, Progress, Sample, judge_samples
+from evaluation.bioasq.read_bioasq import Entry
 from evaluation.evaluated import Evaluated
-from evaluation.judge_answers import WEAK_BELOW, Encode, Progress, Sample, judge_samples
-from evaluation.read_bioasq import Entry
 from serve.language_model import ChatModel
 
 Entries = Mapping[str, Entry]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from cluster.records import ABSTRACT, TITLE, Citation
-from evaluation.note_problems import Checker, read_pmid
+from evaluation.lint.note_problems import Checker, read_pmid
 from serve.formats.bioasq import MAX_DOCUMENTS, MAX_SNIPPETS, document_url
 
 Snippet = dict[str, Any]

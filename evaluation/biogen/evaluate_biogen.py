@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from evaluation.biogen_labels import Labels, read_labels
+from evaluation.biogen.judge_citations import EntailmentJudge, Judge
+from evaluation.biogen.read_biogen import read_task_a, read_task_b, records
+from evaluation.biogen.read_labels import Labels, read_labels
+from evaluation.biogen.score_biogen import score_task_a, score_task_b
 from evaluation.evaluated import Evaluated
-from evaluation.judge_citations import EntailmentJudge, Judge
-from evaluation.lint_run import read_asked
-from evaluation.read_biogen import read_task_a, read_task_b, records
-from evaluation.report import Case
-from evaluation.score_biogen import score_task_a, score_task_b
+from evaluation.lint.lint_run import read_asked
+from evaluation.report.report import Case
 from serve.attribute_sentences import SupportScorer
 
 LOOKED_AT_A = ("support F1", "expert support soft recall (strict)")

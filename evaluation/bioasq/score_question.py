@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from evaluation.read_bioasq import Snippet, document_id
+from evaluation.bioasq.read_bioasq import Snippet, document_id
 
 MAX_ITEMS = 10
 MAX_FACTOIDS = 5

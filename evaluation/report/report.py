@@ -1,6 +1,6 @@
 """What a report page shows: plain data, filled by whoever scored the run.
 
-`evaluation.render_report` makes the page of it.
+`evaluation.report.render_report` makes the page of it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.errors import InputError
-from evaluation.biogen_labels import Labels, read_labels, sentence_key
+from evaluation.biogen.read_labels import Labels, read_labels, sentence_key
 
 
 def write_lines(path: Path, *rows: Any) -> Path:

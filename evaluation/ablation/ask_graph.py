@@ -13,8 +13,8 @@ from rich.console import Console
 from cluster.errors import InputError
 from cluster.records import Answer, Question, SearchResult
 from cluster.settings import Settings, SystemSettings
-from evaluation.oracle import ORACLES, material, perfectly_reranked
-from evaluation.read_bioasq import Entry
+from evaluation.ablation.oracle import ORACLES, material, perfectly_reranked
+from evaluation.bioasq.read_bioasq import Entry
 from serve.answer_question import QuestionAnswerer
 from serve.client import Client, endpoint_url, local_client, running_client
 from serve.stages import IndexFacts, Stages

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from evaluation.biogen_labels import Labels, Relation
+from evaluation.biogen.read_labels import Labels, Relation
 from serve.attribute_sentences import SupportScorer, split_sentences
 
 

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from cluster.errors import InputError
 from cluster.storage import write_atomically
 from evaluation.bootstrap import Interval
-from evaluation.report import Group, Report, SnippetRow
+from evaluation.report.report import Group, Report, SnippetRow
 
 WORST_SHOWN = 30
 ROWS_SHOWN = 50
@@ -87,7 +87,7 @@ def write_report(folder: Path, report: Report) -> Path:
 def render_report(report: Report) -> str:
     """The page as HTML."""
     page = Environment(
-        loader=PackageLoader("evaluation"),
+        loader=PackageLoader("evaluation.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -164,7 +164,7 @@ def _values(group: Group, names: Iterable[str]) -> list[float]:
 def _figures(
     title: str, names: Sequence[str], groups: Sequence[Group], report: Report
 ) -> Iterable[Figure]:
-    from evaluation.plot_intervals import plot_differences, plot_measures
+    from evaluation.report.plot_intervals import plot_differences, plot_measures
 
     labels = _labels(names)
     measures = {
@@ -191,7 +191,7 @@ def _labels(names: Sequence[str]) -> dict[str, str]:
 
 
 def _spread(spread: Mapping[str, Sequence[float]]) -> Iterable[Figure]:
-    from evaluation.plot_intervals import plot_spread
+    from evaluation.report.plot_intervals import plot_spread
 
     for name, values in spread.items():
         known = [value for value in values if math.isfinite(value)]

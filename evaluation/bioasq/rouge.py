@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.score_question import precision_recall_f
+from evaluation.bioasq.score_question import precision_recall_f
 
 MAX_SKIP = 4
 MEASURES = ("ROUGE-2 recall", "ROUGE-2 F1", "ROUGE-SU4 recall", "ROUGE-SU4 F1")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cluster.errors import InputError
 from cluster.storage import write_atomically
-from evaluation.check_bioasq import answer_ready, check_bioasq
-from evaluation.check_biogen import check_biogen_a, check_biogen_b
-from evaluation.note_problems import Asked, Checked
-from evaluation.read_biogen import content, records
+from evaluation.biogen.read_biogen import content, records
+from evaluation.lint.check_bioasq import answer_ready, check_bioasq
+from evaluation.lint.check_biogen import check_biogen_a, check_biogen_b
+from evaluation.lint.note_problems import Asked, Checked
 
 if TYPE_CHECKING:
     from evaluation.find_citations import CitationLookup

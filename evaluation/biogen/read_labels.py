@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cluster.errors import InputError
-from evaluation.read_biogen import content, id_of, items, object_of, pmid_of, records, text
+from evaluation.biogen.read_biogen import content, id_of, items, object_of, pmid_of, records, text
 
 Relation = Literal["support", "partial", "contradict", "neutral", "irrelevant", "unknown"]
 """What a document says of a sentence: partial is partial support, unknown is not judged."""

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evaluation.biogen_labels import Labels, Relation
-from evaluation.judge_citations import Judge, Judged, judge_run
-from evaluation.read_biogen import Grounded, TaskA, TaskB
-from evaluation.score_question import precision_recall_f
+from evaluation.bioasq.score_question import precision_recall_f
+from evaluation.biogen.judge_citations import Judge, Judged, judge_run
+from evaluation.biogen.read_biogen import Grounded, TaskA, TaskB
+from evaluation.biogen.read_labels import Labels, Relation
 from evaluation.scores import Scores, mean, ratio, tabulate
 
 MAX_WORDS = 250

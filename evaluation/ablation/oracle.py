@@ -27,7 +27,7 @@ from cluster.records import (
     Question,
 )
 from cluster.settings import RerankSettings, SystemSettings
-from evaluation.read_bioasq import Entry, Snippet, document_id
+from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id
 from serve.search_citations import rerank_text
 from serve.stages import ShardStage, Stages
 from serve.write_answer import WrittenAnswer

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.errors import InputError, LLMError
-from evaluation.judge_prompts import (
+from evaluation.answers.judge_prompts import (
     ASK_BACK,
     PROBE,
     RATE_PASSAGE,

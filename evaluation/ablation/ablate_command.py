@@ -15,12 +15,12 @@ from cluster.cli import Config, Json, Overrides, make_context
 from cluster.errors import InputError
 from cluster.records import Question
 from cluster.settings import load_system
-from evaluation.ablate import complete_runs, digest, open_run, run_key
-from evaluation.ablate_graph import Plan, open_graph
-from evaluation.ablate_table import Ablation, CutoffRow, SystemRow, tabulate_runs
+from evaluation.ablation.ask_graph import Plan, open_graph
+from evaluation.ablation.oracle import ORACLES, material
+from evaluation.ablation.run_plans import complete_runs, digest, open_run, run_key
+from evaluation.ablation.tabulate_runs import Ablation, CutoffRow, SystemRow, tabulate_runs
+from evaluation.bioasq.read_bioasq import Entry, read_gold
 from evaluation.bootstrap import Interval, verdict
-from evaluation.oracle import ORACLES, material
-from evaluation.read_bioasq import Entry, read_gold
 from serve.formats.bioasq import MAX_DOCUMENTS, read_questions
 from serve.gateway import MAX_CITATIONS
 

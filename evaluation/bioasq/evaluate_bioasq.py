@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.evaluated import Evaluated
-from evaluation.read_bioasq import Entry, Snippet, document_id, read_gold, read_run
-from evaluation.read_judgements import (
+from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id, read_gold, read_run
+from evaluation.bioasq.read_judgements import (
     Judged,
     judged_documents,
     leave_out_judged,
     read_feedback,
     read_qrels,
 )
-from evaluation.report import Case, DocumentRow, SnippetRow
-from evaluation.rouge import server_averages
-from evaluation.score_bioasq import score_run
-from evaluation.score_question import overlap
+from evaluation.bioasq.rouge import server_averages
+from evaluation.bioasq.score_bioasq import score_run
+from evaluation.bioasq.score_question import overlap
+from evaluation.evaluated import Evaluated
+from evaluation.report.report import Case, DocumentRow, SnippetRow
 
 # What ranks the worst questions: the first that a run has, and their spread is shown.
 LOOKED_AT = ("documents AP", "snippets F1", "ROUGE-2 F1", "factoid MRR", "list F1")

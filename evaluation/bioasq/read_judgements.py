@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
-from evaluation.read_bioasq import (
+from evaluation.bioasq.read_bioasq import (
     Entry,
     Snippet,
     document_id,

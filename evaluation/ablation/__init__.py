@@ -1,0 +1,1 @@
+"""Presets side by side through the graph, and what each stage costs."""

@@ -1,0 +1,1 @@
+"""Measures of ideal answers that need a model: RAGAS, BERTScore; and BLEU."""

@@ -1,0 +1,1 @@
+"""BioASQ and Synergy: gold and run files, the official measures."""

@@ -1,0 +1,1 @@
+"""TREC BioGen, tasks A and B."""
