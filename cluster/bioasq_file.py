@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from cluster.errors import InputError
+from cluster.parse_json import parse_json
 
 
 def read_rows(path: Path) -> list[Any]:
@@ -15,11 +15,12 @@ def read_rows(path: Path) -> list[Any]:
     Raises InputError naming the file when it cannot be read or has not that form.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise InputError(f"{path}: not JSON in UTF-8: {error}") from None
+        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
+    content = parse_json(text, str(path))
     rows = content.get("questions") if isinstance(content, dict) else None
     if not isinstance(rows, list):
         raise InputError(f'{path}: not BioASQ\'s form; it must be {{"questions": [...]}}')

@@ -9,7 +9,6 @@ biomedical question benchmark's own.
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 import yaml
 
 from cluster.errors import InputError
+from cluster.parse_json import parse_json
 from evaluation.bioasq.read_bioasq import Entry, document_id
 
 CARDS = ("README.md", "MODEL_CARD.md")
@@ -57,7 +57,7 @@ def read_card(model: str, folder: Path) -> TrainingData:
     if card is not None:
         named += _named_in_card(card)
     if config.is_file():
-        rows = _load(config.read_text(encoding="utf-8"), str(config))
+        rows = parse_json(config.read_text(encoding="utf-8"), str(config))
         rows = rows if isinstance(rows, list) else []
         named += [str(row["name"]) for row in rows if isinstance(row, dict) and "name" in row]
     paths = [folder / name for name in named]
@@ -152,23 +152,16 @@ def _strings(path: Path) -> Iterator[tuple[str, str]]:
             else path.open(encoding="utf-8") as file
         ):
             if name.endswith(".json"):
-                yield from _walk("", _load(file.read(), str(path)))
+                yield from _walk("", parse_json(file.read(), str(path)))
                 return
             for number, line in enumerate(file, start=1):
                 if name.endswith((".jsonl", ".ndjson")):
                     if line.strip():
-                        yield from _walk("", _load(line, f"{path}: line {number}"))
+                        yield from _walk("", parse_json(line, f"{path}: line {number}"))
                 else:
                     yield from (("", cell.strip()) for cell in line.split("\t"))
     except (OSError, UnicodeDecodeError, EOFError) as error:
         raise InputError(f"{path}: training data cannot be read: {error}") from None
-
-
-def _load(text: str, place: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{place}: not JSON: {error}") from None
 
 
 def _walk(key: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -6,13 +6,13 @@ Fields are those of the track's validation programs (trec-biogen/starter-kit-202
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from cluster.errors import InputError
+from cluster.parse_json import parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +113,14 @@ def records(path: Path) -> Iterator[tuple[str, Row]]:
     """(place, object) of each record of a JSON list, or of each line that is not blank."""
     whole = content(path)
     if whole.lstrip().startswith("["):
-        for number, value in enumerate(_json(whole, str(path)), start=1):
+        for number, value in enumerate(parse_json(whole, str(path)), start=1):
             place = f"{path}: record {number}"
             yield place, object_of(value, place)
         return
     for number, line in enumerate(whole.split("\n"), start=1):
         if line.strip():
             place = f"{path}: line {number}"
-            yield place, object_of(_json(line, place), place)
-
-
-def _json(whole: str, place: str) -> Any:
-    try:
-        return json.loads(whole)
-    except ValueError as error:
-        raise InputError(
-            f"{place}: not JSON: {error}; give one object a line, or one list"
-        ) from None
+            yield place, object_of(parse_json(line, place), place)
 
 
 def object_of(value: Any, place: str) -> Row:

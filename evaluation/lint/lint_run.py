@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cluster.errors import InputError
+from cluster.parse_json import parse_json
 from cluster.storage import write_atomically
 from evaluation.biogen.read_biogen import content, records
 from evaluation.lint.check_bioasq import answer_ready, check_bioasq
@@ -105,11 +106,10 @@ def write_run_file(path: Path, run: Run) -> None:
 def _read_rows(path: Path) -> tuple[list[Any], Form, dict[str, Any]]:
     text = content(path)
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = parse_json(text, str(path))
+    except InputError:
+        # Objects line by line are no JSON together; if these are none, it says which line.
         return [row for _, row in records(path)], "lines", {}
-    except RecursionError:
-        raise InputError(f"{path}: nested too deep for any run; write its form") from None
     if isinstance(value, list):
         return value, "list", {}
     if isinstance(value, dict) and isinstance(value.get("questions"), list):

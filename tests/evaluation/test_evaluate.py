@@ -222,7 +222,15 @@ def test_a_bad_question_is_named_with_its_file_place_and_field(
     assert "gold.json: question 0" in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "not JSON"), ("[]", "BioASQ's form")])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not JSON"),
+        ("[]", "BioASQ's form"),
+        ('{"questions": [NaN]}', "not JSON: NaN is not a number"),
+        ("[" * 100_000, "nested too deep"),
+    ],
+)
 def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "run.json"
     path.write_text(text, encoding="utf-8")

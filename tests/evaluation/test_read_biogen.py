@@ -122,7 +122,7 @@ def test_what_is_not_the_form_is_refused_with_its_place(
 def test_a_line_that_is_not_json_is_named(tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
     path.write_text(json.dumps(answer_b()) + "\n{oops\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"b\.jsonl: line 2: not JSON: .*one object a line"):
+    with pytest.raises(InputError, match=r"b\.jsonl: line 2: not JSON"):
         read_task_b(path)
 
 

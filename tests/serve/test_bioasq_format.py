@@ -128,7 +128,7 @@ def test_file_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
 def test_file_in_another_encoding_is_an_input_error(tmp_path: Path) -> None:
     path = tmp_path / "questions.json"
     path.write_bytes(b'{"questions": "\xff"}')
-    with pytest.raises(InputError, match="not JSON in UTF-8"):
+    with pytest.raises(InputError, match="not in UTF-8"):
         read_questions(path)
 
 
