@@ -10,6 +10,7 @@ import os
 import sys
 from dataclasses import asdict, dataclass, is_dataclass
 from importlib.metadata import entry_points, version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -151,6 +152,10 @@ def existing_file(path: Path) -> Path:
 def main() -> None:
     """Run the command line; a CiteRayError is one line on standard error."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A file may hold half a surrogate pair, which is no UTF-8; its escape is JSON's own.
+            stream.reconfigure(errors="backslashreplace")
     for point in sorted(entry_points(group="citeray.commands")):
         point.load()(app)
     try:

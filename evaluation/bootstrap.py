@@ -56,12 +56,17 @@ def intervals(scores: Scores, *, seed: int = 0, resamples: int = RESAMPLES) -> d
 def differences(
     one: Scores, other: Scores, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> dict[str, Interval]:
-    """Each measure of `one` less that of `other`, over the questions that both answer."""
+    """Each measure of `one` less that of `other`, over the questions that both answer.
+
+    A column counts only where both have it: who leaves hard questions out gains nothing.
+    """
     theirs = set(other.ids)
     shared = [id_ for id_ in one.ids if id_ in theirs]
     if not shared:
         return {}
     one, other = one.only(shared), other.only(shared)
+    either = np.isnan(one.rows) | np.isnan(other.rows)
+    one, other = one.without(either), other.without(either)
     drawn = np.concatenate(
         [one.over(counts) - other.over(counts) for counts in _draws(len(shared), seed, resamples)]
     )

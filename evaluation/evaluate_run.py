@@ -58,6 +58,10 @@ def evaluate_run(
 
     `tell` hears how the slow parts go.
     """
+    if request.judge is not None and not request.judge_model:
+        raise InputError("--judge needs --judge-model, the judge's name at its URL")
+    if request.bertscore is not None and not request.bertscore.is_dir():
+        raise InputError(f"--bertscore {request.bertscore}: no such folder")
     form = read_run_file(run, request.run_format)
     if form.format in ("bioasq", "synergy"):
         evaluated = _bioasq(run, request, settings, tell)
@@ -65,6 +69,8 @@ def evaluate_run(
     else:
         evaluated, topics = _biogen(run, form.format, request, settings)
         asked = {topic: Asked() for topic in topics}
+    if not evaluated.scores.ids:
+        raise InputError(f"{run}: answers no question of {request.gold}; name the run's gold file")
     problems = check_run(form, asked).problems
     if problems:
         evaluated = evaluated.with_notes(
@@ -133,8 +139,6 @@ def _ragas(
     from evaluation.answers.evaluate_answers import add_ragas, samples
     from serve.language_model import OpenAIChatModel
 
-    if not request.judge_model:
-        raise InputError("--judge needs --judge-model, the judge's name at its URL")
     asked = samples(benchmark.gold, read_answers(run, benchmark))
     model = OpenAIChatModel(request.judge or "", request.judge_model, JUDGE_KEY, JUDGE_TIMEOUT_S)
     folder = ModelStore().resolve(settings.encoder.model, settings.encoder.sha256 or None)

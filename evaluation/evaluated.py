@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cluster.errors import InputError
 from evaluation.bootstrap import RESAMPLES, Interval, differences, intervals, verdict
 from evaluation.report.report import Case, Comparison, Group, Report
 from evaluation.scores import Scores
@@ -38,7 +39,12 @@ class Evaluated:
 def compare(
     one: Evaluated, other: Evaluated, name: str, *, seed: int, resamples: int
 ) -> Comparison:
-    """`one` less `other`, each measure with its interval and verdict."""
+    """`one` less `other`, each measure with its interval and verdict.
+
+    Raises InputError when they are not runs of one task.
+    """
+    if one.scores.names != other.scores.names:
+        raise InputError(f"--against {name}: its measures are others; compare runs of one task")
     found = differences(one.scores, other.scores, seed=seed, resamples=resamples)
     directions = {measure.name: measure.direction for measure in one.scores.measures}
     verdicts = {name: verdict(interval, directions[name]) for name, interval in found.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -97,8 +97,11 @@ class Scores:
     def only(self, ids: Sequence[str]) -> Scores:
         """The same for some of the answered questions, in the order of `ids`."""
         places = {id_: place for place, id_ in enumerate(self.ids)}
-        rows = self.rows[[places[id_] for id_ in ids]]
-        return Scores(tuple(ids), self.missing, self.columns, rows, self.measures)
+        return replace(self, ids=tuple(ids), rows=self.rows[[places[id_] for id_ in ids]])
+
+    def without(self, cells: npt.NDArray[np.bool_]) -> Scores:
+        """The same where `cells` (questions, columns) do not apply."""
+        return replace(self, rows=np.where(cells, np.nan, self.rows))
 
     def beside(self, other: Scores) -> Scores:
         """Both tables as one, over the questions of this one; `other` may lack some."""

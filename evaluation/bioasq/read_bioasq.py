@@ -60,7 +60,14 @@ def read_gold(path: Path) -> dict[str, Entry]:
     Raises InputError naming the file, the question and the field for what is not BioASQ's
     form, and for an id that comes twice.
     """
-    return _read(path, {})
+    return {id_: _only_gold(entry, path) for id_, entry in _read(path, {}).items()}
+
+
+def _only_gold(entry: Entry, path: Path) -> Entry:
+    """Without an exact answer that holds nothing, for which the program skips the question."""
+    if entry.type == "yesno" and entry.exact == (("none",),):
+        raise InputError(f"{path}: id {entry.id}: field exact_answer must be yes or no")
+    return entry if entry.exact else replace(entry, exact=None)
 
 
 def read_run(path: Path, gold: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -69,10 +76,11 @@ def read_run(path: Path, gold: Mapping[str, Entry]) -> dict[str, Entry]:
     Raises InputError as `read_gold`, and for an id that the gold file does not have.
     """
     run = _read(path, {id_: entry.type for id_, entry in gold.items()})
-    for id_ in run:
+    for place, id_ in enumerate(run):
         if id_ not in gold:
             raise InputError(
-                f"{path}: id {id_!r} is not in the gold file; remove it or name its gold file"
+                f"{path}: question {place}: id {id_!r} is not in the gold file; remove it or name "
+                "its gold file"
             )
     return {id_: _first_synonyms(entry) for id_, entry in run.items()}
 
@@ -120,7 +128,7 @@ def read_documents(row: Mapping[str, Any], place: str) -> tuple[tuple[str, ...],
         name = judged.get("id")
         if not isinstance(name, str):
             raise InputError(f"{place}: field documents must hold strings, not {item!r:.40}")
-        (rejected if judged.get("golden") is False else kept).append(name)
+        (kept if _is_golden(judged, place) else rejected).append(name)
     return tuple(dict.fromkeys(kept)), frozenset(rejected)
 
 
@@ -132,8 +140,15 @@ def read_snippets(
     rejected: list[Snippet] = []
     for number, item in enumerate(_items(row, "snippets", place)):
         snippet = _snippet(item, f"{place}, snippet {number}")
-        (rejected if item.get("golden") is False else kept).append(snippet)
+        (kept if _is_golden(item, place) else rejected).append(snippet)
     return tuple(kept), tuple(rejected)
+
+
+def _is_golden(item: Mapping[str, Any], place: str) -> bool:
+    golden = item.get("golden", True)
+    if not isinstance(golden, bool):
+        raise InputError(f"{place}: field golden must be true or false, not {golden!r:.40}")
+    return golden
 
 
 def _ideal(row: Mapping[str, Any], place: str) -> tuple[str, ...]:
@@ -206,4 +221,4 @@ def _exact(value: Any, kind: str, place: str) -> tuple[tuple[str, ...], ...] | N
         isinstance(item, list) and all(isinstance(name, str) for name in item) for item in items
     ):
         raise InputError(f"{place}: field exact_answer must be a list of lists of strings")
-    return tuple(tuple(name.lower() for name in item) for item in items) or None
+    return tuple(tuple(name.lower() for name in item) for item in items if item)

@@ -68,14 +68,16 @@ def read_qrels(path: Path) -> dict[str, frozenset[str]]:
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
     found: dict[str, set[str]] = {}
     for number, line in enumerate(lines, start=1):
         parts = line.split()
         if not parts:
             continue
-        if len(parts) != 4:
+        if len(parts) != 4 or not parts[3].lstrip("-").isdigit():
             raise InputError(
                 f"{path}: line {number}: must be QUESTION 0 DOCUMENT GRADE, not {line!r:.60}"
             )

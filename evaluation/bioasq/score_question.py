@@ -90,7 +90,9 @@ def overlap(found: Snippet, gold: Snippet) -> int:
     same = (found.begin_section, found.end_section) == (gold.begin_section, gold.end_section)
     if not same and not (found.begin_section == "0" and gold.begin_section == "abstract"):
         return 0
-    return max(0, min(found.end, gold.end) - max(found.begin, gold.begin) + 1)
+    if found.begin > gold.end or found.end < gold.begin:
+        return 0
+    return min(found.end, gold.end) - max(found.begin, gold.begin) + 1
 
 
 def score_snippets(
@@ -119,7 +121,10 @@ def score_snippets(
     for snippet in said:
         shared += sum(overlap(snippet, g) for g in wanted if snippet.document == g.document)
         length += snippet.end - snippet.begin + 1
-        if snippet.document in documents and length:
+        if not length:
+            # The program divides by 0 here, and takes what is no number for 0.
+            return *measures, 0.0
+        if snippet.document in documents:
             total += shared / length
     return *measures, total / min(MAX_ITEMS, len(wanted))
 
@@ -163,5 +168,8 @@ def score_list(gold: Items, said: Items | None) -> tuple[float, float, float]:
 
 
 def log_average_precision(average: float, epsilon: float = 1e-5) -> float:
-    """What GMAP averages: the logarithm of average precision, epsilon added to each."""
-    return math.log(average + epsilon)
+    """What GMAP averages: the logarithm of average precision, epsilon added to each.
+
+    NaN where snippets that end before they begin make that negative, as in the program.
+    """
+    return math.log(average + epsilon) if average + epsilon > 0 else math.nan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from cluster.errors import InputError
 from evaluation.biogen.judge_citations import EntailmentJudge, Judge
 from evaluation.biogen.read_biogen import read_task_a, read_task_b, records
 from evaluation.biogen.read_labels import Labels, read_labels
@@ -33,7 +34,9 @@ def read_gold(path: Path) -> tuple[Labels, tuple[str, ...]]:
 
 
 def _holds_judgements(path: Path) -> bool:
-    for _, row in records(path):
+    for place, row in records(path):
+        if "questions" in row:
+            raise InputError(f"{place}: BioASQ's form; name BioGen's judgements or topics")
         if any(field in row for field in _JUDGEMENTS):
             return True
         sentences = row.get("answer")

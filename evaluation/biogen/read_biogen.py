@@ -6,6 +6,7 @@ Fields are those of the track's validation programs (trec-biogen/starter-kit-202
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,7 +159,7 @@ def text(row: Row, field: str, place: str) -> str:
 
 def pmid_of(value: Any, place: str) -> int:
     """A PMID from a whole number or a string of digits."""
-    digits = str(value).strip() if isinstance(value, str) or type(value) is int else ""
-    if not (digits.isascii() and digits.isdigit() and int(digits)):
+    digits = value.strip() if isinstance(value, str) else value if type(value) is int else ""
+    if not re.fullmatch(r"0*[1-9][0-9]{0,17}", str(digits)):
         raise InputError(f"{place}: a PMID is a whole number above 0, not {value!r:.40}")
     return int(digits)

@@ -160,7 +160,8 @@ def _csv_labels(path: Path) -> Iterator[Label]:
             pmid = _PMID_LINE.search(row["citation"])
             if pmid:
                 found = _relation(row["judgement"], f"{place}: field judgement")
-                yield row["qid"].strip(), sentence_key(row["answer_sentence"]), int(pmid[1]), found
+                number = pmid_of(pmid[1], f"{place}: field citation")
+                yield row["qid"].strip(), sentence_key(row["answer_sentence"]), number, found
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num}: not CSV: {error}") from None
 

@@ -98,6 +98,33 @@ def test_a_flat_list_of_answers_is_read_as_one_answer_each(tmp_path: Path) -> No
     assert scored(tmp_path, gold, [question("1", "list", ["A", "b"])])["list F1"] == 1
 
 
+def test_items_without_a_name_are_no_items(tmp_path: Path) -> None:
+    """As in the program's reader: neither an answer nor something to be found."""
+    gold = [
+        question("1", "factoid", [["a"]]),
+        question("2", "list", [[], ["x"], ["y"]]),
+        question("3", "list", [[]]),
+    ]
+    run = [
+        question("1", "factoid", [[], ["a"]]),
+        question("2", "list", [["x"], []]),
+        question("3", "list", [["z"]]),
+    ]
+    found = scored(tmp_path, gold, run)
+    assert found["factoid MRR"] == 1
+    assert (found["list precision"], found["list recall"]) == (1, 1 / 2)
+
+
+def test_a_run_whose_answers_name_nothing_is_wrong_not_silent(tmp_path: Path) -> None:
+    found = scored(tmp_path, [question("1", "factoid", [["a"]])], [question("1", "factoid", [])])
+    assert found["factoid MRR"] == 0
+
+
+def test_a_gold_yes_or_no_that_is_neither_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="id 1: field exact_answer must be yes or no"):
+        read_gold(write(tmp_path / "g", question("1", "yesno", "maybe")))
+
+
 def test_a_run_without_any_exact_answer_is_not_scored_on_them(tmp_path: Path) -> None:
     found = scored(
         tmp_path, [question("1", "yesno", "yes", "a")], [question("1", "yesno", None, "a")]

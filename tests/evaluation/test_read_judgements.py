@@ -99,6 +99,7 @@ def test_of_a_judged_document_only_the_judged_span_is_left_out(tmp_path: Path) -
         ({"documents": []}, "field id"),
         ({"id": "1", "documents": [{"golden": True}]}, "field documents must hold strings"),
         ({"id": "1", "snippets": [{"golden": True}]}, "snippet 0"),
+        ({"id": "1", "documents": [{"id": "7", "golden": "false"}]}, "golden must be true or"),
     ],
 )
 def test_bad_feedback_is_named(tmp_path: Path, row: Any, said: str) -> None:
@@ -114,8 +115,12 @@ def test_qrels_give_the_judged_documents(tmp_path: Path) -> None:
 
 def test_a_bad_qrels_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "qrels"
-    path.write_text("1 0 7 1\n1 0 8\n", encoding="utf-8")
-    with pytest.raises(InputError, match="qrels: line 2: must be QUESTION 0 DOCUMENT GRADE"):
+    for line in ("1 0 8", "1 0 8 x"):
+        path.write_text(f"1 0 7 1\n{line}\n", encoding="utf-8")
+        with pytest.raises(InputError, match="qrels: line 2: must be QUESTION 0 DOCUMENT GRADE"):
+            read_qrels(path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match="qrels: not in UTF-8"):
         read_qrels(path)
     with pytest.raises(InputError, match="none: cannot be read"):
         read_qrels(tmp_path / "none")

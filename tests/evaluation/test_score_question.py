@@ -183,3 +183,16 @@ def test_merged_snippets_hold_the_same_characters_and_never_overlap(found: list[
     merged = merge_snippets(found)
     assert characters(merged) == characters(found)
     assert sum(s.end - s.begin + 1 for s in merged) == len(characters(found))
+
+
+def test_a_span_that_ends_before_it_begins_counts_backwards_as_in_the_program() -> None:
+    """Length 2 - 5 + 1 = -2, all of it inside 0 to 9: precision 1, recall -2 / 10."""
+    found, gold = span("d", 5, 2), span("d", 0, 9)
+    precision, recall, f1, average = score_snippets([gold], [found])
+    assert (precision, recall, average) == (1, -0.2, 1)
+    assert f1 == pytest.approx(2 * 1 * -0.2 / 0.8)
+    assert math.isnan(log_average_precision(-0.5))
+
+
+def test_a_span_of_no_length_makes_the_average_precision_no_number_so_0() -> None:
+    assert score_snippets([span("d", 0, 9)], [span("d", 5, 4)])[3] == 0
