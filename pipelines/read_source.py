@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster.errors import SourceError
+from cluster.parse_articles import read_records
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage import sha256_of
 from pipelines.embed_passages import split_citations
-from pipelines.parse_articles import read_records
 from pipelines.split_passages import Splitter
 from pipelines.stage_citations import ParsedSource, write_account
 

@@ -21,10 +21,10 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from cluster.models import ModelStore
+from cluster.parse_articles import read_records
 from cluster.records import Citation
 from cluster.settings import load_settings
 from pipelines.find_sources import find_sources
-from pipelines.parse_articles import read_records
 from pipelines.split_passages import make_splitter, split_citation
 
 BARE_PASSAGES = 1500

@@ -20,8 +20,8 @@ from xml.parsers import expat
 import pubmed_parser
 from lxml import etree
 
+from cluster.parse_articles import read_records
 from cluster.records import Citation
-from pipelines.parse_articles import read_records
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared/data/bioasq/corpus"
 ROUNDS = 3

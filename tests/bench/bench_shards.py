@@ -19,10 +19,10 @@ from cluster.encoder import Encoder
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardReader
 from cluster.models import ModelStore
+from cluster.parse_articles import read_records
 from cluster.records import Citation, Question
 from cluster.settings import load_settings, load_system
 from pipelines.find_sources import find_sources
-from pipelines.parse_articles import read_records
 from serve.answer_question import QuestionAnswerer
 from serve.formats.bioasq import read_questions
 from serve.stages import IndexFacts

@@ -5,9 +5,9 @@ from itertools import islice
 import pytest
 
 from cluster.errors import InputError
+from cluster.parse_articles import read_records
 from cluster.records import Citation
 from pipelines.generate_citations import generate_citations, write_generated
-from pipelines.parse_articles import read_records
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from cluster.storage import sha256_of
 from pipelines.read_source import BATCH_CITATIONS, EXAMPLES, read_source
 from pipelines.stage_citations import ParsedSource, read_account, read_deletions
-from tests.pipelines.pubmed_sets import DOCTYPE, article
+from tests.cluster.pubmed_sets import DOCTYPE, article
 from tests.pipelines.staging import SPLITTER
 
 BOOK = "<PubmedBookArticle><BookDocument><PMID>31</PMID></BookDocument></PubmedBookArticle>"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from cluster.errors import InputError
+from cluster.parse_articles import read_records
 from cluster.records import (
     Chemical,
     Citation,
@@ -19,7 +20,6 @@ from cluster.records import (
     Rejected,
     Section,
 )
-from pipelines.parse_articles import read_records
 from pipelines.render_articles import render_articles
 from pipelines.render_citation import BookChapter, strip_inline
 

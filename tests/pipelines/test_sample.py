@@ -9,8 +9,8 @@ import pytest
 from lxml import etree
 
 from cluster.errors import InputError
+from cluster.parse_articles import read_records
 from cluster.records import Citation, Deletion, Rejected
-from pipelines.parse_articles import read_records
 from pipelines.sample.read_facts import load_yaml, read_topics
 from pipelines.sample.write_questions import write_questions
 from pipelines.sample.write_sample import NOTE, SampleCorpus, write_sample

@@ -15,9 +15,9 @@ from typing import IO, cast
 import pytest
 
 from cluster.errors import SourceError
+from cluster.parse_articles import MAX_RECORD_BYTES, Record, parse_stream, read_records
 from cluster.records import Citation, Deletion, Rejected
-from pipelines.parse_articles import MAX_RECORD_BYTES, Record, parse_stream, read_records
-from tests.pipelines.pubmed_sets import abstract, article, parse, parse_one, reject_one
+from tests.cluster.pubmed_sets import abstract, article, parse, parse_one, reject_one
 
 
 def read_until_error(data: bytes, **kwargs: int) -> tuple[list[Record], SourceError]:
@@ -305,7 +305,7 @@ def test_memory_in_python_does_not_grow_with_the_number_of_records(tmp_path: Pat
 PEAK_OF_PROCESS = """
 import resource, sys
 from pathlib import Path
-from pipelines.parse_articles import read_records
+from cluster.parse_articles import read_records
 count = sum(1 for _ in read_records(Path(sys.argv[1])))
 print(count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster.parse_articles import read_records
 from cluster.records import Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
-from pipelines.parse_articles import read_records
-from tests.pipelines.pubmed_sets import abstract, article, parse, parse_one
+from tests.cluster.pubmed_sets import abstract, article, parse, parse_one
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
 SAMPLES = SHARED / "xml-samples"

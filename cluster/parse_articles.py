@@ -12,8 +12,8 @@ from typing import IO, Any, TypeAlias, cast
 from lxml import etree
 
 from cluster.errors import SourceError
+from cluster.parse_citation import Element, number_fault, parse_citation, read_number, read_text
 from cluster.records import Citation, Deletion, Rejected
-from pipelines.parse_citation import Element, number_fault, parse_citation, read_number, read_text
 
 Record: TypeAlias = Citation | Deletion | Rejected
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
+from cluster.parse_articles import Record, parse_stream
 from cluster.records import Citation, Rejected
-from pipelines.parse_articles import Record, parse_stream
 
 DOCTYPE = (
     '<?xml version="1.0" encoding="utf-8"?>\n'
