@@ -27,3 +27,7 @@ class IndexFormatError(CiteRayError):
 
 class LLMError(CiteRayError):
     """The language model is unreachable or answered with an error."""
+
+
+class PubMedError(CiteRayError):
+    """PubMed's E-utilities are unreachable, at fault, too slow, or refuse the caller."""

@@ -130,6 +130,20 @@ class LLMSettings(Strict):
     max_concurrent: Positive
 
 
+class EntrezSettings(Strict):
+    """PubMed online. A cached reply is good for `cache_days`; `deadline_s` bounds a whole call."""
+
+    base_url: str
+    api_key_env: str
+    email: str
+    tool: str
+    cache: Path
+    cache_days: Annotated[float, Field(ge=0)]
+    cache_mb: Positive
+    timeout_s: Seconds
+    deadline_s: Seconds
+
+
 class StageSettings(Strict):
     """One deployment: how many replicas, what each may hold, and when it is too late."""
 
@@ -166,6 +180,7 @@ class Settings(Strict):
     reranker: RerankerSettings
     support: SupportSettings
     llm: LLMSettings
+    entrez: EntrezSettings
     serve: ServeSettings
 
 
