@@ -1,0 +1,463 @@
+"""PubMed online against a server on loopback that behaves like NCBI's, at its worst too."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import threading
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import InputError, PubMedError
+from cluster.settings import EntrezSettings, load_settings
+from serve.entrez.ask_entrez import Patience
+from serve.entrez.keep_pace import RateLimiter
+from serve.search_pubmed import PubMed
+from tests.serve.eutils_server import REACH, EUtils, Reply, eutils, records
+from tests.serve.http_server import free_port
+
+KEY = "TEST_NCBI_KEY"
+RATE_LIMIT = json.dumps({"error": "API rate limit exceeded", "count": "11", "limit": "10"})
+
+
+@pytest.fixture
+def server() -> Iterator[EUtils]:
+    day = date(2020, 1, 1)
+    with eutils(EUtils(dict.fromkeys((31, 7, 12, 5), day))) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY, raising=False)
+
+
+def settings_for(server: EUtils, folder: Path, **changes: Any) -> EntrezSettings:
+    local = {"base_url": server.url, "api_key_env": KEY, "cache": folder / "cache"}
+    return load_settings().entrez.model_copy(update={**local, **changes})
+
+
+def make(server: EUtils, folder: Path, patience: Patience | None = None, **changes: Any) -> PubMed:
+    return PubMed(
+        settings_for(server, folder, **changes),
+        limiter=RateLimiter(100_000),
+        patience=patience or Patience(backoff_s=0.001),
+    )
+
+
+def search(pubmed: PubMed, limit: int = 10, query: str = "egfr", **options: Any) -> list[int]:
+    return asyncio.run(pubmed.search(query, limit=limit, **options))
+
+
+def fetch(pubmed: PubMed, *pmids: int, **options: Any) -> list[int]:
+    return [each.pmid for each in asyncio.run(pubmed.fetch(pmids, **options))]
+
+
+# What goes out
+
+
+def test_pmids_come_in_pubmeds_order(server: EUtils, tmp_path: Path) -> None:
+    assert search(make(server, tmp_path)) == [31, 7, 12, 5]
+
+
+def test_the_limit_goes_to_pubmed(server: EUtils, tmp_path: Path) -> None:
+    assert search(make(server, tmp_path), limit=2) == [31, 7]
+    assert server.requests[0]["retmax"] == "2"
+
+
+def test_a_request_names_database_query_order_tool_and_email(
+    server: EUtils, tmp_path: Path
+) -> None:
+    search(make(server, tmp_path, email="a@b.c", tool="t"), query="a AND b", sort="pub_date")
+    sent = {k: v for k, v in server.requests[0].items() if k not in ("at", "retmode", "retmax")}
+    assert sent == {
+        "utility": "esearch",
+        "db": "pubmed",
+        "term": "a AND b",
+        "sort": "pub_date",
+        "tool": "t",
+        "email": "a@b.c",
+    }
+
+
+def test_the_key_comes_from_the_environment(
+    server: EUtils, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "sesame")
+    search(make(server, tmp_path))
+    assert server.requests[0]["api_key"] == "sesame"
+
+
+def test_without_a_key_none_is_sent(server: EUtils, tmp_path: Path) -> None:
+    search(make(server, tmp_path))
+    assert "api_key" not in server.requests[0]
+
+
+def test_one_date_sends_both_ends(server: EUtils, tmp_path: Path) -> None:
+    search(make(server, tmp_path), date_from=date(2019, 3, 1))
+    sent = server.requests[0]
+    assert (sent["datetype"], sent["mindate"], sent["maxdate"]) == (
+        "pdat",
+        "2019/03/01",
+        "3000/12/31",
+    )
+
+
+def test_count_asks_for_no_pmids(server: EUtils, tmp_path: Path) -> None:
+    assert asyncio.run(make(server, tmp_path).count("egfr")) == 4
+    assert server.requests[0]["retmax"] == "0"
+
+
+# What the user can mend
+
+
+@pytest.mark.parametrize("query", ["", "  \n"])
+def test_an_empty_query_is_refused_before_it_is_sent(
+    server: EUtils, tmp_path: Path, query: str
+) -> None:
+    with pytest.raises(InputError, match="query: it is empty"):
+        search(make(server, tmp_path), query=query)
+    assert server.requests == []
+
+
+def test_a_limit_below_one_is_refused(server: EUtils, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="limit: 0"):
+        search(make(server, tmp_path), limit=0)
+
+
+def test_dates_the_wrong_way_round_are_refused(server: EUtils, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"2020-01-02 is after date_to, 2020-01-01"):
+        search(make(server, tmp_path), date_from=date(2020, 1, 2), date_to=date(2020, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "warnings",
+    [
+        {"errorlist": {"phrasesnotfound": ["egfrx"], "fieldsnotfound": []}},
+        {"warninglist": {"quotedphrasesnotfound": ["egfrx"]}},
+    ],
+)
+def test_a_phrase_that_leaves_nothing_to_find_is_named(
+    server: EUtils, tmp_path: Path, warnings: dict[str, Any]
+) -> None:
+    server.entered, server.warnings = {}, warnings
+    with pytest.raises(InputError, match="does not know 'egfrx'"):
+        search(make(server, tmp_path))
+
+
+def test_a_phrase_left_out_of_a_search_that_finds_is_told(server: EUtils, tmp_path: Path) -> None:
+    server.warnings = {"errorlist": {"phrasesnotfound": ["egfrx"]}}
+    told: list[str] = []
+    assert search(make(server, tmp_path), tell=told.append) == [31, 7, 12, 5]
+    assert told == ["PubMed searched without 'egfrx', which it does not know"]
+
+
+def test_nothing_found_without_a_reason_is_an_empty_list(server: EUtils, tmp_path: Path) -> None:
+    server.entered = {}
+    server.warnings = {"warninglist": {"outputmessages": ["No items found."]}}
+    assert search(make(server, tmp_path)) == []
+
+
+# A server at its worst
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Reply(RATE_LIMIT, 429),
+        Reply("", 429, {"Retry-After": "0"}),
+        Reply("oops", 500),
+        Reply("<html>Bad gateway</html>", 502),
+        Reply("busy", 503),
+        Reply(RATE_LIMIT),
+        Reply('{"esearchresult":{"ERROR":"Search Backend failed: Exception:\n timed out"}}'),
+        Reply('{"esearchresult":{"ERROR":"Search Backend failed: Timeout"}}', 400),
+        Reply('{"esearchresult":{"count":"4","idlist":["31"'),
+        Reply('{"esearchresult":{"count":"4","idlist":["31","7"]}}', cut=20),
+        Reply("<html>maintenance</html>"),
+        Reply(""),
+    ],
+    ids=lambda reply: f"{reply.status}-{reply.body[:40]}",
+)
+def test_a_passing_failure_of_a_search_is_asked_again(
+    server: EUtils, tmp_path: Path, failure: Reply
+) -> None:
+    server.script = [failure, failure]
+    assert search(make(server, tmp_path)) == [31, 7, 12, 5]
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Reply(records([5, 7])[:-30]),
+        Reply(records([5, 7]), cut=200),
+        Reply("<eFetchResult><ERROR>Empty Response. Status: Timeout</ERROR></eFetchResult>", 400),
+        Reply("<eFetchResult><ERROR>Search Backend failed</ERROR></eFetchResult>"),
+    ],
+    ids=["truncated", "dropped", "timeout-400", "backend"],
+)
+def test_a_passing_failure_of_a_fetch_is_asked_again(
+    server: EUtils, tmp_path: Path, failure: Reply
+) -> None:
+    server.script = [failure]
+    assert fetch(make(server, tmp_path), 7, 5) == [7, 5]
+    assert len(server.requests) == 2
+
+
+def test_a_failure_that_stays_is_given_up_with_its_reason(server: EUtils, tmp_path: Path) -> None:
+    server.script, server.for_ever = [Reply("busy", 503)], True
+    with pytest.raises(PubMedError, match=r"esearch\.fcgi: failed 5 times.*HTTP 503; try again"):
+        search(make(server, tmp_path))
+    assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize("status", [301, 403, 404])
+def test_a_refusal_that_cannot_pass_is_not_asked_again(
+    server: EUtils, tmp_path: Path, status: int
+) -> None:
+    server.script = [Reply("no", status)]
+    with pytest.raises(PubMedError, match=rf"HTTP {status}; check entrez\.base_url"):
+        search(make(server, tmp_path))
+    assert len(server.requests) == 1
+
+
+def test_a_refused_key_is_not_asked_again_and_never_shown(
+    server: EUtils, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "sesame")
+    server.script = [Reply('{"error":"API key invalid","api-key":"sesame"}', 400)]
+    with pytest.raises(PubMedError, match="refuse the API key") as caught:
+        search(make(server, tmp_path))
+    assert "sesame" not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+def test_too_many_requests_hold_back_everyone(server: EUtils, tmp_path: Path) -> None:
+    held: list[float] = []
+
+    class Noting(RateLimiter):
+        def hold(self, seconds: float) -> None:
+            held.append(seconds)
+
+    server.script = [Reply("", 429, {"Retry-After": "0"}), Reply(RATE_LIMIT), Reply("", 503)]
+    settings = settings_for(server, tmp_path)
+    asyncio.run(
+        PubMed(settings, limiter=Noting(100_000), patience=Patience(backoff_s=0.001)).search(
+            "egfr", limit=1
+        )
+    )
+    assert len(held) == 2
+
+
+def test_a_silent_server_is_given_up_at_the_deadline_with_the_last_problem(
+    server: EUtils, tmp_path: Path
+) -> None:
+    server.script, server.for_ever = [Reply("", 503, {"Retry-After": "9"})], True
+    with pytest.raises(PubMedError, match=r"not done within 0\.2 s \(last: HTTP 503\)"):
+        search(make(server, tmp_path, deadline_s=0.2))
+
+
+def test_a_closed_port_is_unreachable(tmp_path: Path) -> None:
+    nobody = EUtils(url=f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(PubMedError, match="broken connection"):
+        search(make(nobody, tmp_path, Patience(retries=1, backoff_s=0.001)))
+
+
+def test_an_address_without_a_scheme_names_the_setting(tmp_path: Path) -> None:
+    with pytest.raises(PubMedError, match=r"mend entrez\.base_url"):
+        search(make(EUtils(url="localhost"), tmp_path))
+
+
+def test_a_reply_without_end_is_cut_short(server: EUtils, tmp_path: Path) -> None:
+    server.script = [Reply("x" * 5000)]
+    with pytest.raises(PubMedError, match="more than 1000 bytes"):
+        search(make(server, tmp_path, Patience(max_reply_bytes=1000)))
+    assert len(server.requests) == 1
+
+
+# Records
+
+
+def test_citations_come_in_the_order_asked_and_once(server: EUtils, tmp_path: Path) -> None:
+    assert fetch(make(server, tmp_path), 12, 31, 5, 12) == [12, 31, 5]
+
+
+def test_nothing_asked_is_nothing_sent(server: EUtils, tmp_path: Path) -> None:
+    assert fetch(make(server, tmp_path)) == []
+    assert server.requests == []
+
+
+def test_records_are_fetched_200_at_a_time(server: EUtils, tmp_path: Path) -> None:
+    server.entered = dict.fromkeys(range(1, 451), date(2020, 1, 1))
+    wanted = list(range(450, 0, -1))
+    assert fetch(make(server, tmp_path), *wanted) == wanted
+    assert sorted(each["id"].count(",") + 1 for each in server.requests) == [50, 200, 200]
+
+
+def test_a_missing_record_is_left_out_and_told(server: EUtils, tmp_path: Path) -> None:
+    server.books = [9]
+    told: list[str] = []
+    assert fetch(make(server, tmp_path), 31, 8, 9, tell=told.append) == [31]
+    assert told == [
+        "PubMed gave no citation for 2 of 3 PMIDs: 8, 9 (PMID 9: a book article)",
+    ]
+
+
+def test_a_batch_that_fails_is_the_failure_of_the_fetch(server: EUtils, tmp_path: Path) -> None:
+    server.script, server.for_ever = [Reply("no", 404)], True
+    with pytest.raises(PubMedError, match="HTTP 404"):
+        fetch(make(server, tmp_path), *range(1, 401))
+
+
+# The cache
+
+
+def test_the_same_request_is_not_sent_twice(server: EUtils, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert search(make(server, tmp_path)) == [31, 7, 12, 5]
+        assert fetch(make(server, tmp_path), 31, 5) == [31, 5]
+    assert [each["utility"] for each in server.requests] == ["esearch", "efetch"]
+
+
+def test_a_spoilt_cache_is_asked_past(server: EUtils, tmp_path: Path) -> None:
+    pubmed = make(server, tmp_path)
+    search(pubmed)
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(path.read_bytes()[:10])
+    assert search(pubmed) == [31, 7, 12, 5]
+    assert search(pubmed) == [31, 7, 12, 5]
+    assert len(server.requests) == 2
+
+
+def test_the_cache_does_not_ask_whose_request_it_is(
+    server: EUtils, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "sesame")
+    search(make(server, tmp_path, email="a@b.c"))
+    monkeypatch.setenv(KEY, "another")
+    search(make(server, tmp_path, email="d@e.f"))
+    assert len(server.requests) == 1
+
+
+def test_a_refusal_is_not_cached(server: EUtils, tmp_path: Path) -> None:
+    server.script = [Reply('{"esearchresult":{"ERROR":"Invalid query"}}')]
+    with pytest.raises(InputError, match="Invalid query"):
+        search(make(server, tmp_path))
+    assert search(make(server, tmp_path)) == [31, 7, 12, 5]
+
+
+def test_a_cache_that_cannot_be_written_is_told_and_searched_without(
+    server: EUtils, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache").write_bytes(b"")
+    with caplog.at_level(logging.WARNING):
+        assert search(make(server, tmp_path)) == [31, 7, 12, 5]
+    assert "not cached" in caplog.text
+
+
+# Long lists
+
+
+@pytest.fixture
+def large(server: EUtils) -> EUtils:
+    """25,000 records over 50 years, in an order that is not that of their dates."""
+    draw = random.Random(4)
+    first = date(1970, 1, 1)
+    server.entered = {
+        pmid: first + timedelta(days=draw.randrange(18_000)) for pmid in range(1, 25_001)
+    }
+    return server
+
+
+def test_a_list_beyond_pubmeds_reach_is_whole(large: EUtils, tmp_path: Path) -> None:
+    pmids = search(make(large, tmp_path), limit=100_000)
+    assert len(pmids) == 25_000
+    assert set(pmids) == set(large.entered)
+
+
+def test_a_long_list_starts_in_the_order_asked(large: EUtils, tmp_path: Path) -> None:
+    assert search(make(large, tmp_path), limit=12_000)[:REACH] == list(large.entered)[:REACH]
+
+
+def test_a_long_list_goes_on_with_the_newest_up_to_its_limit(large: EUtils, tmp_path: Path) -> None:
+    pmids = search(make(large, tmp_path), limit=12_000)
+    assert len(set(pmids)) == len(pmids) == 12_000
+    assert min(large.entered[pmid] for pmid in pmids[REACH:]) > date(1995, 1, 1)
+
+
+def test_a_long_list_is_taken_from_one_stored_search(large: EUtils, tmp_path: Path) -> None:
+    search(make(large, tmp_path), limit=100_000, query="a AND b")
+    first, *spans = large.requests
+    assert (first["term"], first["usehistory"]) == ("a AND b", "y")
+    assert {each["term"].split(" AND ")[0] for each in spans} == {"#1"}
+    assert all("retstart" not in each for each in large.requests)
+
+
+def test_a_forgotten_search_is_stored_again(large: EUtils, tmp_path: Path) -> None:
+    large.script = [
+        Reply(large.esearch({"term": "egfr", "retmax": "9999", "usehistory": "y"})),
+        Reply('{"esearchresult":{"ERROR":"Unable to obtain query #1"}}'),
+    ]
+    large.forget_stored_searches()
+    assert set(search(make(large, tmp_path), limit=100_000)) == set(large.entered)
+
+
+def test_a_search_that_is_forgotten_every_time_is_given_up(large: EUtils, tmp_path: Path) -> None:
+    lost = Reply('{"esearchresult":{"ERROR":"Unable to obtain query #1"}}')
+    stored = Reply(large.esearch({"term": "egfr", "retmax": "9999", "usehistory": "y"}))
+    large.script, large.for_ever = [stored, lost] * 4, True
+    with pytest.raises(PubMedError, match="lost a stored search"):
+        search(make(large, tmp_path), limit=100_000)
+
+
+def test_a_day_with_more_entries_than_can_be_listed_is_named(
+    server: EUtils, tmp_path: Path
+) -> None:
+    server.entered = dict.fromkeys(range(1, 11_001), date(2001, 2, 3))
+    with pytest.raises(PubMedError, match=r"11000 records were entered on 2001-02-03"):
+        search(make(server, tmp_path), limit=20_000)
+
+
+def test_a_short_result_needs_no_spans(server: EUtils, tmp_path: Path) -> None:
+    assert search(make(server, tmp_path), limit=20_000) == [31, 7, 12, 5]
+    assert len(server.requests) == 1
+
+
+def test_records_that_pubmed_counts_and_does_not_list_are_told(
+    server: EUtils, tmp_path: Path
+) -> None:
+    server.script = [Reply('{"esearchresult":{"count":"3","idlist":["1","2"]}}')]
+    told: list[str] = []
+    assert search(make(server, tmp_path), tell=told.append) == [1, 2]
+    assert told == ["PubMed lists only 2 of the 3 records it counts"]
+
+
+# Several at once
+
+
+def test_threads_may_share_one_client(server: EUtils, tmp_path: Path) -> None:
+    pubmed = make(server, tmp_path, cache_days=0)
+    results: list[list[int]] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(search(pubmed, limit=3))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [[31, 7, 12]] * 4
+
+
+def test_without_a_limiter_of_its_own_a_client_keeps_the_process_pace(
+    server: EUtils, tmp_path: Path
+) -> None:
+    settings = settings_for(server, tmp_path)
+    assert search(PubMed(settings), limit=1) == [31]
+    assert search(PubMed(settings), limit=2) == [31, 7]
