@@ -84,6 +84,11 @@ def test_a_refused_query_is_for_the_user_to_mend() -> None:
         read_search(search_reply(ERROR="Invalid query near )"))
 
 
+def test_a_refusal_with_a_bare_line_feed_in_its_string_is_read() -> None:
+    with pytest.raises(InputError, match="Invalid query: no field"):
+        read_search(b'{"esearchresult":{"ERROR":"Invalid query:\n no field"}}')
+
+
 def test_asking_beyond_what_can_be_listed_is_not_passing() -> None:
     text = "Search Backend failed: Exception:\n'retstart' cannot be larger than 9998."
     with pytest.raises(InputError, match="9998"):
