@@ -1,0 +1,37 @@
+"""A PubMed client for a server of the test's own, which waits for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from cluster.settings import EntrezSettings, load_settings
+from serve.entrez.ask_entrez import Patience
+from serve.entrez.keep_pace import RateLimiter
+from serve.search_pubmed import PubMed
+from tests.serve.eutils_server import EUtils
+
+# In nobody's environment.
+KEY = "CITERAY_TEST_NCBI_KEY"
+
+
+def settings_for(server: EUtils, folder: Path, **changes: Any) -> EntrezSettings:
+    local = {"base_url": server.url, "api_key_env": KEY, "cache": folder / "cache"}
+    return load_settings().entrez.model_copy(update={**local, **changes})
+
+
+def make(server: EUtils, folder: Path, patience: Patience | None = None, **changes: Any) -> PubMed:
+    return PubMed(
+        settings_for(server, folder, **changes),
+        limiter=RateLimiter(100_000),
+        patience=patience or Patience(backoff_s=0.001),
+    )
+
+
+def search(pubmed: PubMed, limit: int = 10, query: str = "egfr", **options: Any) -> list[int]:
+    return asyncio.run(pubmed.search(query, limit=limit, **options))
+
+
+def fetch(pubmed: PubMed, *pmids: int, **options: Any) -> list[int]:
+    return [each.pmid for each in asyncio.run(pubmed.fetch(pmids, **options))]
