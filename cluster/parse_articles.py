@@ -6,12 +6,12 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
 from lxml import etree
 
 from cluster.errors import SourceError
+from cluster.object_store import File
 from cluster.parse_citation import Element, number_fault, parse_citation, read_number, read_text
 from cluster.records import Citation, Deletion, Rejected
 
@@ -29,7 +29,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_records(
-    path: Path, source: str | None = None, *, max_bytes: int = MAX_BYTES
+    path: File, source: str | None = None, *, max_bytes: int = MAX_BYTES
 ) -> Iterator[Record]:
     """Yield the records of one file in file order; gzip is told by its magic, not its name.
 

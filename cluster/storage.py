@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cluster.object_store import File
+
 _BLOCK = 1 << 20
 
 
-def sha256_of(path: Path) -> str:
+def sha256_of(path: File) -> str:
     """Hex SHA-256 of a file's bytes, read in blocks of 1 MiB."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:

@@ -16,6 +16,7 @@ from rich.table import Table
 from cluster.cli import Config, Context, Json, Overrides, make_context
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.session import ray_session
+from pipelines.download_command import download
 from pipelines.find_sources import find_sources
 
 index = typer.Typer(help="Build and inspect the index.", no_args_is_help=True)
@@ -25,6 +26,7 @@ STAGES = {"models": "fetching models", "embed": "embedding", "index": "building 
 
 def register(app: typer.Typer) -> None:
     app.add_typer(index, name="index")
+    app.command("download")(download)
     app.command("sample")(write_sample_corpus)
 
 

@@ -8,7 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.errors import InputError
+from cluster.object_store import (
+    File,
+    StoredFile,
+    glob_store,
+    is_store,
+    is_stored,
+    join_url,
+    list_folder,
+)
 
+# The folders of NCBI's server, which `citeray download` keeps.
+BASELINE, UPDATES = "baseline", "updatefiles"
 SUFFIXES = (".xml", ".xml.gz")
 
 
@@ -18,10 +29,14 @@ def natural_key(name: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(p), "") if p.isdigit() else (-1, p) for p in parts)
 
 
-def _expand(pattern: str) -> list[Path]:
+def _expand(pattern: str) -> Sequence[File]:
+    if is_store(pattern):
+        return _expand_stored(pattern)
     path = Path(pattern)
     if path.is_dir():
-        found = [p for p in path.iterdir() if p.name.endswith(SUFFIXES)]
+        folders = (path, path / BASELINE, path / UPDATES)
+        inside = (p for folder in folders if folder.is_dir() for p in folder.iterdir())
+        found = [p for p in inside if p.name.endswith(SUFFIXES)]
         if not found:
             raise InputError(f"{pattern}: no {' or '.join(SUFFIXES)} file in this folder")
         return found
@@ -33,21 +48,40 @@ def _expand(pattern: str) -> list[Path]:
     return [p for p in matches if p.is_file()]
 
 
-def find_sources(patterns: Sequence[str]) -> list[Path]:
-    """Absolute paths of the files, folders and globs, in number order of their names.
+def _expand_stored(url: str) -> list[StoredFile]:
+    if "*" in url or "[" in url:
+        found = glob_store(url)
+    elif is_stored(url):
+        return [StoredFile(url)]
+    else:
+        folders = (url, join_url(url, BASELINE), join_url(url, UPDATES))
+        found = [f for folder in folders for f in list_folder(folder)]
+        found = [f for f in found if f.name.endswith(SUFFIXES)]
+    if not found:
+        raise InputError(
+            f"{url}: no such object or match, nor a folder with {' or '.join(SUFFIXES)} objects"
+        )
+    return found
 
-    The number order is the order in which PubMed's baseline and update files apply.
-    Raises InputError for a pattern without a match and for two files of one name.
+
+def find_sources(patterns: Sequence[str]) -> list[File]:
+    """Files, folders, globs, also in an object store, to files in number order of their names.
+
+    Local paths are made absolute. A folder gives its XML files and those in its
+    `baseline` and `updatefiles`. The number order is the order in which PubMed's baseline
+    and update files apply. Raises InputError for a pattern without a match and for two
+    files of one name.
     """
     if not patterns:
         raise InputError("no source given; name PubMed XML files, folders or globs")
-    found = {p.resolve() for pattern in patterns for p in _expand(pattern)}
-    by_name: dict[str, Path] = {}
-    for path in sorted(found):
-        other = by_name.setdefault(path.name, path)
-        if other != path:
+    expanded = [f for pattern in patterns for f in _expand(pattern)]
+    found = {f.resolve() if isinstance(f, Path) else f for f in expanded}
+    by_name: dict[str, File] = {}
+    for file in sorted(found, key=str):
+        other = by_name.setdefault(file.name, file)
+        if other != file:
             raise InputError(
-                f"two sources are named {path.name}: {other} and {path}; names give the order, "
+                f"two sources are named {file.name}: {other} and {file}; names give the order, "
                 "so each must be there once"
             )
     return [by_name[name] for name in sorted(by_name, key=natural_key)]

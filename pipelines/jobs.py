@@ -23,6 +23,7 @@ from cluster.errors import CiteRayError
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.index.write_segment import SegmentPlan
 from cluster.models import ModelStore, checksum
+from cluster.object_store import File, named_file
 from cluster.settings import EncoderSettings, Settings, SplitSettings
 from pipelines.build_shard import (
     ShardSummary,
@@ -103,7 +104,7 @@ def _read_source_rows(
         offsets = load_encoder(settings, model).token_offsets
     splitter = make_splitter(split.method, split.size, split.overlap, offsets)
     for row in batch.to_pylist():
-        yield from read_source(Path(row["path"]), Path(row["directory"]), splitter)
+        yield from read_source(named_file(row["path"]), Path(row["directory"]), splitter)
 
 
 class _EmbedAndStage:
@@ -143,7 +144,7 @@ def _segment_id(build: Path, settings: Settings, sources: Sequence[ParsedSource]
 
 
 def _stage(
-    pending: Sequence[tuple[Path, Path]], settings: Settings, model: Path, report: Report
+    pending: Sequence[tuple[File, Path]], settings: Settings, model: Path, report: Report
 ) -> None:
     """Read, split, embed and stage the sources that are not staged yet."""
     context = ray.data.DataContext.get_current()
@@ -182,7 +183,7 @@ def _stage(
         report(Progress("embed", done, _expected(pending, done), "citations"))
 
 
-def _expected(pending: Sequence[tuple[Path, Path]], done: int) -> int:
+def _expected(pending: Sequence[tuple[File, Path]], done: int) -> int:
     """Citations in all sources: counted where a file was read, else judged by its size."""
     known = judged = 0
     for path, directory in pending:
@@ -221,7 +222,7 @@ def _build_shards(
     return summaries
 
 
-def _account(path: Path, directory: Path) -> ParsedSource:
+def _account(path: File, directory: Path) -> ParsedSource:
     """The account of a staged source; raises CiteRayError if any of its rows is missing."""
     account = read_account(directory)
     if account is None or (not account.error and staged_rows(directory) < account.kept):
@@ -229,7 +230,7 @@ def _account(path: Path, directory: Path) -> ParsedSource:
     return account
 
 
-def build_index(sources: Sequence[Path], settings: Settings, report: Report) -> BuildResult:
+def build_index(sources: Sequence[File], settings: Settings, report: Report) -> BuildResult:
     """Build a version from `sources`, in their order, and publish it.
 
     Sources staged by an earlier, interrupted run are not read again. A source that

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cluster.errors import SourceError
+from cluster.object_store import File
 from cluster.parse_articles import read_records
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage import sha256_of
@@ -37,7 +38,7 @@ class _Tally:
             )
 
 
-def _batches(path: Path, tally: _Tally) -> Iterator[list[Citation]]:
+def _batches(path: File, tally: _Tally) -> Iterator[list[Citation]]:
     batch: list[Citation] = []
     for record in read_records(path):
         if isinstance(record, Citation):
@@ -53,7 +54,7 @@ def _batches(path: Path, tally: _Tally) -> Iterator[list[Citation]]:
     yield batch
 
 
-def read_source(path: Path, directory: Path, splitter: Splitter) -> Iterator[pa.Table]:
+def read_source(path: File, directory: Path, splitter: Splitter) -> Iterator[pa.Table]:
     """Tables in SPLIT_SCHEMA of the citations of `path`; its account goes to `directory`.
 
     A file that cannot be read to its end is accounted with its error and raises nothing:

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
 from cluster.index.write_segment import EMBEDDED_SCHEMA
+from cluster.object_store import File
 from cluster.records import Deletion
 from cluster.storage import published_atomically, write_atomically
 
@@ -115,7 +116,7 @@ def read_deletions(directory: Path) -> pa.Table:
     return ipc.open_file(pa.memory_map(str(directory / DELETIONS))).read_all()
 
 
-def complete_account(directory: Path, source: Path) -> ParsedSource | None:
+def complete_account(directory: Path, source: File) -> ParsedSource | None:
     """The account of a source whose staging is whole and whose file has not changed."""
     account = read_account(directory)
     if account is None or account.error:

@@ -1,0 +1,196 @@
+"""Object stores beside local folders: s3:// and gs:// by URL, through Arrow's file systems.
+
+    s3://bucket/prefix                                  AWS, or the store at AWS_ENDPOINT_URL
+    s3://bucket/prefix?endpoint_override=host:9000&scheme=http&region=eu-west-1
+    gs://bucket/prefix                                  Google Cloud Storage
+
+Credentials come from the environment alone (AWS_ACCESS_KEY_ID and its like, or
+GOOGLE_APPLICATION_CREDENTIALS), so that no URL that is stored or printed holds a secret.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit, urlunsplit
+
+from fsspec.implementations.arrow import ArrowFSWrapper
+from pyarrow import fs
+
+from cluster.errors import InputError
+
+_OPTIONS = {
+    "s3": {"endpoint_override", "scheme", "region"},
+    "gs": {"endpoint_override", "scheme", "retry_limit_seconds"},
+}
+_URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://", re.ASCII)
+# Enough that a file is streamed in few requests, and small beside what a parser holds.
+_BUFFER_BYTES = 1 << 20
+
+
+def is_store(name: str) -> bool:
+    """Whether `name` is the URL of a place in an object store."""
+    return name.startswith(tuple(f"{scheme}://" for scheme in _OPTIONS))
+
+
+def open_store(url: str) -> tuple[Any, str]:
+    """Arrow's file system for `url`, and the path in it; a plain path is this machine's.
+
+    Nothing is asked of the store yet. Raises InputError for any other scheme, for an
+    option that is not known, and for credentials in the URL.
+    """
+    match = _URL.match(url)
+    if match is None:
+        return fs.LocalFileSystem(), str(Path(url).absolute())
+    if match["scheme"] == "file":
+        return fs.LocalFileSystem(), unquote(urlsplit(url).path)
+    if not is_store(url):
+        raise InputError(
+            f"{url}: {match['scheme']}:// is not read here; use a path, file://, s3:// or gs://"
+        )
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        place = parts.netloc.rpartition("@")[2]
+        raise InputError(
+            f"{parts.scheme}://{place}{parts.path}: a URL may hold no credentials; "
+            "set them in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    if not parts.netloc:
+        raise InputError(f"{url}: no bucket is named; write {parts.scheme}://bucket/prefix")
+    path = (parts.netloc + parts.path).rstrip("/")
+    return _file_system(parts.scheme, parts.netloc, _options(url)), path
+
+
+def _options(url: str) -> str:
+    """The query that Arrow gets: the URL's own, and the endpoint from the environment."""
+    parts = urlsplit(url)
+    given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    if unknown := sorted(given.keys() - _OPTIONS[parts.scheme]):
+        known = ", ".join(sorted(_OPTIONS[parts.scheme]))
+        raise InputError(
+            f"{parts.scheme}://{parts.netloc}{parts.path}: no option is called "
+            f"{', '.join(unknown)}; there are: {known}"
+        )
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if parts.scheme == "s3" and endpoint and "endpoint_override" not in given:
+        where = urlsplit(endpoint)
+        given |= {"endpoint_override": where.netloc or endpoint, "scheme": where.scheme or "https"}
+    if "endpoint_override" in given and parts.scheme == "s3":
+        # Or the AWS SDK asks the metadata service of a machine that has none, for seconds.
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        given.setdefault("region", region or "us-east-1")
+    return urlencode(given)
+
+
+@lru_cache(maxsize=32)
+def _file_system(scheme: str, bucket: str, query: str) -> Any:
+    url = urlunsplit((scheme, bucket, "", query, ""))
+    try:
+        return fs.FileSystem.from_uri(url)[0]
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{scheme}://{bucket}: cannot be opened ({error}); check the bucket's name and "
+            "the endpoint"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFacts:
+    """What Path.stat says of a file, under the same names; an object's time is in whole seconds."""
+
+    st_size: int
+    st_mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One object, read as a Path is read: by `name`, `stat()` and `open()`."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(urlsplit(self.url).path).name
+
+    def stat(self) -> StoredFacts:
+        """Raises FileNotFoundError if there is no such object, OSError if the store fails."""
+        filesystem, path = open_store(self.url)
+        found = filesystem.get_file_info(path)
+        if found.type != fs.FileType.File:
+            raise FileNotFoundError(f"{self.url}: there is no such object")
+        return StoredFacts(found.size, found.mtime_ns or 0)
+
+    def open(self, mode: str = "rb") -> io.BufferedReader:
+        """The object's bytes, streamed; raises as `stat` does."""
+        if mode != "rb":
+            raise ValueError(f"{self.url}: an object is opened to be read, not with mode {mode!r}")
+        filesystem, path = open_store(self.url)
+        return io.BufferedReader(filesystem.open_input_file(path), _BUFFER_BYTES)
+
+
+File: TypeAlias = Path | StoredFile
+
+
+def named_file(name: str) -> File:
+    """The file that `str` of it named."""
+    return StoredFile(name) if is_store(name) else Path(name)
+
+
+def list_folder(url: str) -> list[StoredFile]:
+    """The objects right in a folder of a store, sorted; none where there is no such folder.
+
+    Raises InputError where the store refuses or cannot be reached.
+    """
+    filesystem, path = open_store(url)
+    with _asking(url):
+        found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    return _stored(url, [f.path for f in found if f.type == fs.FileType.File])
+
+
+def glob_store(url: str) -> list[StoredFile]:
+    """The objects that a glob (*, **, [ab]) in a URL's path matches, sorted; raises the same."""
+    filesystem, path = open_store(url)
+    with _asking(url):
+        return _stored(url, ArrowFSWrapper(filesystem).glob(path))
+
+
+def is_stored(url: str) -> bool:
+    """Whether there is an object of this very URL; raises as list_folder does."""
+    filesystem, path = open_store(url)
+    with _asking(url):
+        return bool(filesystem.get_file_info(path).type == fs.FileType.File)
+
+
+@contextmanager
+def _asking(url: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{url}: the store cannot be read ({error}); check the bucket, the endpoint and "
+            "the credentials in the environment"
+        ) from error
+
+
+def _stored(url: str, paths: Iterable[str]) -> list[StoredFile]:
+    parts = urlsplit(url)
+    return [
+        StoredFile(urlunsplit((parts.scheme, *path.split("/", 1), parts.query, "")))
+        for path in sorted(paths)
+    ]
+
+
+def join_url(url: str, name: str) -> str:
+    """`name` in the folder `url`, whose query stays last."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}"))
