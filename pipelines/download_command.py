@@ -49,6 +49,7 @@ def download(
     ] = None,
     base_url: Annotated[str, typer.Option(help="Has baseline/ and updatefiles/.")] = BASE_URL,
     concurrent: Annotated[int, typer.Option(min=1, max=16, help="Files at once.")] = 4,
+    tries: Annotated[int, typer.Option(min=1, max=20, help="Tries a request.")] = 6,
     json: Json = False,
 ) -> None:
     """Fetch PubMed's files and check each against its md5; run again, fetch what is missing.
@@ -64,7 +65,7 @@ def download(
         raise InputError(f"--base-url {base_url}: it must begin with http:// or https://")
     context = make_context(None, None, json)
     begun = time.monotonic()
-    with _observer(context) as observer, Web(Patience(), observer.note) as web:
+    with _observer(context) as observer, Web(Patience(tries), observer.note) as web:
         wanted = list_files(
             web.read_text,
             base_url,

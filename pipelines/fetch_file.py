@@ -24,7 +24,6 @@ Note = Callable[[str], None]
 MAX_MD5_BYTES = 4096
 # PubMed's largest file is some 100 MiB.
 MAX_FILE_BYTES = 2 * 1024**3
-BLOCK_BYTES = 1 << 18
 _HEX = r"(?P<hex>[0-9a-fA-F]{32})"
 _MD5_FORMS = (
     re.compile(rf"MD5 ?\((?P<name>[^()]+)\) ?= ?{_HEX}", re.ASCII),
@@ -103,7 +102,7 @@ class Web:
         def attempt() -> str:
             body = bytearray()
             with self._get(url) as response:
-                for block in response.iter_raw(BLOCK_BYTES):
+                for block in response.iter_raw():
                     body += block
                     if len(body) > limit:
                         raise DownloadError(
@@ -155,7 +154,7 @@ class Web:
     ) -> int:  # fmt: skip
         report(done, total)
         with partial.open("ab") as sink:
-            for block in response.iter_raw(BLOCK_BYTES):
+            for block in response.iter_raw():
                 done += len(block)
                 if done > (limit := MAX_FILE_BYTES if total is None else total):
                     raise DownloadError(
@@ -189,8 +188,8 @@ class Web:
                 said = str(error) or type(error).__name__
                 if number == self._patience.tries:
                     raise DownloadError(
-                        f"{url}: given up after {number} tries ({said}); run the same command "
-                        "again later: what is there stays"
+                        f"{url}: given up after {number} tries ({said}); "
+                        "run the same command again later: what is there stays"
                     ) from error
                 wait = self._wait_s(number, error)
                 self._note(f"{url}: {said}; trying again in {wait:.0f} s")

@@ -17,6 +17,7 @@ from pyarrow import fs
 from cluster.errors import CiteRayError
 from cluster.object_store import open_store
 from cluster.storage import write_atomically
+from pipelines.fetch_file import discard
 from pipelines.list_files import RemoteFile
 
 # What else a machine writes meanwhile: logs, a few partial files, a file system's own blocks.
@@ -108,6 +109,7 @@ class _FolderKeeper:
         with partial.open("rb+") as stream:
             os.fsync(stream.fileno())
         os.replace(partial, self._path(file))
+        discard(partial)
         self._write_checksum(file, md5)
 
     def _write_checksum(self, file: RemoteFile, md5: str) -> None:
@@ -159,7 +161,7 @@ class _StoreKeeper:
         self._filesystem.move(aside, path)
         with self._filesystem.open_output_stream(f"{path}.md5") as sink:
             sink.write(_checksum_line(file, md5))
-        partial.unlink()
+        discard(partial)
 
     def require_room(self, missing: Sequence[int], concurrent: int) -> None:
         _require_room(self._scratch, sum(sorted(missing)[-concurrent:]))
