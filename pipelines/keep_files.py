@@ -138,7 +138,7 @@ class _StoreKeeper:
         found = self._filesystem.get_file_info([path, f"{path}.md5"])
         if any(f.type != fs.FileType.File for f in found):
             return False
-        with self._filesystem.open_input_stream(f"{path}.md5") as stream:
+        with self._filesystem.open_input_file(f"{path}.md5") as stream:
             return bool(stream.read() == _checksum_line(file, md5))
 
     def partial(self, file: RemoteFile) -> Path:
@@ -148,18 +148,19 @@ class _StoreKeeper:
         path, partial = self._path(file), self.partial(file)
         if self._filesystem.get_file_info(f"{path}.md5").type == fs.FileType.File:
             self._filesystem.delete_file(f"{path}.md5")
-        # Aside first: a stream that fails half-way is closed as if it were whole.
+        # Aside first: a stream that fails half-way is closed as if it were whole. And told
+        # of no compression, or Arrow would pack what is named .gz once more.
         aside = f"{path}.partial"
         with (
             partial.open("rb") as source,
-            self._filesystem.open_output_stream(aside) as sink,
+            self._filesystem.open_output_stream(aside, compression=None) as sink,
         ):
             shutil.copyfileobj(source, sink, _BLOCK_BYTES)
         sent, size = self._filesystem.get_file_info(aside).size, partial.stat().st_size
         if sent != size:
             raise OSError(f"{aside}: {sent} of {size} bytes arrived in the store")
         self._filesystem.move(aside, path)
-        with self._filesystem.open_output_stream(f"{path}.md5") as sink:
+        with self._filesystem.open_output_stream(f"{path}.md5", compression=None) as sink:
             sink.write(_checksum_line(file, md5))
         discard(partial)
 

@@ -1,0 +1,166 @@
+"""PubMed files in an object store: downloaded to it, found in it and read from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyarrow import fs
+
+from cluster.errors import InputError
+from cluster.object_store import StoredFile
+from cluster.parse_articles import read_records
+from cluster.storage import sha256_of
+from pipelines.find_sources import find_sources
+from pipelines.read_source import read_source
+from pipelines.stage_citations import complete_account, read_account
+from tests.object_store import BUCKET, s3_server
+from tests.pipelines.pubmed_server import PubMedServer, pubmed_file, pubmed_server
+from tests.pipelines.staging import SPLITTER
+from tests.pipelines.test_download_files import Watching, download
+
+PLACE = f"s3://{BUCKET}/kept"
+FIRST, UPDATE = "baseline/pubmed26n0001.xml.gz", "updatefiles/pubmed26n0003.xml.gz"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[fs.S3FileSystem]:
+    with pytest.MonkeyPatch.context() as environment, s3_server(environment) as client:
+        yield client
+
+
+@pytest.fixture
+def s3(running: fs.S3FileSystem) -> Iterator[fs.S3FileSystem]:
+    yield running
+    running.delete_dir_contents(BUCKET)
+
+
+@pytest.fixture
+def server() -> Iterator[PubMedServer]:
+    with pubmed_server(baseline=2, updates=1, size=10_000) as server:
+        yield server
+
+
+def put(s3: fs.S3FileSystem, path: str, data: bytes) -> str:
+    with s3.open_output_stream(f"{BUCKET}/kept/{path}", compression=None) as sink:
+        sink.write(data)
+    return f"{PLACE}/{path}"
+
+
+def held(s3: fs.S3FileSystem) -> dict[str, bytes]:
+    found = s3.get_file_info(fs.FileSelector(f"{BUCKET}/kept", recursive=True))
+    return {
+        f.path.removeprefix(f"{BUCKET}/kept/"): s3.open_input_file(f.path).read()
+        for f in found
+        if f.type == fs.FileType.File
+    }
+
+
+def test_a_download_keeps_each_file_and_its_checksum_in_the_store_and_no_more(
+    s3: fs.S3FileSystem, server: PubMedServer
+) -> None:
+    server.add(FIRST, Random(1).randbytes(12_000_000))  # sent to the store in several parts
+    outcomes = download(server, PLACE)
+    assert [o.state for o in outcomes.values()] == ["fetched"] * 3
+    assert held(s3) == server.files
+
+
+def test_a_second_download_fetches_only_what_the_store_lacks_or_has_without_checksum(
+    s3: fs.S3FileSystem, server: PubMedServer
+) -> None:
+    download(server, PLACE)
+    s3.delete_file(f"{BUCKET}/kept/{FIRST}.md5")
+    s3.delete_file(f"{BUCKET}/kept/{UPDATE}")
+    states = [o.state for o in download(server, PLACE).values()]
+    assert states == ["fetched", "present", "fetched"]
+    assert held(s3) == server.files
+
+
+def test_a_replaced_file_replaces_the_one_in_the_store(
+    s3: fs.S3FileSystem, server: PubMedServer
+) -> None:
+    download(server, PLACE)
+    server.add(UPDATE, pubmed_file(7))
+    assert download(server, PLACE)[UPDATE].state == "fetched"
+    assert held(s3) == server.files
+
+
+def test_what_fails_its_checksum_never_reaches_the_store(
+    s3: fs.S3FileSystem, server: PubMedServer
+) -> None:
+    server.script[FIRST] = ["wrong", "wrong"]
+    assert download(server, PLACE)[FIRST].state == "failed"
+    assert sorted(p for p in held(s3) if p.endswith(".gz")) == sorted(
+        p for p in server.files if p.endswith(".gz") and p != FIRST
+    )
+
+
+def test_a_bucket_that_is_not_there_fails_every_file_by_name(
+    s3: fs.S3FileSystem, server: PubMedServer
+) -> None:
+    watching = Watching()
+    outcomes = download(server, "s3://no-such-bucket/x", watching)
+    assert [o.state for o in outcomes.values()] == ["failed"] * 3
+    assert all(f"{o.name}: it cannot be kept" in o.error for o in outcomes.values())
+
+
+def test_a_downloaded_place_is_a_source_in_number_order(
+    s3: fs.S3FileSystem, server: PubMedServer
+) -> None:
+    download(server, PLACE)
+    expected = [f"{PLACE}/baseline/pubmed26n000{n}.xml.gz" for n in (1, 2)]
+    assert [str(f) for f in find_sources([PLACE])] == [*expected, f"{PLACE}/{UPDATE}"]
+
+
+def test_an_object_a_glob_and_a_local_file_are_sources_together(
+    s3: fs.S3FileSystem, tmp_path: Path
+) -> None:
+    urls = [put(s3, f"n{n}.xml", pubmed_file(n)) for n in (10, 9, 11)]
+    (tmp_path / "n2.xml").write_bytes(pubmed_file(2))
+    found = find_sources([urls[0], f"{PLACE}/*9*", str(tmp_path)])
+    assert [f.name for f in found] == ["n2.xml", "n9.xml", "n10.xml"]
+
+
+def test_one_name_here_and_in_the_store_is_refused(s3: fs.S3FileSystem, tmp_path: Path) -> None:
+    url = put(s3, "n2.xml", pubmed_file(2))
+    (tmp_path / "n2.xml").write_bytes(pubmed_file(2))
+    with pytest.raises(InputError, match=r"two sources are named n2\.xml: .* and s3://"):
+        find_sources([str(tmp_path), url])
+
+
+@pytest.mark.parametrize("missing", ["nowhere", "nothing-*.xml", "n9.xml"])
+def test_a_url_without_a_match_is_named(s3: fs.S3FileSystem, missing: str) -> None:
+    put(s3, "n1.xml", pubmed_file(1))
+    with pytest.raises(InputError, match="no such object or match") as caught:
+        find_sources([f"{PLACE}/{missing}"])
+    assert f"{PLACE}/{missing}" in str(caught.value)
+
+
+def test_records_are_read_from_the_store_as_from_a_file(s3: fs.S3FileSystem) -> None:
+    data = pubmed_file(5, size=1_500_000)
+    (record,) = read_records(StoredFile(put(s3, "n5.xml.gz", data)))
+    assert (record.pmid, record.source) == (5, "n5.xml.gz")  # type: ignore[union-attr]
+
+
+def test_the_account_of_an_object_tells_whether_it_changed(
+    s3: fs.S3FileSystem, tmp_path: Path
+) -> None:
+    file = StoredFile(put(s3, "n5.xml.gz", pubmed_file(5)))
+    assert [t.num_rows for t in read_source(file, tmp_path, SPLITTER)] == [1]
+    account = read_account(tmp_path)
+    assert account is not None
+    assert (account.error, account.bytes) == ("", len(pubmed_file(5)))
+    assert account.sha256 == sha256_of(file)
+    put(s3, "n5.xml.gz", pubmed_file(6, size=10))
+    assert complete_account(tmp_path, file) is None
+
+
+def test_an_object_that_vanishes_while_it_waits_is_accounted(
+    s3: fs.S3FileSystem, tmp_path: Path
+) -> None:
+    assert list(read_source(StoredFile(f"{PLACE}/n1.xml"), tmp_path, SPLITTER)) == []
+    account = read_account(tmp_path)
+    assert account is not None
+    assert "n1.xml: there is no such object" in account.error
