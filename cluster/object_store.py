@@ -78,11 +78,14 @@ def _options(url: str) -> str:
             f"{parts.scheme}://{parts.netloc}{parts.path}: no option is called "
             f"{', '.join(unknown)}; there are: {known}"
         )
+    if parts.scheme == "gs":
+        given.setdefault("retry_limit_seconds", "60")  # or a wrong bucket is tried for 15 minutes
+        return urlencode(given)
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if parts.scheme == "s3" and endpoint and "endpoint_override" not in given:
+    if endpoint and "endpoint_override" not in given:
         where = urlsplit(endpoint)
         given |= {"endpoint_override": where.netloc or endpoint, "scheme": where.scheme or "https"}
-    if "endpoint_override" in given and parts.scheme == "s3":
+    if "endpoint_override" in given:
         # Or the AWS SDK asks the metadata service of a machine that has none, for seconds.
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         given.setdefault("region", region or "us-east-1")

@@ -222,7 +222,10 @@ def _resumption(partial: Path) -> tuple[int, dict[str, str]]:
     size = partial.stat().st_size if partial.is_file() and validator.is_file() else 0
     if size == 0:
         return 0, {}
-    return size, {"Range": f"bytes={size}-", "If-Range": validator.read_text("ascii")}
+    return size, {
+        "Range": f"bytes={size}-",
+        "If-Range": validator.read_text("ascii", errors="ignore"),
+    }
 
 
 def _keep_validator(response: httpx.Response, partial: Path) -> None:

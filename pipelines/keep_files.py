@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -43,21 +43,38 @@ class Keeper(Protocol):
 
 @contextmanager
 def open_keeper(destination: str) -> Iterator[Keeper]:
-    """The keeper for a folder or a URL; raises CiteRayError if another download writes there."""
+    """The keeper for a folder or a URL.
+
+    Raises CiteRayError if it cannot be written, or if another download writes there.
+    """
     filesystem, path = open_store(destination)
-    if not isinstance(filesystem, fs.LocalFileSystem):
-        with TemporaryDirectory(prefix="citeray-download-") as scratch:
-            yield _StoreKeeper(filesystem, path, Path(scratch))
-        return
-    root = Path(path)
-    root.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(root / ".download.lock", timeout=0):
-            yield _FolderKeeper(root)
-    except Timeout as error:
-        raise CiteRayError(
-            f"{root}: another download writes there; wait for it or stop it"
-        ) from error
+    with ExitStack() as stack:
+        try:
+            if isinstance(filesystem, fs.LocalFileSystem):
+                Path(path).mkdir(parents=True, exist_ok=True)
+                stack.enter_context(FileLock(Path(path) / ".download.lock", timeout=0))
+                keeper: Keeper = _FolderKeeper(Path(path))
+            else:
+                _try_writing(filesystem, f"{path}/.download")
+                scratch = stack.enter_context(TemporaryDirectory(prefix="citeray-download-"))
+                keeper = _StoreKeeper(filesystem, path, Path(scratch))
+        except Timeout as error:
+            raise CiteRayError(
+                f"{destination}: another download writes there; wait for it or stop it"
+            ) from error
+        except OSError as error:
+            raise CiteRayError(
+                f"{destination}: it cannot be written ({error}); check the place and who may "
+                "write there, and for a store its bucket, endpoint and credentials"
+            ) from error
+        yield keeper
+
+
+def _try_writing(filesystem: Any, path: str) -> None:
+    """So that a store which refuses says so now, and not after the first file was fetched."""
+    with filesystem.open_output_stream(path, compression=None) as sink:
+        sink.write(b"a download was begun\n")
+    filesystem.delete_file(path)
 
 
 def md5_of(path: Path) -> str:

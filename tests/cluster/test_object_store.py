@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI, Response
 from pyarrow import fs
 
 from cluster.errors import InputError
@@ -17,6 +18,7 @@ from cluster.object_store import (
     open_store,
 )
 from tests.object_store import BUCKET, s3_server
+from tests.serve.http_server import serving
 
 FOLDER = f"s3://{BUCKET}/a"
 
@@ -126,9 +128,13 @@ def test_the_endpoint_may_stand_in_the_url(
     assert list_folder(join_url(FOLDER + file.url[file.url.index("?") :], "b"))[0].name == "n3.xml"
 
 
-def test_a_store_that_cannot_be_reached_is_said_in_one_sentence(
-    s3: fs.S3FileSystem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("AWS_ENDPOINT_URL")
-    with pytest.raises(InputError, match=r"the store cannot be read .*; check the bucket"):
-        list_folder("s3://bucket/a?endpoint_override=127.0.0.1:9&scheme=http")
+def test_a_store_that_refuses_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = FastAPI()
+    api.api_route("/{path:path}", methods=["GET", "HEAD"])(lambda: Response(status_code=403))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anyone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
+    with (
+        serving(api) as port,
+        pytest.raises(InputError, match=r"the store cannot be read .*ACCESS_DENIED.*; check the"),
+    ):
+        list_folder(f"s3://bucket/a?endpoint_override=127.0.0.1:{port}&scheme=http")

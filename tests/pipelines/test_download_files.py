@@ -204,3 +204,12 @@ def test_a_place_that_cannot_be_written_fails_by_name(server: PubMedServer, tmp_
     outcomes = download(server, tmp_path)
     assert "pubmed26n0001.xml.gz: it cannot be kept" in outcomes[FIRST].error
     assert [o.state for o in outcomes.values()].count("fetched") == 3
+
+
+def test_a_destination_that_cannot_be_a_folder_is_refused_before_anything_is_fetched(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CiteRayError, match=r"/file: it cannot be written"):
+        download(server, tmp_path / "file")
+    assert server.gets(FIRST) == []

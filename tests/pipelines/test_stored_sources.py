@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from pyarrow import fs
 
-from cluster.errors import InputError
+from cluster.errors import CiteRayError, InputError
 from cluster.object_store import StoredFile
 from cluster.parse_articles import read_records
 from cluster.storage import sha256_of
@@ -19,7 +19,7 @@ from pipelines.stage_citations import complete_account, read_account
 from tests.object_store import BUCKET, s3_server
 from tests.pipelines.pubmed_server import PubMedServer, pubmed_file, pubmed_server
 from tests.pipelines.staging import SPLITTER
-from tests.pipelines.test_download_files import Watching, download
+from tests.pipelines.test_download_files import download
 
 PLACE = f"s3://{BUCKET}/kept"
 FIRST, UPDATE = "baseline/pubmed26n0001.xml.gz", "updatefiles/pubmed26n0003.xml.gz"
@@ -97,13 +97,12 @@ def test_what_fails_its_checksum_never_reaches_the_store(
     )
 
 
-def test_a_bucket_that_is_not_there_fails_every_file_by_name(
+def test_a_bucket_that_is_not_there_is_refused_before_anything_is_fetched(
     s3: fs.S3FileSystem, server: PubMedServer
 ) -> None:
-    watching = Watching()
-    outcomes = download(server, "s3://no-such-bucket/x", watching)
-    assert [o.state for o in outcomes.values()] == ["failed"] * 3
-    assert all(f"{o.name}: it cannot be kept" in o.error for o in outcomes.values())
+    with pytest.raises(CiteRayError, match=r"s3://no-such-bucket/x: it cannot be written"):
+        download(server, "s3://no-such-bucket/x")
+    assert server.gets(FIRST) == []
 
 
 def test_a_downloaded_place_is_a_source_in_number_order(
