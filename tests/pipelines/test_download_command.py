@@ -1,4 +1,7 @@
+import contextlib
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -133,3 +136,27 @@ def test_an_absent_server_is_named_after_as_many_tries_as_were_asked_for(tmp_pat
     done = citeray_download(tmp_path, "--base-url", "http://127.0.0.1:9/nowhere", "--tries", 1)
     assert isinstance(done.exception, CiteRayError)
     assert "http://127.0.0.1:9/nowhere/baseline/: given up after 1 tries" in str(done.exception)
+
+
+def test_on_a_terminal_there_is_a_bar_for_each_file_and_one_for_all(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    server.script[FIRST] = ["slow"]
+    ours, terminal = pty.openpty()
+    process = subprocess.Popen(
+        command(tmp_path, "--base-url", server.url, "--files", 1),
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # which is how a terminal ends
+        while block := os.read(ours, 4096):
+            shown += block
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"pubmed26n0001.xml.gz" in shown
+    assert b"1 files" in shown
+    assert "━".encode() in shown
