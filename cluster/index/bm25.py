@@ -122,9 +122,9 @@ class Bm25Index:
         if compiled is None or limit == 0:
             return found, scores
         scored: set[int] = set()
-        first = wanted = max(FIRST_FACTOR * limit, FIRST_LEAST) + len(dead)
-        # tantivy's own order differs a little from Lucene's: find twice as many until those
-        # that came last change nothing.
+        first = wanted = max(FIRST_FACTOR * limit, FIRST_LEAST)
+        # tantivy's own order differs a little from Lucene's, and dead rows take up places:
+        # find twice as many until there are enough and those that came last change nothing.
         while True:
             hits = self._searcher.search(compiled, wanted, count=False).hits
             rows = self._searcher.fast_field_values("row", [address for _, address in hits])
@@ -136,8 +136,8 @@ class Bm25Index:
             scores = np.concatenate([scores, self.scores(query, new)])
             order = np.lexsort((found, -scores))[:limit]
             found, scores = found[order], scores[order]
-            unchanged = wanted > first and not np.isin(new, found).any()
-            if unchanged or len(hits) < wanted:
+            settled = wanted > first and len(found) == limit and not np.isin(new, found).any()
+            if settled or len(hits) < wanted:
                 return found, scores
             wanted *= 2
 

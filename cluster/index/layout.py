@@ -3,9 +3,12 @@
 CURRENT                               the published version's name and checksum
 versions/v000001.json                 its manifest
 versions/v000001.vocabulary.arrow     the entities of the corpus
+versions/quantiser-<sha256>.faiss     trained and empty: what a version's vectors are coded by
 segments/0003/<segment>/              one immutable segment of shard 3
     citations.arrow  passages.arrow  vectors.faiss  bm25-citations/  bm25-passages/
-staging/<build>/                      a build under way; gone once published
+    supersedes.arrow  dead-terms.arrow  what it replaces and removes in older segments
+    term-counts.arrow                   what it adds to the vocabulary
+staging/<build>/                      a build or update under way; gone once published
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ CITATIONS = "citations.arrow"
 PASSAGES = "passages.arrow"
 VECTORS = "vectors.faiss"
 SUPERSEDES = "supersedes.arrow"
+DEAD_TERMS = "dead-terms.arrow"
+TERM_COUNTS = "term-counts.arrow"
 SEGMENT = "segment.json"
 
 
@@ -42,3 +47,8 @@ def manifest_file(version: str) -> Path:
 
 def vocabulary_file(version: str) -> Path:
     return Path("versions") / f"{version}.vocabulary.arrow"
+
+
+def quantiser_file(sha256: str) -> Path:
+    """Named by its content: the versions that share a quantiser share the file."""
+    return Path("versions") / f"quantiser-{sha256[:16]}.faiss"

@@ -15,7 +15,9 @@ from cluster.errors import IndexFormatError
 from cluster.index.layout import CURRENT, manifest_file
 from cluster.storage import sha256_of, write_atomically
 
-FORMAT = 1
+FORMAT = 2
+# Format 1 knew one segment a shard; it can be served and built again, not updated.
+READABLE = (1, FORMAT)
 
 
 class Entry(BaseModel):
@@ -25,6 +27,14 @@ class Entry(BaseModel):
 class Artefact(Entry):
     bytes: int
     sha256: str
+
+
+class DeadEntry(Entry):
+    """What a segment makes dead in older ones, counted as SegmentEntry counts its own."""
+
+    citations: int = 0
+    passages: int = 0
+    terms: Mapping[str, int] = {}
 
 
 class SegmentEntry(Entry):
@@ -39,6 +49,11 @@ class SegmentEntry(Entry):
     passages: int
     terms: Mapping[str, int]
     artefacts: Mapping[str, Artefact]
+    dead: DeadEntry = DeadEntry()
+
+    def live_terms(self, over: str) -> int:
+        """The terms that this segment adds to those of the version's live units."""
+        return self.terms.get(over, 0) - self.dead.terms.get(over, 0)
 
 
 class ShardEntry(Entry):
@@ -72,10 +87,22 @@ class SplitEntry(Entry):
     overlap: int
 
 
-class Manifest(Entry):
-    """`superseded` and `deleted` count records that a later one replaced or removed.
+class VersionEntry(Entry):
+    """An earlier version: `sha256` is its manifest's. Pruning may have removed its files."""
 
+    version: str
+    sha256: str
+    created: str
+    last_source: str
+
+
+class Manifest(Entry):
+    """`citations` and `passages` count what is live, whatever the segments still hold.
+
+    `superseded` and `deleted` count records that a later one replaced or removed.
     `failed_sources` were asked for, could not be read to their end, and are left out whole.
+    `quantiser` is the trained, empty FAISS index that all segments share. `history` names
+    the versions before this one, oldest first.
     """
 
     format: int
@@ -95,14 +122,21 @@ class Manifest(Entry):
     superseded: int
     deleted: int
     vocabulary: Artefact
+    quantiser: Artefact | None = None
+    history: tuple[VersionEntry, ...] = ()
+
+    @property
+    def segments(self) -> tuple[SegmentEntry, ...]:
+        """Those of all shards."""
+        return tuple(segment for shard in self.shards for segment in shard.segments)
 
     def units(self, over: str) -> int:
         """How many documents BM25 `over` "citations" or "passages" counts."""
         return self.citations if over == "citations" else self.passages
 
     def mean_terms(self, over: str) -> float:
-        """Mean BM25 length of a unit over the whole version."""
-        total = sum(s.terms.get(over, 0) for shard in self.shards for s in shard.segments)
+        """Mean BM25 length of a live unit over the whole version."""
+        total = sum(segment.live_terms(over) for segment in self.segments)
         return total / max(self.units(over), 1)
 
 
@@ -146,11 +180,11 @@ def _pointer(path: Path) -> dict[str, str]:
         raise IndexFormatError(f"{path}: damaged; restore it or build the index again") from error
 
 
-def read_manifest(index: Path) -> Manifest:
-    """The published manifest.
+def read_manifest(index: Path, version: str | None = None) -> Manifest:
+    """The published manifest, or that of an earlier `version` of it.
 
-    Raises IndexFormatError when there is no index, when the manifest is damaged, or
-    when its format is one that this code does not know.
+    Raises IndexFormatError when there is no index or no such version, when the manifest
+    is damaged, or when its format is one that this code does not know.
     """
     if not (index / CURRENT).is_file():
         raise IndexFormatError(
@@ -158,14 +192,26 @@ def read_manifest(index: Path) -> Manifest:
             "or name another with --set index.path=DIR"
         )
     pointer = _pointer(index / CURRENT)
-    path = index / manifest_file(pointer["version"])
-    if not path.is_file() or sha256_of(path) != pointer["sha256"]:
+    manifest = _verified_manifest(index, pointer["version"], pointer["sha256"])
+    if version is None or version == manifest.version:
+        return manifest
+    for entry in manifest.history:
+        if entry.version == version:
+            return _verified_manifest(index, version, entry.sha256)
+    known = ", ".join([*(e.version for e in manifest.history), manifest.version])
+    raise IndexFormatError(f"{index}: no version {version} here; there are: {known}")
+
+
+def _verified_manifest(index: Path, version: str, sha256: str) -> Manifest:
+    path = index / manifest_file(version)
+    if not path.is_file() or sha256_of(path) != sha256:
         raise IndexFormatError(f"{path}: missing or changed since it was published; build again")
     data = json.loads(path.read_text(encoding="utf-8"))
-    if data.get("format") != FORMAT:
+    if data.get("format") not in READABLE:
         raise IndexFormatError(
-            f"{path}: index format {data.get('format')!r}, this CiteRay reads format {FORMAT}; "
-            "build the index again, or use the CiteRay that wrote it"
+            f"{path}: index format {data.get('format')!r}, this CiteRay reads formats "
+            f"{' and '.join(map(str, READABLE))}; build the index again, or use the CiteRay "
+            "that wrote it"
         )
     try:
         return Manifest.model_validate(data)

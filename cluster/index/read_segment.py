@@ -1,4 +1,4 @@
-"""Reads one segment: its citations, its passages, and search over both."""
+"""Searches one segment: its vectors and its postings, over its mapped records."""
 
 from __future__ import annotations
 
@@ -7,32 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from cluster.arrow_records import citation_from_row
 from cluster.index.bm25 import Bm25Index, Bm25Query
-from cluster.index.layout import CITATIONS, PASSAGES, SUPERSEDES, VECTORS, bm25_directory
+from cluster.index.layout import VECTORS, bm25_directory
 from cluster.index.manifest import SegmentEntry, check_artefact
+from cluster.index.read_records import Rows, SegmentRecords
+from cluster.index.supersedes import DeadTerms
 from cluster.index.vectors import VectorIndex, Vectors
-from cluster.records import (
-    Citation,
-    Passage,
-    Section,
-    SectionName,
-    abstract_text,
-    search_text,
-)
-
-Rows = npt.NDArray[np.int64]
-SECTION_NAMES: tuple[SectionName, SectionName] = ("title", "abstract")
 
 
-def _map_table(path: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-
-
-class SegmentReader:
+class SegmentReader(SegmentRecords):
     """`dead` rows, told by `hide`, are citations that a newer segment replaced or removed."""
 
     def __init__(
@@ -40,95 +24,41 @@ class SegmentReader:
     ) -> None:
         for name, expected in entry.artefacts.items():
             check_artefact(directory / name, expected)
-        self._directory = directory
+        super().__init__(directory)
         self._over = tuple(entry.terms)
-        self._citations = _map_table(directory / CITATIONS)
-        self._passages = _map_table(directory / PASSAGES)
-        self.pmids: Rows = self._citations.column("pmid").to_numpy()
         self._vectors = VectorIndex(directory / VECTORS, ef_search, exact_below)
+        self._dead_terms = DeadTerms(directory)
         self._dead_citations: Rows = np.empty(0, np.int64)
-        self._dead_passages: Rows = np.empty(0, np.int64)
-
-    @cached_property
-    def _passage_citation(self) -> Rows:
-        """The citation row of each passage row; ascending."""
-        return np.asarray(self._passages.column("citation_row").to_numpy(), np.int64)
+        self._dead: dict[str, frozenset[int]] = {}
 
     @cached_property
     def _bm25(self) -> dict[str, Bm25Index]:
-        texts = {"citations": self._citation_texts, "passages": self._passage_texts}
+        texts = {"citations": self.citation_texts, "passages": self.passage_texts}
         return {
-            name: Bm25Index(self._directory / bm25_directory(name), texts[name])
+            name: Bm25Index(self.directory / bm25_directory(name), texts[name])
             for name in self._over
         }
 
-    def supersedes(self) -> Rows:
-        """PMIDs that this segment replaces or removes in older segments."""
-        path = self._directory / SUPERSEDES
-        if not path.is_file():
-            return np.empty(0, np.int64)
-        return np.asarray(_map_table(path).column("pmid").to_numpy(), np.int64)
-
     def hide(self, pmids: Rows) -> None:
         """Leave these PMIDs out of every search and look-up from now on."""
-        self._dead_citations = np.flatnonzero(np.isin(self.pmids, pmids)).astype(np.int64)
-        dead = np.isin(self._passage_citation, self._dead_citations)
-        self._dead_passages = np.flatnonzero(dead).astype(np.int64)
+        self._dead_citations = self.rows_of(np.unique(pmids))
+        passages = self.passages_of(self._dead_citations)
+        self._vectors.hide(passages)
+        self._dead = {
+            "citations": frozenset(self._dead_citations.tolist()),
+            "passages": frozenset(passages.tolist()),
+        }
 
     def row_of(self, pmid: int) -> int | None:
         """The live row of `pmid`, or None."""
         row = int(np.searchsorted(self.pmids, pmid))
-        if row == len(self.pmids) or self.pmids[row] != pmid or row in self._dead_citations:
+        if row == len(self.pmids) or self.pmids[row] != pmid:
             return None
-        return row
-
-    def citation(self, row: int) -> Citation:
-        return citation_from_row(self._citations.slice(row, 1).to_pylist()[0])
-
-    def passage_rows(self, row: int) -> range:
-        """The passage rows of a citation row."""
-        begin, end = np.searchsorted(self._passage_citation, [row, row + 1])
-        return range(int(begin), int(end))
-
-    def passages(self, row: int, citation: Citation) -> list[Passage]:
-        """The passages of the citation at `row`, in their order."""
-        rows = self.passage_rows(row)
-        spans = self._passages.slice(rows.start, len(rows)).to_pylist()
-        texts = (citation.title, citation.abstract)
-        return [
-            Passage(
-                citation.pmid,
-                SECTION_NAMES[s["section"]],
-                s["begin"],
-                s["end"],
-                texts[s["section"]][s["begin"] : s["end"]],
-            )
-            for s in spans
-        ]
-
-    def _titles_and_abstracts(self, rows: Rows) -> list[tuple[str, str]]:
-        """The title and the canonical abstract of citation rows, without their other fields."""
-        chosen = self._citations.select(["title", "sections"]).take(rows).to_pydict()
-        return [
-            (title, abstract_text(tuple(Section(**section) for section in sections)))
-            for title, sections in zip(chosen["title"], chosen["sections"], strict=True)
-        ]
-
-    def _citation_texts(self, rows: Rows) -> list[str]:
-        return [search_text(*texts) for texts in self._titles_and_abstracts(rows)]
-
-    def _passage_texts(self, rows: Rows) -> list[str]:
-        spans = self._passages.take(rows).to_pylist()
-        citations, places = np.unique(self._passage_citation[rows], return_inverse=True)
-        texts = self._titles_and_abstracts(citations)
-        return [
-            texts[place][span["section"]][span["begin"] : span["end"]]
-            for place, span in zip(places, spans, strict=True)
-        ]
+        return None if row in self._dead.get("citations", ()) else row
 
     def _best_per_citation(self, rows: Rows, scores: Vectors) -> tuple[Rows, Vectors]:
         """Passage rows, best first, as citation rows with each one's best score."""
-        citations, first = np.unique(self._passage_citation[rows], return_index=True)
+        citations, first = np.unique(self.passage_citation[rows], return_index=True)
         order = np.argsort(first, kind="stable")
         return citations[order], scores[first[order]]
 
@@ -136,7 +66,7 @@ class SegmentReader:
         """The `limit` citations with the nearest passages to `query` (d,), best first."""
         wanted = 3 * limit
         while True:
-            rows, scores = self._vectors.search(query, wanted, self._dead_passages)
+            rows, scores = self._vectors.search(query, wanted)
             citations, best = self._best_per_citation(rows, scores)
             if len(citations) >= limit or len(rows) < wanted or wanted >= self._vectors.size:
                 return citations[:limit], best[:limit]
@@ -146,16 +76,24 @@ class SegmentReader:
         self, query: Bm25Query, limit: int, over: Literal["citations", "passages"]
     ) -> tuple[Rows, Vectors]:
         """The `limit` citations best by BM25, or by their best passage's, best first."""
+        dead = self._dead.get(over, frozenset())
         if over == "citations":
-            dead = frozenset(self._dead_citations.tolist())
             return self._bm25[over].search(query, limit, dead)
-        dead = frozenset(self._dead_passages.tolist())
         rows, scores = self._bm25[over].search(query, 3 * limit, dead)
         citations, best = self._best_per_citation(rows, scores)
         return citations[:limit], best[:limit]
 
     def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
-        return self._bm25[over].frequencies(terms)
+        """How many units hold each term, less those that this segment makes dead elsewhere.
+
+        Of one segment that may be below 0; the sum over a shard's segments counts what is live.
+        """
+        dead = self._dead_terms.frequencies(terms, over)
+        return {t: n - dead[t] for t, n in self._bm25[over].frequencies(terms).items()}
+
+    def vectors(self, passages: Rows) -> Vectors:
+        """The stored vectors (n, d) of passage rows; adding them again gives the same codes."""
+        return self._vectors.stored(passages)
 
     def dense_scores(self, query: Vectors, rows: Rows) -> list[Vectors]:
         """For each citation row, the inner products of its passages, in their order."""
@@ -177,7 +115,6 @@ class SegmentReader:
         ]
         return np.asarray(best, np.float32)
 
-    def live_pmids(self) -> Rows:
-        keep = np.ones(len(self.pmids), bool)
-        keep[self._dead_citations] = False
-        return np.asarray(self.pmids[keep], np.int64)
+    def live_rows(self) -> Rows:
+        """The citation rows that are not dead, ascending."""
+        return np.setdiff1d(np.arange(len(self.pmids)), self._dead_citations)

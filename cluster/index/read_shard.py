@@ -113,7 +113,7 @@ class ShardReader:
             newer = np.union1d(newer, segment.supersedes())
 
     def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
-        """How many units of this shard hold each term."""
+        """How many live units of this shard hold each term."""
         totals = dict.fromkeys(terms, 0)
         for segment in self.segments:
             for term, count in segment.frequencies(terms, over).items():

@@ -115,24 +115,28 @@ class VectorIndex:
         self._storage = faiss.downcast_index(self._index.storage)
         self._ef_search = ef_search
         self._exact = self._index.ntotal < exact_below
+        self._live: Any = None
 
     @property
     def size(self) -> int:
         return int(self._index.ntotal)
 
-    def search(self, query: Vectors, limit: int, dead: Rows) -> tuple[Rows, Vectors]:
-        """The rows nearest to `query` (d,) by inner product, best first, none of `dead`."""
+    def hide(self, rows: Rows) -> None:
+        """Leave these rows out of every search from now on."""
+        self._live = faiss.IDSelectorNot(faiss.IDSelectorBatch(rows)) if len(rows) else None
+
+    def search(self, query: Vectors, limit: int) -> tuple[Rows, Vectors]:
+        """The rows nearest to `query` (d,) by inner product, best first, none that is hidden."""
         limit = min(limit, self.size)
         if limit == 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        selector = faiss.IDSelectorNot(faiss.IDSelectorBatch(dead)) if len(dead) else None
         if self._exact:
-            parameters = faiss.SearchParameters(sel=selector)
+            parameters = faiss.SearchParameters(sel=self._live)
             scores, rows = self._storage.search(query[None, :], limit, params=parameters)
         else:
             # The default bounded queue: without it FAISS 1.15 ignores the selector.
             parameters = faiss.SearchParametersHNSW(
-                efSearch=max(self._ef_search, limit), sel=selector
+                efSearch=max(self._ef_search, limit), sel=self._live
             )
             scores, rows = self._index.search(query[None, :], limit, params=parameters)
         found = rows[0] >= 0
@@ -140,7 +144,15 @@ class VectorIndex:
 
     def scores(self, query: Vectors, rows: Rows) -> Vectors:
         """The inner product of `query` (d,) with each of `rows`, as `search` scores them."""
+        return np.asarray(self.stored(rows) @ query, dtype=np.float32)
+
+    def stored(self, rows: Rows) -> Vectors:
+        """The vectors (n, d) of `rows` as they are stored, decoded.
+
+        Scalar-quantised ones come back as the middles of their intervals, which are coded
+        as the same intervals again.
+        """
         if len(rows) == 0:
-            return np.empty(0, np.float32)
+            return np.empty((0, self._index.d), np.float32)
         stored = self._storage.reconstruct_batch(np.ascontiguousarray(rows, np.int64))
-        return np.asarray(stored @ query, dtype=np.float32)
+        return np.asarray(stored, np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from cluster.index import vectors
 from cluster.index.analysis import analyse
 from cluster.index.bm25 import Bm25Writer
 from cluster.index.layout import CITATIONS, PASSAGES, SEGMENT, VECTORS, bm25_directory
-from cluster.index.manifest import Artefact, SegmentEntry, artefact
+from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact
 from cluster.records import Citation
 from cluster.storage import write_atomically
 
@@ -55,10 +55,20 @@ class SegmentPlan:
     threads: int
 
 
-def _vectors_of(batch: pa.RecordBatch, dimensions: int) -> vectors.Vectors:
+@dataclass(frozen=True, slots=True)
+class SegmentRows:
+    """Citations in CITATION_SCHEMA, each one's spans, and the vectors (n, d) of all spans."""
+
+    citations: pa.RecordBatch
+    spans: Sequence[Sequence[dict[str, int]]]
+    vectors: vectors.Vectors
+
+
+def _staged(batch: pa.RecordBatch, dimensions: int) -> SegmentRows:
     joined = b"".join(batch.column("vectors").to_pylist())
     flat = np.frombuffer(joined, np.float16).reshape(-1, dimensions)
-    return flat.astype(np.float32)
+    citations = batch.select(CITATION_SCHEMA.names)
+    return SegmentRows(citations, batch.column("spans").to_pylist(), flat.astype(np.float32))
 
 
 def _passage_batch(spans: Sequence[Sequence[dict[str, int]]], first_row: int) -> pa.RecordBatch:
@@ -105,7 +115,7 @@ def artefacts_of(directory: Path) -> dict[str, Artefact]:
 
 
 def _write_parts(
-    batches: Iterable[pa.RecordBatch], directory: Path, plan: SegmentPlan
+    batches: Iterable[SegmentRows], directory: Path, plan: SegmentPlan
 ) -> tuple[int, int, dict[str, int]]:
     citations = passages = 0
     last_pmid = 0
@@ -119,9 +129,7 @@ def _write_parts(
         def parts() -> Iterator[vectors.Vectors]:
             nonlocal citations, passages, last_pmid
             for batch in batches:
-                spans = batch.column("spans").to_pylist()
-                only_citations = batch.select(CITATION_SCHEMA.names)
-                for row, row_spans in zip(only_citations.to_pylist(), spans, strict=True):
+                for row, row_spans in zip(batch.citations.to_pylist(), batch.spans, strict=True):
                     citation = citation_from_row(row)
                     if citation.pmid <= last_pmid:
                         raise IndexFormatError(
@@ -130,11 +138,11 @@ def _write_parts(
                         )
                     last_pmid = citation.pmid
                     sides.add(citation, row_spans)
-                citation_file.write_batch(only_citations)
-                passage_file.write_batch(_passage_batch(spans, citations))
-                citations += batch.num_rows
-                passages += sum(map(len, spans))
-                yield _vectors_of(batch, plan.dimensions)
+                citation_file.write_batch(batch.citations)
+                passage_file.write_batch(_passage_batch(batch.spans, citations))
+                citations += batch.citations.num_rows
+                passages += len(batch.vectors)
+                yield batch.vectors
 
         vectors.save(_build_vectors(parts(), plan, directory), directory / VECTORS)
     sides.close()
@@ -157,26 +165,54 @@ def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch:
     return index
 
 
-def write_segment(
-    batches: Iterable[pa.RecordBatch], directory: Path, plan: SegmentPlan
-) -> SegmentEntry:
-    """Write `directory` from batches in EMBEDDED_SCHEMA, PMIDs ascending and unique.
+def read_entry(directory: Path) -> SegmentEntry | None:
+    """The entry of a segment that is whole, or None where there is none."""
+    if not (directory / SEGMENT).is_file():
+        return None
+    return SegmentEntry.model_validate_json((directory / SEGMENT).read_bytes())
 
-    Written aside and renamed when whole. A directory that is already there is whole,
-    and its entry is returned as it stands, so that a rerun costs nothing.
+
+def _adds_nothing(directory: Path) -> DeadEntry:
+    return DeadEntry()
+
+
+def write_segment(
+    batches: Iterable[pa.RecordBatch],
+    directory: Path,
+    plan: SegmentPlan,
+    complete: Callable[[Path], DeadEntry] = _adds_nothing,
+) -> SegmentEntry:
+    """As `write_rows`, from staged batches in EMBEDDED_SCHEMA."""
+    rows = (_staged(batch, plan.dimensions) for batch in batches)
+    return write_rows(rows, directory, plan, complete)
+
+
+def write_rows(
+    batches: Iterable[SegmentRows],
+    directory: Path,
+    plan: SegmentPlan,
+    complete: Callable[[Path], DeadEntry] = _adds_nothing,
+) -> SegmentEntry:
+    """Write `directory` from batches with PMIDs ascending and unique.
+
+    Written aside and renamed when whole; `complete` adds its own files to what is aside
+    and tells what the segment makes dead in older ones. A directory that is already
+    there is whole, and its entry is returned as it stands, so that a rerun costs nothing.
     """
-    if (directory / SEGMENT).is_file():
-        return SegmentEntry.model_validate_json((directory / SEGMENT).read_bytes())
+    if (entry := read_entry(directory)) is not None:
+        return entry
     aside = directory.with_name(f".{directory.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     citations, passages, terms = _write_parts(batches, aside, plan)
+    dead = complete(aside)
     entry = SegmentEntry(
         id=plan.id,
         citations=citations,
         passages=passages,
         terms=terms,
         artefacts=artefacts_of(aside),
+        dead=dead,
     )
     write_atomically(aside / SEGMENT, entry.model_dump_json(indent=1).encode())
     aside.rename(directory)

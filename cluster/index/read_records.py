@@ -1,0 +1,118 @@
+"""The citations and passages of one segment, memory-mapped: what needs no search."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cluster.arrow_records import citation_from_row
+from cluster.index.layout import CITATIONS, PASSAGES
+from cluster.index.supersedes import read_supersedes
+from cluster.records import (
+    Citation,
+    Passage,
+    Section,
+    SectionName,
+    abstract_text,
+    search_text,
+)
+
+Rows = npt.NDArray[np.int64]
+SECTION_NAMES: tuple[SectionName, SectionName] = ("title", "abstract")
+
+
+def _map_table(path: Path) -> pa.Table:
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+class SegmentRecords:
+    """Opens at the cost of its PMIDs, 8 bytes each, and verifies no checksum."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._citations = _map_table(directory / CITATIONS)
+        self._passages = _map_table(directory / PASSAGES)
+        self.pmids: Rows = self._citations.column("pmid").to_numpy()
+
+    @cached_property
+    def passage_citation(self) -> Rows:
+        """The citation row of each passage row; ascending."""
+        return np.asarray(self._passages.column("citation_row").to_numpy(), np.int64)
+
+    def supersedes(self) -> Rows:
+        """PMIDs, ascending, that this segment replaces or removes in older segments."""
+        return read_supersedes(self.directory).pmids
+
+    def rows_of(self, pmids: Rows) -> Rows:
+        """The citation rows of those of `pmids` (ascending) that are here, dead or alive."""
+        rows = np.searchsorted(self.pmids, pmids)
+        inside = rows < len(self.pmids)
+        rows, pmids = rows[inside], pmids[inside]
+        return np.asarray(rows[self.pmids[rows] == pmids], np.int64)
+
+    def table(self, rows: Rows) -> pa.Table:
+        """Citation rows in CITATION_SCHEMA, in the order asked for."""
+        return self._citations.take(rows)
+
+    def citation(self, row: int) -> Citation:
+        return citation_from_row(self._citations.slice(row, 1).to_pylist()[0])
+
+    def passage_rows(self, row: int) -> range:
+        """The passage rows of a citation row."""
+        begin, end = np.searchsorted(self.passage_citation, [row, row + 1])
+        return range(int(begin), int(end))
+
+    def passages_of(self, rows: Rows) -> Rows:
+        """The passage rows of citation rows, one citation's after the other's."""
+        begins = np.searchsorted(self.passage_citation, rows)
+        counts = np.searchsorted(self.passage_citation, rows, side="right") - begins
+        before = np.cumsum(counts) - counts
+        return np.asarray(np.repeat(begins - before, counts) + np.arange(counts.sum()), np.int64)
+
+    def spans(self, row: int) -> list[dict[str, Any]]:
+        """The section, begin and end of each passage of a citation row, in their order."""
+        rows = self.passage_rows(row)
+        columns = self._passages.select(["section", "begin", "end"])
+        found: list[dict[str, Any]] = columns.slice(rows.start, len(rows)).to_pylist()
+        return found
+
+    def passages(self, row: int, citation: Citation) -> list[Passage]:
+        """The passages of the citation at `row`, in their order."""
+        texts = (citation.title, citation.abstract)
+        return [
+            Passage(
+                citation.pmid,
+                SECTION_NAMES[s["section"]],
+                s["begin"],
+                s["end"],
+                texts[s["section"]][s["begin"] : s["end"]],
+            )
+            for s in self.spans(row)
+        ]
+
+    def _titles_and_abstracts(self, rows: Rows) -> list[tuple[str, str]]:
+        """The title and the canonical abstract of citation rows, without their other fields."""
+        chosen = self._citations.select(["title", "sections"]).take(rows).to_pydict()
+        return [
+            (title, abstract_text(tuple(Section(**section) for section in sections)))
+            for title, sections in zip(chosen["title"], chosen["sections"], strict=True)
+        ]
+
+    def citation_texts(self, rows: Rows) -> list[str]:
+        """What BM25 over citations sees of citation rows."""
+        return [search_text(*texts) for texts in self._titles_and_abstracts(rows)]
+
+    def passage_texts(self, rows: Rows) -> list[str]:
+        """What BM25 over passages sees of passage rows."""
+        spans = self._passages.take(rows).to_pylist()
+        citations, places = np.unique(self.passage_citation[rows], return_inverse=True)
+        texts = self._titles_and_abstracts(citations)
+        return [
+            texts[place][span["section"]][span["begin"] : span["end"]]
+            for place, span in zip(places, spans, strict=True)
+        ]
