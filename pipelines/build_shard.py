@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from cluster.arrow_records import CITATION_SCHEMA, citation_from_row
 from cluster.index import vectors
-from cluster.index.layout import segment_directory
-from cluster.index.manifest import SegmentEntry
+from cluster.index.layout import TERM_COUNTS, segment_directory
+from cluster.index.manifest import DeadEntry, SegmentEntry
+from cluster.index.supersedes import Supersedes, write_supersedes
 from cluster.index.write_segment import EMBEDDED_SCHEMA, SegmentPlan, write_segment
+from cluster.records import Citation
 from cluster.storage import published_atomically
 from pipelines.mine_vocabulary import count_terms, write_counts
 from pipelines.order_records import Events, LiveRows, live_rows
@@ -41,6 +43,10 @@ class StagedShard:
         for begin in range(0, len(self.live.rows), BATCH_ROWS):
             chunk = self.table.take(self.live.rows[begin : begin + BATCH_ROWS])
             yield from chunk.combine_chunks().to_batches()
+
+    def citations(self) -> Iterator[Citation]:
+        for batch in self.batches():
+            yield from map(citation_from_row, batch.select(CITATION_SCHEMA.names).to_pylist())
 
 
 def _events(pmids: Sequence[np.ndarray], places: Sequence[np.ndarray]) -> Events:
@@ -106,23 +112,18 @@ def train_quantiser(sample: vectors.Vectors, path: Path, plan: SegmentPlan) -> N
         vectors.save(empty, aside)
 
 
-def counts_file(build: Path, segment: str, shard: int) -> Path:
-    return build / f"terms-{segment}-{shard:04d}.arrow"
-
-
 def build_shard(
-    index: Path, build: Path, directories: Sequence[Path], shard: int, plan: SegmentPlan
+    index: Path, shard: int, directories: Sequence[Path], plan: SegmentPlan
 ) -> ShardSummary:
-    """Write the segment of `shard` and its term counts; a rerun keeps what is whole."""
+    """Write the segment of `shard`; a rerun keeps it when it is whole."""
     staged = read_staged(directories, shard)
-    entry = write_segment(staged.batches(), index / segment_directory(shard, plan.id), plan)
-    counted = counts_file(build, plan.id, shard)
-    if not counted.is_file():
-        citations = (
-            citation_from_row(row)
-            for batch in staged.batches()
-            for row in batch.select(CITATION_SCHEMA.names).to_pylist()
-        )
-        with published_atomically(counted) as aside:
-            write_counts(count_terms(citations), aside)
+
+    def complete(directory: Path) -> DeadEntry:
+        deleted = staged.live.deleted_pmids
+        write_supersedes(Supersedes(deleted, np.ones(len(deleted), np.bool_)), directory)
+        write_counts(count_terms(staged.citations()), directory / TERM_COUNTS)
+        return DeadEntry()
+
+    directory = index / segment_directory(shard, plan.id)
+    entry = write_segment(staged.batches(), directory, plan, complete)
     return ShardSummary(entry, staged.live.superseded, staged.live.deleted)

@@ -1,83 +1,33 @@
-"""`citeray index build` and `citeray index info`."""
+"""`citeray index build` and `citeray index info`; registers the other index commands."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from cluster.cli import Config, Context, Json, Overrides, make_context
+from cluster.cli import Config, Json, Overrides, make_context
 from cluster.index.manifest import Manifest, read_manifest
+from cluster.index.versions import read_as_of
 from cluster.session import ray_session
 from pipelines.download_command import download
 from pipelines.find_sources import find_sources
+from pipelines.show_progress import reporter
+from pipelines.show_result import tell
+from pipelines.update_commands import compact, update
 
-index = typer.Typer(help="Build and inspect the index.", no_args_is_help=True)
-LINE_EVERY_S = 5.0
-STAGES = {"models": "fetching models", "embed": "embedding", "index": "building shards"}
+index = typer.Typer(help="Build, update and inspect the index.", no_args_is_help=True)
+index.command("update")(update)
+index.command("compact")(compact)
 
 
 def register(app: typer.Typer) -> None:
     app.add_typer(index, name="index")
     app.command("download")(download)
     app.command("sample")(write_sample_corpus)
-
-
-def _bars(context: Context) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[unit]}"),
-        TimeRemainingColumn(),
-        console=context.log,
-    )
-
-
-class _Lines:
-    """Progress where there is no terminal: a line when a stage begins, ends, and between."""
-
-    def __init__(self, context: Context) -> None:
-        self._log = context.log
-        self._begun: dict[str, float] = {}
-        self._last = 0.0
-
-    def show(self, event: Any) -> None:
-        now = time.monotonic()
-        begun = self._begun.setdefault(event.stage, now)
-        finished = event.done >= event.total
-        if not finished and now - self._last < LINE_EVERY_S:
-            return
-        self._last = now
-        spent = now - begun
-        left = ""
-        if event.done and not finished and spent > 0:
-            left = f", about {spent / event.done * (event.total - event.done):.0f} s left"
-        name = STAGES[event.stage]
-        self._log.print(f"{name}: {event.done:,} of {event.total:,} {event.unit}{left}")
-
-
-@contextmanager
-def _reporter(context: Context) -> Iterator[Any]:
-    if not sys.stderr.isatty():
-        yield _Lines(context).show
-        return
-    with _bars(context) as bars:
-        tasks: dict[str, Any] = {}
-
-        def show(event: Any) -> None:
-            if event.stage not in tasks:
-                tasks[event.stage] = bars.add_task(STAGES[event.stage], unit=event.unit)
-            bars.update(tasks[event.stage], completed=event.done, total=event.total)
-
-        yield show
 
 
 @index.command("build")
@@ -99,19 +49,10 @@ def build(
     paths = find_sources(sources)
     context.log.print(f"{len(paths)} source files -> {settings.index.path}", soft_wrap=True)
     begun = time.monotonic()
-    with ray_session(settings.ray), _reporter(context) as report:
+    with ray_session(settings.ray), reporter(context) as report:
         result = build_index(paths, settings, report)
     seconds = time.monotonic() - begun
-    if json:
-        context.print_json(_summary(result, seconds))
-    else:
-        context.out.print(_table(result.sources))
-        for source in result.sources:
-            for example in source.examples:
-                context.log.print(f"dropped: {example}", soft_wrap=True, markup=False)
-        _print_outcome(context, result.manifest, seconds)
-    for source in result.failed:
-        context.log.print(f"failed: {source.error}", style="red", soft_wrap=True, markup=False)
+    tell(context, result, seconds, json=json)
     if result.failed:
         context.log.print(
             f"{len(result.failed)} of {len(result.sources)} files are not in the index; mend or "
@@ -121,51 +62,28 @@ def build(
         raise typer.Exit(1)
 
 
-def _print_outcome(context: Context, manifest: Manifest | None, seconds: float) -> None:
-    if manifest is None:
-        return
-    context.out.print(
-        f"published {manifest.version}: {manifest.citations:,} citations, "
-        f"{manifest.passages:,} passages, {len(manifest.shards)} shards, {seconds:.0f} s "
-        f"({manifest.superseded} superseded, {manifest.deleted} deleted)",
-        soft_wrap=True,
-    )
-
-
-def _table(sources: Any) -> Table:
-    reasons = sorted({reason for s in sources for reason in s.dropped})
-    table = Table("file", *("read", "kept", "deletions"), *(f"dropped: {r}" for r in reasons))
-    for s in sources:
-        if s.error:
-            table.add_row(s.name, "failed", *[""] * (2 + len(reasons)), style="red")
-            continue
-        counts = [s.read, s.kept, s.deletions, *(s.dropped.get(r, 0) for r in reasons)]
-        table.add_row(s.name, *(f"{c:,}" for c in counts))
-    return table
-
-
-def _summary(result: Any, seconds: float) -> dict[str, Any]:
-    manifest = result.manifest
-    return {
-        "version": manifest.version if manifest else None,
-        "citations": manifest.citations if manifest else 0,
-        "passages": manifest.passages if manifest else 0,
-        "superseded": manifest.superseded if manifest else 0,
-        "deleted": manifest.deleted if manifest else 0,
-        "seconds": round(seconds, 1),
-        "sources": [s.model_dump() for s in result.sources],
-    }
-
-
 @index.command("info")
-def info(config: Config = None, overrides: Overrides = None, json: Json = False) -> None:
-    """What the published version at index.path holds."""
+def info(
+    as_of: Annotated[
+        str | None,
+        typer.Option(help="The state after this source, such as pubmed26n1340.xml.gz."),
+    ] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """What the published version at index.path holds, or an earlier one.
+
+    A version is one run of build or update (with --each: one source), so --as-of shows the
+    newest version that ends with that source or one before it.
+    """
     context = make_context(config, overrides, json)
-    manifest = read_manifest(context.settings.index.path.resolve())
+    path = context.settings.index.path.resolve()
+    manifest = read_as_of(path, as_of) if as_of else read_manifest(path)
     if json:
         context.print_json(manifest.model_dump())
         return
-    size = sum(a.bytes for sh in manifest.shards for s in sh.segments for a in s.artefacts.values())
+    size = sum(a.bytes for s in manifest.segments for a in s.artefacts.values())
     table = Table(show_header=False)
     for name, value in (
         ("version", manifest.version),
@@ -178,7 +96,8 @@ def info(config: Config = None, overrides: Overrides = None, json: Json = False)
         ("encoder", f"{manifest.encoder.model} ({manifest.encoder.dimensions} dimensions)"),
         ("split", f"{manifest.split.method} {manifest.split.size}/{manifest.split.overlap}"),
         ("vectors", manifest.vectors),
-        ("shards", str(len(manifest.shards))),
+        ("shards, segments", f"{len(manifest.shards)}, {len(manifest.segments)}"),
+        ("earlier versions", ", ".join(e.version for e in manifest.history) or "none"),
         ("size", f"{size / 1e6:,.1f} MB"),
     ):
         table.add_row(name, value)

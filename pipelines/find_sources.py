@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,16 +16,11 @@ from cluster.object_store import (
     join_url,
     list_folder,
 )
+from cluster.source_order import natural_key as natural_key
 
 # The folders of NCBI's server, which `citeray download` keeps.
 BASELINE, UPDATES = "baseline", "updatefiles"
 SUFFIXES = (".xml", ".xml.gz")
-
-
-def natural_key(name: str) -> tuple[tuple[int, str], ...]:
-    """Sorts names by the numbers in them, so that n0010 follows n0009 and n10 follows n9."""
-    parts = re.split(r"(\d+)", name)
-    return tuple((int(p), "") if p.isdigit() else (-1, p) for p in parts)
 
 
 def _expand(pattern: str) -> Sequence[File]:

@@ -1,4 +1,4 @@
-"""Ray wiring of the index build: the only module of pipelines/ that imports Ray.
+"""Ray wiring of the index jobs: the only module of pipelines/ that imports Ray.
 
     sources --read, split--> batches --embed, stage--> parts --one task a shard--> segments
 
@@ -7,8 +7,6 @@ No text and no vector passes through the driver: it sees file names and counts.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,66 +17,46 @@ import pyarrow as pa
 import ray
 import ray.data
 
-from cluster.errors import CiteRayError
-from cluster.index.manifest import EncoderEntry, Manifest
+from cluster.index.manifest import EncoderEntry, Manifest, read_manifest
 from cluster.index.write_segment import SegmentPlan
 from cluster.models import ModelStore, checksum
 from cluster.object_store import File, named_file
 from cluster.settings import EncoderSettings, Settings, SplitSettings
-from pipelines.build_shard import (
-    ShardSummary,
-    build_shard,
-    sample_vectors,
-    train_quantiser,
-)
+from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
+from pipelines.compact_index import compact_shard
 from pipelines.embed_passages import embed_citations
-from pipelines.publish_index import publish_build
+from pipelines.plan_build import (
+    BYTES_PER_CITATION,
+    BuildResult,
+    Progress,
+    Report,
+    build_id,
+    expected_citations,
+    quantiser_of,
+    segment_id,
+    segment_plan,
+    staged_account,
+    staging_places,
+)
+from pipelines.publish_index import publish_build, publish_compaction, publish_update
 from pipelines.read_source import read_source
 from pipelines.split_passages import make_splitter
 from pipelines.stage_citations import (
     ParsedSource,
     clear,
     complete_account,
-    read_account,
     staged_dimensions,
-    staged_rows,
     write_part,
 )
-
-# A gzipped PubMed record is about this long; only the size of parts depends on it.
-BYTES_PER_CITATION = 1000
-READ_CPUS, EMBED_CPUS = 0.5, 1
-MIN_PART_ROWS, MAX_PART_ROWS = 256, 2048
-# A block is about one part, so that counts come back part by part and memory stays small.
-BLOCK_BYTES_PER_ROW = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """One step of a build: `done` of `total` `unit`; `total` may still grow."""
-
-    stage: str
-    done: int
-    total: int
-    unit: str
-
+from pipelines.update_index import applicable, check_settings, new_sources, update_shard
 
 if TYPE_CHECKING:
     from cluster.encoder import Encoder
 
-Report = Callable[[Progress], None]
-
-
-@dataclass(frozen=True, slots=True)
-class BuildResult:
-    """`manifest` is the published version, or None when no source could be read."""
-
-    manifest: Manifest | None
-    sources: tuple[ParsedSource, ...]
-
-    @property
-    def failed(self) -> tuple[ParsedSource, ...]:
-        return tuple(s for s in self.sources if s.error)
+READ_CPUS, EMBED_CPUS = 0.5, 1
+MIN_PART_ROWS, MAX_PART_ROWS = 256, 2048
+# A block is about one part, so that counts come back part by part and memory stays small.
+BLOCK_BYTES_PER_ROW = 2000
 
 
 def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
@@ -130,20 +108,7 @@ class _EmbedAndStage:
         )
 
 
-def _build_id(settings: Settings, model_sum: str) -> str:
-    """Names the staging that a build may reuse: same passages, same vectors, same shards."""
-    tokens, shards = settings.encoder.max_tokens, settings.index.shards
-    facts = [settings.split.model_dump(), model_sum, tokens, shards]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _segment_id(build: Path, settings: Settings, sources: Sequence[ParsedSource]) -> str:
-    index = settings.index.model_dump(mode="json", exclude={"path", "ef_search", "build_threads"})
-    facts = [build.name, index, [(s.name, s.sha256) for s in sources]]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _stage(
+def _embed(
     pending: Sequence[tuple[File, Path]], settings: Settings, model: Path, report: Report
 ) -> None:
     """Read, split, embed and stage the sources that are not staged yet."""
@@ -180,24 +145,12 @@ def _stage(
     done = 0
     for row in dataset.iter_rows():
         done += int(row["citations"])
-        report(Progress("embed", done, _expected(pending, done), "citations"))
-
-
-def _expected(pending: Sequence[tuple[File, Path]], done: int) -> int:
-    """Citations in all sources: counted where a file was read, else judged by its size."""
-    known = judged = 0
-    for path, directory in pending:
-        account = read_account(directory)
-        if account:
-            known += account.kept
-        else:
-            judged += path.stat().st_size // BYTES_PER_CITATION
-    return max(known + judged, done)
+        report(Progress("embed", done, expected_citations(pending, done), "citations"))
 
 
 @ray.remote(max_retries=3)
-def _build_shard_task(*args: Any) -> ShardSummary:
-    return build_shard(*args)
+def _shard_task(work: Callable[..., Any], *args: Any) -> Any:
+    return work(*args)
 
 
 @ray.remote
@@ -207,27 +160,50 @@ def _train_task(
     train_quantiser(sample_vectors(directories, shards, plan.dimensions, limit), path, plan)
 
 
-def _build_shards(
-    index: Path, build: Path, directories: Sequence[Path], plan: SegmentPlan, shards: int,
-    report: Report,
-) -> list[ShardSummary]:  # fmt: skip
+def _on_shards(
+    work: Callable[..., Any], calls: Sequence[tuple[Any, ...]], plan: SegmentPlan, report: Report,
+) -> list[Any]:  # fmt: skip
+    """`work` of each call, one a shard, as a Ray task; the results in the order of the calls."""
     gpus = 1 if plan.vectors == "flat" and ray.cluster_resources().get("GPU") else 0
-    task = _build_shard_task.options(num_cpus=1, num_gpus=gpus)
-    refs = [task.remote(index, build, directories, s, plan) for s in range(shards)]
+    task = _shard_task.options(num_cpus=1, num_gpus=gpus)
+    refs = [task.remote(work, *call) for call in calls]
     waiting = list(refs)
     while waiting:
         _, waiting = ray.wait(waiting, num_returns=1)
-        report(Progress("index", shards - len(waiting), shards, "shards"))
-    summaries: list[ShardSummary] = ray.get(refs)
-    return summaries
+        report(Progress("index", len(refs) - len(waiting), len(refs), "shards"))
+    results: list[Any] = ray.get(refs)
+    return results
 
 
-def _account(path: File, directory: Path) -> ParsedSource:
-    """The account of a staged source; raises CiteRayError if any of its rows is missing."""
-    account = read_account(directory)
-    if account is None or (not account.error and staged_rows(directory) < account.kept):
-        raise CiteRayError(f"{path.name}: not staged to its end; run the same build again")
-    return account
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """Local paths of what the settings name; `checksum` is the encoder's."""
+
+    encoder: Path
+    checksum: str
+    mesh: Path | None
+
+
+def _fetch_models(settings: Settings, report: Report) -> _Models:
+    store = ModelStore()
+    report(Progress("models", 0, 1, "models"))
+    model = store.resolve(settings.encoder.model, settings.encoder.sha256 or None)
+    mesh = settings.vocabulary.mesh_headings
+    mesh_path = store.resolve(mesh, settings.vocabulary.mesh_sha256 or None) if mesh else None
+    report(Progress("models", 1, 1, "models"))
+    return _Models(model, checksum(model), mesh_path)
+
+
+def _stage(
+    places: Sequence[tuple[File, Path]], settings: Settings, models: _Models, report: Report
+) -> tuple[ParsedSource, ...]:
+    """Stage the sources that an earlier, interrupted run has not; gives all accounts."""
+    pending = [(p, d) for p, d in places if complete_account(d, p) is None]
+    for _, directory in pending:
+        clear(directory)
+    if pending:
+        _embed(pending, settings, models.encoder, report)
+    return tuple(staged_account(p, d) for p, d in places)
 
 
 def build_index(sources: Sequence[File], settings: Settings, report: Report) -> BuildResult:
@@ -238,46 +214,87 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
     so that a rerun reads only that source. Raises CiteRayError when none can be read.
     """
     index = settings.index.path.resolve()
-    store = ModelStore()
-    report(Progress("models", 0, 1, "models"))
-    model = store.resolve(settings.encoder.model, settings.encoder.sha256 or None)
-    mesh = settings.vocabulary.mesh_headings
-    mesh_path = store.resolve(mesh, settings.vocabulary.mesh_sha256 or None) if mesh else None
-    report(Progress("models", 1, 1, "models"))
-    model_sum = checksum(model)
-    build = index / "staging" / _build_id(settings, model_sum)
-    staged = [(path, build / f"{number:04d}-{path.name}") for number, path in enumerate(sources, 1)]
-    pending = [(p, d) for p, d in staged if complete_account(d, p) is None]
-    for _, directory in pending:
-        clear(directory)
-    if pending:
-        _stage(pending, settings, model, report)
-    result = BuildResult(None, tuple(_account(p, d) for p, d in staged))
-    good = [(d, a) for (_, d), a in zip(staged, result.sources, strict=True) if not a.error]
+    models = _fetch_models(settings, report)
+    build = index / "staging" / build_id(settings, models.checksum)
+    places = staging_places(build, sources)
+    result = BuildResult(None, _stage(places, settings, models, report))
+    good = [(d, a) for (_, d), a in zip(places, result.sources, strict=True) if not a.error]
     if not good:
         return result
     directories = [d for d, _ in good]
     encoder = EncoderEntry(
         model=settings.encoder.model,
-        sha256=model_sum,
+        sha256=models.checksum,
         dimensions=staged_dimensions(directories),
         max_tokens=settings.encoder.max_tokens,
     )
-    plan = SegmentPlan(
-        id=_segment_id(build, settings, [a for _, a in good]),
-        quantiser=build / "quantiser.faiss",
-        dimensions=encoder.dimensions,
-        bm25_over=settings.index.bm25_over,
-        vectors=settings.index.vectors,
-        hnsw_m=settings.index.hnsw_m,
-        ef_construction=settings.index.ef_construction,
-        threads=settings.index.build_threads,
-    )
+    name = segment_id(build.name, settings.index, [a for _, a in good])
+    quantiser = build / "quantiser.faiss"
+    plan = segment_plan(name, quantiser, encoder.dimensions, settings.index)
     shards = settings.index.shards
     limit = settings.index.training_vectors
-    ray.get(_train_task.remote(directories, shards, limit, plan.quantiser, plan))
-    summaries = _build_shards(index, build, directories, plan, shards, report)
-    manifest = publish_build(index, build, settings, encoder, mesh_path, result.sources, summaries)
+    ray.get(_train_task.remote(directories, shards, limit, quantiser, plan))
+    calls = [(index, shard, directories, plan) for shard in range(shards)]
+    summaries = _on_shards(build_shard, calls, plan, report)
+    manifest = publish_build(
+        index, quantiser, settings, encoder, models.mesh, result.sources, summaries
+    )
     if not result.failed:
         shutil.rmtree(index / "staging", ignore_errors=True)
     return BuildResult(manifest, result.sources)
+
+
+def update_index(
+    sources: Sequence[File], settings: Settings, report: Report, *, each: bool = False
+) -> BuildResult:
+    """Publish a version with what of `sources` is new since the published one.
+
+    `each` publishes one for every source, so that the state after each can be asked for.
+    Staging and resuming are as in a build. What follows a source that cannot be read must
+    wait for it, so that only the sources before it are applied. The result names the new
+    sources alone; without any, it is the published version. Raises InputError for sources
+    out of order or changed, and for settings that must be those of the build.
+    """
+    index = settings.index.path.resolve()
+    manifest = read_manifest(index)
+    new = new_sources(manifest, sources)
+    if not new:
+        return BuildResult(manifest, ())
+    quantiser = quantiser_of(index, manifest)
+    models = _fetch_models(settings, report)
+    check_settings(manifest, settings, models.checksum)
+    build = index / "staging" / build_id(settings, models.checksum)
+    places = staging_places(build, new, applied=len(manifest.sources))
+    accounts = _stage(places, settings, models, report)
+    result = BuildResult(None, accounts)
+    good = applicable(accounts)
+    groups = [[account] for account in good] if each else [good]
+    directories = {path.name: directory for path, directory in places}
+    for group in filter(None, groups):
+        name = segment_id(build.name, settings.index, group, manifest)
+        plan = segment_plan(name, quantiser, manifest.encoder.dimensions, settings.index)
+        staged = [directories[account.name] for account in group]
+        calls = [(index, n, shard, staged, plan) for n, shard in enumerate(manifest.shards)]
+        updates = _on_shards(update_shard, calls, plan, report)
+        told = (*group, *result.failed)
+        manifest = publish_update(index, manifest, settings.vocabulary, models.mesh, told, updates)
+        result = BuildResult(manifest, accounts)
+    if not result.failed:
+        shutil.rmtree(index / "staging", ignore_errors=True)
+    return result
+
+
+def compact_index(settings: Settings, report: Report) -> Manifest:
+    """Publish a version with one segment a shard, and the same citations and scores.
+
+    Nothing is encoded and no setting but `index.build_threads` matters. Interrupted, a
+    rerun keeps the shards that are whole.
+    """
+    index = settings.index.path.resolve()
+    manifest = read_manifest(index)
+    kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}
+    like = settings.index.model_copy(update=kept)
+    quantiser = quantiser_of(index, manifest)
+    plan = segment_plan("", quantiser, manifest.encoder.dimensions, like)
+    calls = [(index, number, shard, plan) for number, shard in enumerate(manifest.shards)]
+    return publish_compaction(index, manifest, _on_shards(compact_shard, calls, plan, report))

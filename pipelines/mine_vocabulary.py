@@ -1,7 +1,8 @@
 """Count the terms of citations: headings, substances, keywords, defined abbreviations.
 
 Counts of disjoint sets of citations add up: merging them in any order and grouping gives
-the same rows, so a shard's task counts its own and publishing merges the files.
+the same rows, so a shard's task counts its own and publishing merges the files. What an
+update replaces or removes is counted below zero, and merging leaves nothing of it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster.errors import IndexFormatError
 from cluster.index.vocabulary import normalise
@@ -77,6 +79,13 @@ def merge_counts(parts: Iterable[TermCounts]) -> TermCounts:
     return TermCounts(_sum([merged, *waiting]))
 
 
+def negated(counts: TermCounts) -> TermCounts:
+    """Takes these counts off others when merged with them."""
+    column = counts.table.schema.get_field_index("citations")
+    taken = pc.negate(counts.table["citations"])
+    return TermCounts(counts.table.set_column(column, COUNTS_SCHEMA.field("citations"), taken))
+
+
 def write_counts(counts: TermCounts, path: Path) -> None:
     """Write one Arrow IPC file; equal counts give equal bytes."""
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, COUNTS_SCHEMA) as writer:
@@ -106,6 +115,7 @@ def _sum(tables: list[Any]) -> Any:
         .group_by(_TERM, use_threads=False)
         .aggregate([("citations", "sum")])
         .rename_columns([*_TERM, "citations"])
+        .filter(pc.not_equal(pc.field("citations"), 0))
         .sort_by([(name, "ascending") for name in _TERM])
     )
     columns = [grouped[name].combine_chunks() for name in COUNTS_SCHEMA.names]

@@ -12,11 +12,26 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class LiveRows:
-    """`rows` of the live records, by ascending PMID, and how many were left out and why."""
+    """`rows` of the live records, by ascending PMID, and what became of the others.
+
+    Of `records` distinct ones, `superseded` have a newer one of their PMID.
+    `deleted_pmids` had a record, and their newest event is a deletion; `removed` are all
+    PMIDs of which the latter is true, `touched` all of any event. Each is ascending.
+    """
 
     rows: Ints
-    superseded: int
-    deleted: int
+    records: int
+    deleted_pmids: Ints
+    removed: Ints
+    touched: Ints
+
+    @property
+    def deleted(self) -> int:
+        return len(self.deleted_pmids)
+
+    @property
+    def superseded(self) -> int:
+        return self.records - len(self.rows) - self.deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +47,7 @@ def live_rows(records: Events, deletions: Events) -> LiveRows:
     """The live rows of `records`, given deletions from the same files.
 
     A row that occurs twice (same PMID, file and position: a step that was retried)
-    counts once. `superseded` counts records with a newer one of their PMID, `deleted`
-    PMIDs whose newest event is a deletion, among those that had a record.
+    counts once.
     """
     count = len(records.pmids)
     pmids = np.concatenate([records.pmids, deletions.pmids])
@@ -45,5 +59,6 @@ def live_rows(records: Events, deletions: Events) -> LiveRows:
     rows = newest[newest < count]
     identity = np.stack([records.pmids, records.files, records.positions])
     distinct = np.unique(identity, axis=1).shape[1] if count else 0
-    deleted = np.intersect1d(pmids[newest[newest >= count]], records.pmids)
-    return LiveRows(rows, superseded=distinct - len(rows) - len(deleted), deleted=len(deleted))
+    removed = pmids[newest[newest >= count]]
+    deleted = np.intersect1d(removed, records.pmids)
+    return LiveRows(rows, distinct, deleted, removed, touched=pmids[newest])

@@ -1,30 +1,44 @@
-"""The last step of a build: the vocabulary, the manifest, and the switch to it."""
+"""The last step of a build, an update, a compaction: vocabulary, manifest, the switch to it."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from cluster.errors import CiteRayError, IndexFormatError
 from cluster.index.analysis import ANALYSER
-from cluster.index.layout import vocabulary_file
+from cluster.index.layout import (
+    TERM_COUNTS,
+    manifest_file,
+    quantiser_file,
+    segment_directory,
+    vocabulary_file,
+)
 from cluster.index.manifest import (
     FORMAT,
+    Artefact,
     EncoderEntry,
     Manifest,
+    SegmentEntry,
     ShardEntry,
     SourceEntry,
     SplitEntry,
+    VersionEntry,
     artefact,
     current_version,
     publish,
+    read_manifest,
 )
-from cluster.settings import Settings
-from cluster.storage import published_atomically
+from cluster.settings import Settings, VocabularySettings
+from cluster.storage import published_atomically, sha256_of
 from pipelines.assemble_vocabulary import read_mesh_headings, write_vocabulary
-from pipelines.build_shard import ShardSummary, counts_file
+from pipelines.build_shard import ShardSummary
 from pipelines.mine_vocabulary import merge_counts, read_counts
 from pipelines.stage_citations import ParsedSource
+from pipelines.update_index import ShardUpdate
 
 
 def next_version(index: Path) -> str:
@@ -33,52 +47,176 @@ def next_version(index: Path) -> str:
     return f"v{(int(current[1:]) if current else 0) + 1:06d}"
 
 
-def publish_build(
-    index: Path,
-    build: Path,
-    settings: Settings,
-    encoder: EncoderEntry,
-    mesh: Path | None,
-    accounts: Sequence[ParsedSource],
-    shards: Sequence[ShardSummary],
-) -> Manifest:
-    """Write the version's vocabulary and manifest, and make it the current one."""
-    version = next_version(index)
-    vocabulary = index / vocabulary_file(version)
-    sources = [a for a in accounts if not a.error]
-    vocabulary.parent.mkdir(parents=True, exist_ok=True)
-
-    counts = (
-        read_counts(counts_file(build, shard.entry.id, number))
-        for number, shard in enumerate(shards)
+def _history(index: Path) -> tuple[VersionEntry, ...]:
+    """The versions before the next; none where the current one cannot be read any more."""
+    try:
+        current = read_manifest(index)
+    except IndexFormatError:
+        return ()
+    last = VersionEntry(
+        version=current.version,
+        sha256=sha256_of(index / manifest_file(current.version)),
+        created=current.created,
+        last_source=current.last_source,
     )
-    with published_atomically(vocabulary) as aside:
+    return (*current.history, last)
+
+
+def _new_version(index: Path) -> dict[str, Any]:
+    """What each manifest has of its own."""
+    return {
+        "format": FORMAT,
+        "version": next_version(index),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "history": _history(index),
+    }
+
+
+def _live(shards: Sequence[ShardEntry]) -> dict[str, Any]:
+    """Shards as a manifest holds them, with the counts of what is live in them."""
+    segments = [segment for shard in shards for segment in shard.segments]
+    return {
+        "shards": tuple(shards),
+        "citations": sum(s.citations - s.dead.citations for s in segments),
+        "passages": sum(s.passages - s.dead.passages for s in segments),
+    }
+
+
+def _publish_vocabulary(
+    index: Path,
+    version: str,
+    shards: Sequence[ShardEntry],
+    settings: VocabularySettings,
+    mesh: Path | None,
+) -> Artefact:
+    path = index / vocabulary_file(version)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    counts = (
+        read_counts(index / segment_directory(number, segment.id) / TERM_COUNTS)
+        for number, shard in enumerate(shards)
+        for segment in shard.segments
+    )
+    with published_atomically(path) as aside:
         write_vocabulary(
             merge_counts(counts),
             read_mesh_headings(mesh) if mesh else (),
             aside,
-            min_citations=settings.vocabulary.abbreviation_min_citations,
+            min_citations=settings.abbreviation_min_citations,
         )
+    return artefact(path)
+
+
+def _keep_quantiser(index: Path, quantiser: Path) -> Artefact:
+    entry = artefact(quantiser)
+    path = index / quantiser_file(entry.sha256)
+    if not path.is_file():
+        with published_atomically(path) as aside:
+            shutil.copyfile(quantiser, aside)
+    return entry
+
+
+def _sources(accounts: Sequence[ParsedSource]) -> tuple[SourceEntry, ...]:
+    fields = set(SourceEntry.model_fields)
+    return tuple(SourceEntry(**a.model_dump(include=fields)) for a in accounts if not a.error)
+
+
+def publish_build(
+    index: Path,
+    quantiser: Path,
+    settings: Settings,
+    encoder: EncoderEntry,
+    mesh: Path | None,
+    accounts: Sequence[ParsedSource],
+    summaries: Sequence[ShardSummary],
+) -> Manifest:
+    """Publish a version that holds what was built from `accounts` and nothing else."""
+    own = _new_version(index)
+    shards = [ShardEntry(segments=(s.entry,)) for s in summaries]
+    sources = _sources(accounts)
+    vocabulary = _publish_vocabulary(index, own["version"], shards, settings.vocabulary, mesh)
     manifest = Manifest(
-        format=FORMAT,
-        version=version,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        **own,
+        **_live(shards),
         encoder=encoder,
         split=SplitEntry(**settings.split.model_dump()),
         analyser=ANALYSER,
         vectors=settings.index.vectors,
         bm25_over=settings.index.bm25_over,
-        shards=tuple(ShardEntry(segments=(s.entry,)) for s in shards),
-        sources=tuple(
-            SourceEntry(**s.model_dump(include=set(SourceEntry.model_fields))) for s in sources
-        ),
+        sources=sources,
         failed_sources=tuple(a.name for a in accounts if a.error),
         last_source=sources[-1].name,
-        citations=sum(s.entry.citations for s in shards),
-        passages=sum(s.entry.passages for s in shards),
-        superseded=sum(s.superseded for s in shards),
-        deleted=sum(s.deleted for s in shards),
-        vocabulary=artefact(vocabulary),
+        superseded=sum(s.superseded for s in summaries),
+        deleted=sum(s.deleted for s in summaries),
+        vocabulary=vocabulary,
+        quantiser=_keep_quantiser(index, quantiser),
     )
+    publish(index, manifest)
+    return manifest
+
+
+def _check_current(index: Path, previous: Manifest) -> None:
+    current = current_version(index)
+    if current != previous.version:
+        raise CiteRayError(
+            f"{index}: {current} was published while this ran on top of {previous.version}; "
+            "run it again"
+        )
+
+
+def publish_update(
+    index: Path,
+    previous: Manifest,
+    settings: VocabularySettings,
+    mesh: Path | None,
+    accounts: Sequence[ParsedSource],
+    updates: Sequence[ShardUpdate | None],
+) -> Manifest:
+    """Publish `previous` with a segment more in each shard that has an update.
+
+    Raises CiteRayError when another version was published since `previous`.
+    """
+    _check_current(index, previous)
+    own = _new_version(index)
+    shards = [
+        ShardEntry(segments=(*shard.segments, update.entry)) if update else shard
+        for shard, update in zip(previous.shards, updates, strict=True)
+    ]
+    live = _live(shards)
+    told = [update for update in updates if update]
+    deleted = previous.deleted + sum(update.deleted for update in told)
+    before = previous.citations + previous.superseded + previous.deleted
+    records = before + sum(update.records for update in told)
+    sources = _sources(accounts)
+    applied = {source.name for source in sources}
+    failed = [name for name in previous.failed_sources if name not in applied]
+    failed += [a.name for a in accounts if a.error and a.name not in failed]
+    changes = {
+        **own,
+        **live,
+        "sources": (*previous.sources, *sources),
+        "failed_sources": tuple(failed),
+        "last_source": sources[-1].name,
+        "deleted": deleted,
+        "superseded": records - live["citations"] - deleted,
+        "vocabulary": _publish_vocabulary(index, own["version"], shards, settings, mesh),
+    }
+    manifest = previous.model_copy(update=changes)
+    publish(index, manifest)
+    return manifest
+
+
+def publish_compaction(
+    index: Path, previous: Manifest, entries: Sequence[SegmentEntry]
+) -> Manifest:
+    """Publish what `previous` holds with one segment a shard.
+
+    Raises CiteRayError when another version was published since `previous`.
+    """
+    _check_current(index, previous)
+    own = _new_version(index)
+    with published_atomically(index / vocabulary_file(own["version"])) as aside:
+        shutil.copyfile(index / vocabulary_file(previous.version), aside)
+    shards = [ShardEntry(segments=(entry,)) for entry in entries]
+    manifest = previous.model_copy(update={**own, **_live(shards)})
     publish(index, manifest)
     return manifest

@@ -6,7 +6,14 @@ import pytest
 
 from cluster.arrow_records import citation_from_row
 from cluster.index import vectors
-from cluster.index.layout import CITATIONS, PASSAGES, VECTORS, segment_directory, shard_of
+from cluster.index.layout import (
+    CITATIONS,
+    PASSAGES,
+    TERM_COUNTS,
+    VECTORS,
+    segment_directory,
+    shard_of,
+)
 from cluster.index.manifest import ShardEntry
 from cluster.index.read_shard import ShardReader
 from cluster.index.write_segment import SegmentPlan
@@ -15,7 +22,6 @@ from cluster.storage import sha256_of
 from pipelines.build_shard import (
     ShardSummary,
     build_shard,
-    counts_file,
     read_staged,
     sample_vectors,
     train_quantiser,
@@ -43,7 +49,7 @@ def plan_in(folder: Path, kind: str = "flat", segment: str = "segment") -> Segme
 def build(folder: Path, directories: Sequence[Path], shards: int = 1) -> list[ShardSummary]:
     plan = plan_in(folder)
     train_quantiser(sample_vectors(directories, shards, DIMENSIONS, 1000), plan.quantiser, plan)
-    return [build_shard(folder, folder, directories, s, plan) for s in range(shards)]
+    return [build_shard(folder, s, directories, plan) for s in range(shards)]
 
 
 def live(directories: Sequence[Path], shard: int = 0) -> list[Citation]:
@@ -157,20 +163,28 @@ def test_without_any_vector_the_quantiser_is_trained_all_the_same(tmp_path: Path
     assert vectors.load(plan.quantiser).is_trained
 
 
-def test_a_rerun_keeps_what_is_whole_and_mends_what_is_missing(tmp_path: Path) -> None:
+def test_a_rerun_keeps_a_segment_that_is_whole(tmp_path: Path) -> None:
     directory = stage(tmp_path / "n1", FIRST, shards=1)
     first = build(tmp_path, [directory])
     segment = tmp_path / segment_directory(0, "segment")
     before = {p: p.stat().st_mtime_ns for p in segment.rglob("*") if p.is_file()}
-    counts_file(tmp_path, "segment", 0).unlink()
     assert build(tmp_path, [directory]) == first
     assert {p: p.stat().st_mtime_ns for p in segment.rglob("*") if p.is_file()} == before
-    assert counts_file(tmp_path, "segment", 0).is_file()
+
+
+def test_what_was_written_in_part_is_written_again(tmp_path: Path) -> None:
+    directory = stage(tmp_path / "n1", FIRST, shards=1)
+    partial = tmp_path / segment_directory(0, ".segment.partial")
+    partial.mkdir(parents=True)
+    (partial / CITATIONS).write_bytes(b"half of it")
+    (summary,) = build(tmp_path, [directory])
+    assert summary.entry.citations == 40
+    assert not partial.exists()
 
 
 def test_terms_are_counted_over_the_live_citations_only(tmp_path: Path) -> None:
     a = stage(tmp_path / "a", [citation(1, "x", keywords=("old keyword",))], shards=1)
     b = stage(tmp_path / "b", [citation(1, "x", keywords=("new keyword",))], shards=1)
     build(tmp_path, [a, b])
-    counted = read_counts(counts_file(tmp_path, "segment", 0)).table
+    counted = read_counts(tmp_path / segment_directory(0, "segment") / TERM_COUNTS).table
     assert counted.column("form").to_pylist() == ["new keyword"]

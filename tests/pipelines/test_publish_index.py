@@ -30,8 +30,8 @@ def publish_in(
     directory = stage(index / "n1", CITATIONS, shards=2)
     plan = plan_in(index)
     train_quantiser(sample_vectors([directory], 2, DIMENSIONS, 100), plan.quantiser, plan)
-    shards = [build_shard(index, index, [directory], s, plan) for s in range(2)]
-    return publish_build(index, index, SETTINGS, ENCODER, mesh, accounts, shards)
+    shards = [build_shard(index, s, [directory], plan) for s in range(2)]
+    return publish_build(index, plan.quantiser, SETTINGS, ENCODER, mesh, accounts, shards)
 
 
 def test_what_was_built_is_what_a_reader_finds(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""Earlier versions of an index: which one shows the state after a given update file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster.errors import InputError
+from cluster.index.layout import manifest_file
+from cluster.index.manifest import Manifest, read_manifest
+from cluster.source_order import natural_key
+
+
+def read_as_of(index: Path, source: str) -> Manifest:
+    """The manifest of the state after `source`, such as pubmed26n1340.xml.gz, was applied.
+
+    A version is one run of build or update, so this is the newest one whose last source
+    is `source` or one before it; `citeray index update --each` publishes a version for
+    every file. Raises InputError when no version goes back so far, or the one that does
+    was pruned; IndexFormatError as `read_manifest` does.
+    """
+    current = read_manifest(index)
+    versions = [(e.last_source, e.version) for e in current.history]
+    versions.append((current.last_source, current.version))
+    last = natural_key(source)
+    fitting = [v for v in versions if natural_key(v[0]) <= last]
+    if not fitting:
+        first = min((name for name, _ in versions), key=natural_key)
+        raise InputError(
+            f"{source}: no version of {index} goes back so far; the earliest ends with {first}"
+        )
+    name, version = max(fitting, key=lambda v: (natural_key(v[0]), int(v[1][1:])))
+    if not (index / manifest_file(version)).is_file():
+        raise InputError(
+            f"{source}: {version} of {index}, which ends with {name}, was pruned; to see that "
+            f"state again, build an index elsewhere from the sources up to {name}"
+        )
+    return read_manifest(index, version)

@@ -1,0 +1,120 @@
+"""Compaction: the segments of a shard folded into one, and what no version needs removed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from cluster.errors import InputError
+from cluster.index.layout import (
+    TERM_COUNTS,
+    manifest_file,
+    quantiser_file,
+    segment_directory,
+    vocabulary_file,
+)
+from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry
+from cluster.index.read_segment import SegmentReader
+from cluster.index.read_shard import ShardReader
+from cluster.index.supersedes import (
+    Supersedes,
+    deleted_pmids,
+    read_supersedes,
+    write_supersedes,
+)
+from cluster.index.write_segment import SegmentPlan, SegmentRows, write_rows
+from pipelines.build_shard import BATCH_ROWS
+from pipelines.mine_vocabulary import merge_counts, read_counts, write_counts
+from pipelines.plan_build import folded_id
+
+
+def _rows(segments: Sequence[SegmentReader], chosen: Sequence[np.ndarray]) -> SegmentRows:
+    """The citations at `chosen` rows of each segment, together in PMID order."""
+    tables, spans, parts = [], [], []
+    for segment, rows in zip(segments, chosen, strict=True):
+        tables.append(segment.table(rows))
+        here = [segment.spans(int(row)) for row in rows]
+        spans += here
+        stored = segment.vectors(segment.passages_of(rows))
+        parts += np.split(stored, np.cumsum([len(s) for s in here])[:-1]) if here else []
+    together = pa.concat_tables(tables)
+    order = np.argsort(together.column("pmid").to_numpy())
+    (citations,) = together.take(order).combine_chunks().to_batches()
+    vectors = np.concatenate([parts[place] for place in order])
+    return SegmentRows(citations, [spans[place] for place in order], vectors)
+
+
+def _live_rows(segments: Sequence[SegmentReader]) -> Iterator[SegmentRows]:
+    """The live citations of all segments in PMID order, some thousand at once."""
+    rows = [segment.live_rows() for segment in segments]
+    owners = np.repeat(np.arange(len(rows)), [len(r) for r in rows])
+    flat = np.concatenate(rows)
+    pmids = np.concatenate([s.pmids[r] for s, r in zip(segments, rows, strict=True)])
+    order = np.argsort(pmids)
+    for begin in range(0, len(order), BATCH_ROWS):
+        chunk = order[begin : begin + BATCH_ROWS]
+        chosen = [np.sort(flat[chunk[owners[chunk] == n]]) for n in range(len(segments))]
+        yield _rows(segments, chosen)
+
+
+def compact_shard(index: Path, shard: int, before: ShardEntry, plan: SegmentPlan) -> SegmentEntry:
+    """Fold the segments of `shard` into one and give its entry; one alone stays as it is.
+
+    Stored vectors are reused, nothing is encoded. Every checksum is verified first. What
+    is deleted stays known. A rerun keeps a folded segment that is whole; `plan.id` is not
+    used, the new segment is named after the old ones. Raises IndexFormatError for an
+    artefact that is not as the manifest says.
+    """
+    if len(before.segments) == 1:
+        return before.segments[0]
+    plan = replace(plan, id=folded_id([s.id for s in before.segments]))
+    reader = ShardReader(index, shard, before, ef_search=1, exact_below=0)
+
+    def complete(directory: Path) -> DeadEntry:
+        deleted = deleted_pmids(read_supersedes(s.directory) for s in reader.segments)
+        write_supersedes(Supersedes(deleted, np.ones(len(deleted), np.bool_)), directory)
+        counts = merge_counts(read_counts(s.directory / TERM_COUNTS) for s in reader.segments)
+        write_counts(counts, directory / TERM_COUNTS)
+        return DeadEntry()
+
+    directory = index / segment_directory(shard, plan.id)
+    return write_rows(_live_rows(reader.segments), directory, plan, complete)
+
+
+def _named(manifest: Manifest) -> set[Path]:
+    """What `manifest` needs, relative to the index."""
+    named = {manifest_file(manifest.version), vocabulary_file(manifest.version)}
+    if manifest.quantiser:
+        named.add(quantiser_file(manifest.quantiser.sha256))
+    for number, shard in enumerate(manifest.shards):
+        named |= {segment_directory(number, s.id) for s in shard.segments}
+    return named
+
+
+def prune(index: Path, manifest: Manifest) -> list[Path]:
+    """Remove all versions but `manifest`, and the segments that only they need.
+
+    Gives what was removed, relative to the index. A reader that has an old version open
+    keeps its mapped files until it closes them. Raises InputError while a build or an
+    update is under way or interrupted: its segments are not published yet.
+    """
+    if (index / "staging").exists():
+        raise InputError(
+            f"{index / 'staging'}: a build or update is under way or was interrupted; let it end, "
+            "run it again, or delete this folder, then prune"
+        )
+    named = _named(manifest)
+    # Versions first: interrupted, it leaves segments without a version, never the reverse.
+    found = [*sorted((index / "versions").iterdir()), *sorted((index / "segments").glob("*/*"))]
+    removed = [path.relative_to(index) for path in found if path.relative_to(index) not in named]
+    for path in removed:
+        if (index / path).is_dir():
+            shutil.rmtree(index / path)
+        else:
+            (index / path).unlink()
+    return removed

@@ -1,0 +1,211 @@
+"""An update: what is new since the published version, as one small segment a shard.
+
+Costs what the new records and the citations that they replace cost: of older segments
+only the PMIDs are mapped, and the rows read that die.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+import numpy as np
+
+from cluster.arrow_records import citation_from_row
+from cluster.errors import IndexFormatError, InputError
+from cluster.index.analysis import ANALYSER
+from cluster.index.layout import TERM_COUNTS, segment_directory
+from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry
+from cluster.index.read_records import Rows, SegmentRecords
+from cluster.index.supersedes import (
+    Supersedes,
+    UnitTerms,
+    deleted_pmids,
+    read_supersedes,
+    write_dead_terms,
+    write_supersedes,
+)
+from cluster.index.write_segment import SegmentPlan, write_segment
+from cluster.object_store import File
+from cluster.records import Citation
+from cluster.settings import Settings
+from cluster.source_order import natural_key
+from cluster.storage import sha256_of
+from pipelines.build_shard import BATCH_ROWS, StagedShard, read_staged
+from pipelines.mine_vocabulary import count_terms, merge_counts, negated, write_counts
+from pipelines.order_records import LiveRows
+from pipelines.stage_citations import ParsedSource
+
+
+def new_sources(manifest: Manifest, sources: Sequence[File]) -> list[File]:
+    """Those of `sources`, in their order, that `manifest` does not hold.
+
+    Raises InputError for one that is held with other bytes, and for one that comes before
+    the last applied: records must be applied in the order of the files.
+    """
+    held = {source.name: source for source in manifest.sources}
+    last = natural_key(manifest.last_source)
+    for path in sources:
+        if path.name not in held and natural_key(path.name) < last:
+            raise InputError(
+                f"{path}: comes before {manifest.last_source}, the last that "
+                f"{manifest.version} holds, and an update only appends; build the index again "
+                "with this file among its sources"
+            )
+        if path.name in held and path.stat().st_size != held[path.name].bytes:
+            raise _changed(path, manifest)
+    for path in sources:
+        if path.name in held and sha256_of(path) != held[path.name].sha256:
+            raise _changed(path, manifest)
+    return [path for path in sources if path.name not in held]
+
+
+def _changed(path: File, manifest: Manifest) -> InputError:
+    return InputError(
+        f"{path}: not the bytes that {manifest.version} was made from; restore the file, or "
+        "build the index again from the changed one"
+    )
+
+
+def check_settings(manifest: Manifest, settings: Settings, model_sum: str) -> None:
+    """Raise InputError unless new segments would be like those of `manifest`.
+
+    Names every setting that differs. Raises IndexFormatError where BM25 terms were made
+    in another way.
+    """
+    if manifest.analyser != ANALYSER:
+        raise IndexFormatError(
+            f"the BM25 terms of {manifest.version} were made by {manifest.analyser}, this CiteRay "
+            f"uses {ANALYSER}; build the index again"
+        )
+    split, encoder = manifest.split, manifest.encoder
+    pairs = {
+        "index.shards": (len(manifest.shards), settings.index.shards),
+        "index.vectors": (manifest.vectors, settings.index.vectors),
+        "index.bm25_over": (list(manifest.bm25_over), list(settings.index.bm25_over)),
+        "split.method": (split.method, settings.split.method),
+        "split.size": (split.size, settings.split.size),
+        "split.overlap": (split.overlap, settings.split.overlap),
+        "encoder.max_tokens": (encoder.max_tokens, settings.encoder.max_tokens),
+        "encoder.model": (
+            f"{encoder.model} ({encoder.sha256[:12]})",
+            f"{settings.encoder.model} ({model_sum[:12]})",
+        ),
+    }
+    if encoder.sha256 == model_sum:
+        del pairs["encoder.model"]
+    different = [f"{name} {was} (now {now})" for name, (was, now) in pairs.items() if was != now]
+    if different:
+        raise InputError(
+            f"{manifest.version} was built with {', '.join(different)}; set them back, or build "
+            "the index again"
+        )
+
+
+def applicable(accounts: Sequence[ParsedSource]) -> list[ParsedSource]:
+    """The sources before the first that failed: what follows it must wait for it."""
+    return list(takewhile(lambda account: not account.error, accounts))
+
+
+@dataclass(frozen=True, slots=True)
+class ShardUpdate:
+    """A shard's new segment; how many records it was told, how many more PMIDs are deleted."""
+
+    entry: SegmentEntry
+    records: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What new events do to the segments there are: `dead` are each one's rows that die."""
+
+    dead: list[Rows]
+    supersedes: Supersedes
+    deleted: int
+
+
+def _live_among(segments: Sequence[SegmentRecords], pmids: Rows) -> list[Rows]:
+    """For each segment, oldest first, its rows that are the live ones of `pmids`."""
+    found: list[Rows] = []
+    for segment in reversed(segments):
+        rows = segment.rows_of(pmids)
+        found.append(rows)
+        pmids = np.setdiff1d(pmids, np.union1d(segment.pmids[rows], segment.supersedes()))
+    return found[::-1]
+
+
+def _change(segments: Sequence[SegmentRecords], live: LiveRows) -> _Change:
+    dead = _live_among(segments, live.touched)
+    parts = [segment.pmids[rows] for segment, rows in zip(segments, dead, strict=True)]
+    before = deleted_pmids(read_supersedes(segment.directory) for segment in segments)
+    before = np.intersect1d(before, live.touched)
+    known = np.union1d(np.concatenate([np.empty(0, np.int64), *parts]), before)
+    # A deletion counts where there was a record, in older segments or in the new sources.
+    after = np.intersect1d(live.removed, np.union1d(known, live.deleted_pmids))
+    pmids = np.union1d(known, after)
+    supersedes = Supersedes(pmids, np.isin(pmids, after))
+    return _Change(dead, supersedes, len(after) - len(before))
+
+
+def _chunks(rows: Rows) -> Iterator[Rows]:
+    for begin in range(0, len(rows), BATCH_ROWS):
+        yield rows[begin : begin + BATCH_ROWS]
+
+
+def _dead_citations(segments: Sequence[SegmentRecords], dead: Sequence[Rows]) -> Iterator[Citation]:
+    for segment, rows in zip(segments, dead, strict=True):
+        for chunk in _chunks(rows):
+            yield from map(citation_from_row, segment.table(chunk).to_pylist())
+
+
+def _write_dead(
+    segments: Sequence[SegmentRecords], dead: Sequence[Rows], over: Sequence[str], directory: Path
+) -> DeadEntry:
+    terms = {name: UnitTerms(Counter()) for name in over}
+    passages = 0
+    for segment, rows in zip(segments, dead, strict=True):
+        for chunk in _chunks(rows):
+            of_chunk = segment.passages_of(chunk)
+            passages += len(of_chunk)
+            if "citations" in terms:
+                terms["citations"].add(segment.citation_texts(chunk))
+            if "passages" in terms:
+                terms["passages"].add(segment.passage_texts(of_chunk))
+    write_dead_terms(terms, directory)
+    return DeadEntry(
+        citations=sum(map(len, dead)),
+        passages=passages,
+        terms={name: counted.total for name, counted in terms.items()},
+    )
+
+
+def update_shard(
+    index: Path, shard: int, before: ShardEntry, directories: Sequence[Path], plan: SegmentPlan
+) -> ShardUpdate | None:
+    """Write the segment that the staged sources add to `shard`; a rerun keeps what is whole.
+
+    None where they hold nothing for it. `before` are the shard's published segments.
+    """
+    staged = read_staged(directories, shard)
+    segments = [SegmentRecords(index / segment_directory(shard, s.id)) for s in before.segments]
+    change = _change(segments, staged.live)
+    if not len(staged.live.rows) and not len(change.supersedes.pmids):
+        return None
+
+    def complete(directory: Path) -> DeadEntry:
+        write_supersedes(change.supersedes, directory)
+        _write_counts(staged, _dead_citations(segments, change.dead), directory)
+        return _write_dead(segments, change.dead, plan.bm25_over, directory)
+
+    directory = index / segment_directory(shard, plan.id)
+    entry = write_segment(staged.batches(), directory, plan, complete)
+    return ShardUpdate(entry, staged.live.records, change.deleted)
+
+
+def _write_counts(staged: StagedShard, dead: Iterator[Citation], directory: Path) -> None:
+    added, taken = count_terms(staged.citations()), negated(count_terms(dead))
+    write_counts(merge_counts([added, taken]), directory / TERM_COUNTS)

@@ -1,0 +1,155 @@
+"""Indexes made of update files without Ray and without a model, and what they must hold.
+
+A history is a list of files, a file a list of events in their order: a PMID with the text
+of a new record, or with None where the file deletes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster.index.layout import shard_of
+from cluster.index.manifest import EncoderEntry, Manifest
+from cluster.index.read_shard import ShardReader
+from cluster.records import Citation, Deletion
+from cluster.settings import load_settings
+from pipelines.build_shard import build_shard, train_quantiser
+from pipelines.compact_index import compact_shard
+from pipelines.embed_passages import embed_citations, split_citations
+from pipelines.plan_build import quantiser_of, segment_id, segment_plan
+from pipelines.publish_index import publish_build, publish_compaction, publish_update
+from pipelines.stage_citations import ParsedSource, write_account, write_part
+from pipelines.update_index import update_shard
+from tests.pipelines.staging import SPLITTER, account
+from tests.small_index import DIMENSIONS, bag_of_words, citation
+
+Event = tuple[int, str | None]
+File = Sequence[Event]
+ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
+
+
+def record(pmid: int, text: str, source: str, position: int) -> Citation:
+    """A record whose keyword and title tell which it is."""
+    fields = {"keywords": (text,), "source": source, "position": position}
+    return citation(pmid, f"{text} in trial {pmid}.", text, **fields)
+
+
+def name_of(number: int) -> str:
+    return f"pubmed26n{number:04d}.xml.gz"
+
+
+def live(files: Sequence[File]) -> dict[int, Citation]:
+    """The plain sequential reading: what a history leaves, by PMID."""
+    held: dict[int, Citation] = {}
+    for number, events in enumerate(files, 1):
+        for position, (pmid, text) in enumerate(events):
+            if text is None:
+                held.pop(pmid, None)
+            else:
+                held[pmid] = record(pmid, text, name_of(number), position)
+    return held
+
+
+@dataclass
+class SmallIndex:
+    """An index of files applied one run after the other; `quantiser_from` is its sample."""
+
+    path: Path
+    vectors: str = "flat"
+    shards: int = 2
+    applied: int = 0
+    manifest: Manifest | None = None
+    quantiser_from: Sequence[str] = field(default=("aspirin", "warfarin", "heparin"))
+
+    def __post_init__(self) -> None:
+        over = [f"index.vectors={self.vectors}", f"index.shards={self.shards}"]
+        threads = ["index.build_threads=1", "index.hnsw_m=8"]
+        self.settings = load_settings(overrides=[*over, *threads])
+
+    def stage(self, files: Sequence[File]) -> tuple[list[Path], list[ParsedSource]]:
+        """Stage the next files as `applied + 1` and on, as far as they are not staged."""
+        places, accounts = [], []
+        for number, events in enumerate(files, self.applied + 1):
+            name = name_of(number)
+            directory = self.path / "staging" / name
+            rows = [record(p, t, name, n) for n, (p, t) in enumerate(events) if t is not None]
+            gone = [Deletion(p, name, n) for n, (p, t) in enumerate(events) if t is None]
+            told = account(
+                name, len(rows), read=len(events), deletions=len(gone), sha256=f"{events!r}"
+            )
+            if not directory.exists():
+                table = embed_citations(split_citations(rows, SPLITTER), bag_of_words)
+                write_part(table, directory, self.shards)
+                write_account(directory, told, gone)
+            places.append(directory)
+            accounts.append(told)
+        return places, accounts
+
+    def build(self, files: Sequence[File]) -> Manifest:
+        places, accounts = self.stage(files)
+        quantiser = self.path / "staging" / "quantiser.faiss"
+        name = segment_id("build", self.settings.index, accounts)
+        plan = segment_plan(name, quantiser, DIMENSIONS, self.settings.index)
+        train_quantiser(bag_of_words(self.quantiser_from), quantiser, plan)
+        told = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
+        self.manifest = publish_build(
+            self.path, quantiser, self.settings, ENCODER, None, accounts, told
+        )
+        self.applied += len(files)
+        return self.manifest
+
+    def update(self, files: Sequence[File], *, crash_after: int | None = None) -> Manifest:
+        """`crash_after` so many shards' segments, with the next one half-written."""
+        assert self.manifest is not None
+        places, accounts = self.stage(files)
+        name = segment_id("build", self.settings.index, accounts, self.manifest)
+        quantiser = quantiser_of(self.path, self.manifest)
+        plan = segment_plan(name, quantiser, DIMENSIONS, self.settings.index)
+        told = []
+        for number, shard in enumerate(self.manifest.shards):
+            if number == crash_after:
+                self._write_half(number, name)
+                return self.manifest
+            told.append(update_shard(self.path, number, shard, places, plan))
+        if crash_after is not None:
+            return self.manifest
+        vocabulary = self.settings.vocabulary
+        self.manifest = publish_update(self.path, self.manifest, vocabulary, None, accounts, told)
+        self.applied += len(files)
+        return self.manifest
+
+    def _write_half(self, shard: int, name: str) -> None:
+        half = self.path / f"segments/{shard:04d}/.{name}.partial"
+        half.mkdir(parents=True, exist_ok=True)
+        (half / "citations.arrow").write_bytes(b"half of it")
+
+    def compact(self, *, crash_after: int | None = None) -> Manifest:
+        assert self.manifest is not None
+        quantiser = quantiser_of(self.path, self.manifest)
+        plan = segment_plan("", quantiser, DIMENSIONS, self.settings.index)
+        told = []
+        for number, shard in enumerate(self.manifest.shards):
+            if number == crash_after:
+                return self.manifest
+            told.append(compact_shard(self.path, number, shard, plan))
+        if crash_after is not None:
+            return self.manifest
+        self.manifest = publish_compaction(self.path, self.manifest, told)
+        return self.manifest
+
+    def readers(self, manifest: Manifest | None = None) -> list[ShardReader]:
+        """Exact ones of `manifest`, or of the newest."""
+        chosen = manifest or self.manifest
+        assert chosen is not None
+        return [
+            ShardReader(self.path, n, entry, ef_search=32, exact_below=10**9)
+            for n, entry in enumerate(chosen.shards)
+        ]
+
+    def citations(self, pmids: Sequence[int], manifest: Manifest | None = None) -> dict:
+        """The citation and passages of each of `pmids` that is live, by PMID."""
+        readers = self.readers(manifest)
+        found = [readers[shard_of(p, self.shards)].fetch([p], None) for p in pmids]
+        return {f.citation.pmid: f for part in found for f in part}

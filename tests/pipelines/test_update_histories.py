@@ -1,0 +1,104 @@
+"""Any split of a random history into builds, updates, compactions and crashes, compared with
+a plain sequential reading and with a fresh build of all of it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.index.layout import vocabulary_file
+from cluster.index.manifest import read_manifest
+from cluster.index.read_shard import ShardQuery
+from tests.cluster.test_index import bm25_query
+from tests.pipelines.histories import SmallIndex, live
+from tests.small_index import bag_of_words
+
+PMIDS = range(1, 8)
+TEXTS = ["aspirin fever", "warfarin bleeding bleeding", "heparin", "statins and aspirin", ""]
+QUESTIONS = ["aspirin bleeding", "heparin statins trial"]
+
+events = st.tuples(st.sampled_from(PMIDS), st.sampled_from([*TEXTS, None]))
+files = st.lists(events, max_size=6)
+steps = st.lists(
+    st.tuples(
+        st.lists(files, min_size=1, max_size=2),
+        st.sampled_from(["update", "update", "compact", "crash", "half", "unstage", "fold half"]),
+    ),
+    max_size=4,
+)
+
+
+def apply(index: SmallIndex, step: list, how: str) -> None:
+    """One run of update, after an interruption of the kind that `how` names."""
+    if how in ("crash", "half"):
+        index.update(step, crash_after=index.shards if how == "crash" else 1)
+    if how == "unstage":
+        index.update(step, crash_after=1)
+        shutil.rmtree(index.path / "staging")
+    index.update(step)
+    if how == "fold half":
+        index.compact(crash_after=1)
+    if how in ("compact", "fold half"):
+        index.compact()
+
+
+def scores(index: SmallIndex, question: str, over: str) -> dict[int, tuple[float, float]]:
+    """Dense and BM25 scores of every citation that a search of all there are finds."""
+    assert index.manifest is not None
+    readers = index.readers()
+    bm25 = bm25_query(question, readers, index.manifest, over)
+    query = ShardQuery(bag_of_words([question])[0], bm25, 50, 50, over)  # type: ignore[arg-type]
+    found = [reader.search(query) for reader in readers]
+    rows = [
+        (int(p), (float(d), float(b)))
+        for part in found
+        for p, d, b in zip(part.pmids, part.dense, part.bm25, strict=True)
+    ]
+    assert len({pmid for pmid, _ in rows}) == len(rows)
+    return dict(rows)
+
+
+def vocabulary(index: SmallIndex) -> bytes:
+    assert index.manifest is not None
+    return (index.path / vocabulary_file(index.manifest.version)).read_bytes()
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(files, min_size=1, max_size=3), steps)
+def test_any_split_of_a_history_ends_where_a_fresh_build_of_it_does(
+    first: list, steps: list
+) -> None:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        index, fresh = SmallIndex(folder / "index"), SmallIndex(folder / "fresh")
+        whole = list(first)
+        versions = [(index.build(first), live(whole))]
+        for step, how in steps:
+            apply(index, step, how)
+            whole += step
+            assert index.manifest is not None
+            versions.append((index.manifest, live(whole)))
+        built = fresh.build(whole)
+        assert index.manifest == read_manifest(index.path)
+        for version, held in versions:
+            assert read_manifest(index.path, version.version) == version
+            found = index.citations(PMIDS, version)
+            assert {pmid: f.citation for pmid, f in found.items()} == held
+        assert index.citations(PMIDS) == fresh.citations(PMIDS)
+        for name in ("citations", "passages", "superseded", "deleted", "sources", "last_source"):
+            assert getattr(index.manifest, name) == getattr(built, name), name
+        for over in ("citations", "passages"):
+            assert index.manifest.mean_terms(over) == built.mean_terms(over)
+            for question in QUESTIONS:
+                wanted = scores(fresh, question, over)
+                assert scores(index, question, over) == {
+                    pmid: pytest.approx(score, rel=1e-5, abs=1e-6) for pmid, score in wanted.items()
+                }
+        assert vocabulary(index) == vocabulary(fresh)
+    finally:
+        shutil.rmtree(folder)
