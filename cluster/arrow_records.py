@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from cluster.records import Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
@@ -76,3 +78,30 @@ def citation_from_row(row: Mapping[str, Any]) -> Citation:
     for name in ("languages", "publication_types", "keywords"):
         values[name] = tuple(values[name])
     return Citation(**values)
+
+
+class RowTaker:
+    """Takes rows of a table batch by batch, at the cost of those rows.
+
+    `pa.Table.take` joins all chunks of a nested column first: half a gigabyte copied for
+    ten rows of 400,000 citations (pyarrow 26).
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._schema = table.schema
+        self._batches = table.to_batches()
+        self._ends = np.cumsum([batch.num_rows for batch in self._batches], dtype=np.int64)
+
+    def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.Table:
+        """`rows` in the order asked for, of all columns or of `columns`."""
+        names = self._schema.names if columns is None else list(columns)
+        owners = np.searchsorted(self._ends, rows, side="right")
+        order = np.argsort(owners, kind="stable")
+        parts = []
+        for owner in np.unique(owners):
+            batch = self._batches[owner].select(names)
+            first = self._ends[owner] - batch.num_rows
+            parts.append(batch.take(pa.array(rows[owners == owner] - first)))
+        schema = pa.schema([self._schema.field(name) for name in names])
+        found = pa.Table.from_batches(parts, schema).combine_chunks()
+        return found.take(pa.array(np.argsort(order, kind="stable")))

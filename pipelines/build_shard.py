@@ -10,7 +10,7 @@ import faiss
 import numpy as np
 import pyarrow as pa
 
-from cluster.arrow_records import CITATION_SCHEMA, citation_from_row
+from cluster.arrow_records import CITATION_SCHEMA, RowTaker, citation_from_row
 from cluster.index import vectors
 from cluster.index.layout import TERM_COUNTS, segment_directory
 from cluster.index.manifest import DeadEntry, SegmentEntry
@@ -40,8 +40,9 @@ class StagedShard:
     live: LiveRows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        taker = RowTaker(self.table)
         for begin in range(0, len(self.live.rows), BATCH_ROWS):
-            chunk = self.table.take(self.live.rows[begin : begin + BATCH_ROWS])
+            chunk = taker.take(self.live.rows[begin : begin + BATCH_ROWS])
             yield from chunk.combine_chunks().to_batches()
 
     def citations(self) -> Iterator[Citation]:
@@ -89,7 +90,7 @@ def sample_vectors(
         # Fibonacci hashing: spreads neighbouring PMIDs, needs no seed.
         keys = pmids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         first = np.argsort(keys, kind="stable")[:limit]
-        blobs = staged.table.column("vectors").take(rows[first]).to_pylist()
+        blobs = RowTaker(staged.table).take(rows[first], ["vectors"])["vectors"].to_pylist()
         chosen += zip(keys[first].tolist(), blobs, strict=True)
         chosen = sorted(chosen)[:limit]
     joined = b"".join(blob for _, blob in chosen)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster.arrow_records import citation_from_row
+from cluster.arrow_records import RowTaker, citation_from_row
 from cluster.index.layout import CITATIONS, PASSAGES
 from cluster.index.supersedes import read_supersedes
 from cluster.records import (
@@ -37,6 +37,8 @@ class SegmentRecords:
         self.directory = directory
         self._citations = _map_table(directory / CITATIONS)
         self._passages = _map_table(directory / PASSAGES)
+        self._citation_rows = RowTaker(self._citations)
+        self._passage_rows = RowTaker(self._passages)
         self.pmids: Rows = self._citations.column("pmid").to_numpy()
 
     @cached_property
@@ -57,7 +59,7 @@ class SegmentRecords:
 
     def table(self, rows: Rows) -> pa.Table:
         """Citation rows in CITATION_SCHEMA, in the order asked for."""
-        return self._citations.take(rows)
+        return self._citation_rows.take(rows)
 
     def citation(self, row: int) -> Citation:
         return citation_from_row(self._citations.slice(row, 1).to_pylist()[0])
@@ -97,7 +99,7 @@ class SegmentRecords:
 
     def _titles_and_abstracts(self, rows: Rows) -> list[tuple[str, str]]:
         """The title and the canonical abstract of citation rows, without their other fields."""
-        chosen = self._citations.select(["title", "sections"]).take(rows).to_pydict()
+        chosen = self._citation_rows.take(rows, ["title", "sections"]).to_pydict()
         return [
             (title, abstract_text(tuple(Section(**section) for section in sections)))
             for title, sections in zip(chosen["title"], chosen["sections"], strict=True)
@@ -109,7 +111,7 @@ class SegmentRecords:
 
     def passage_texts(self, rows: Rows) -> list[str]:
         """What BM25 over passages sees of passage rows."""
-        spans = self._passages.take(rows).to_pylist()
+        spans = self._passage_rows.take(rows).to_pylist()
         citations, places = np.unique(self.passage_citation[rows], return_inverse=True)
         texts = self._titles_and_abstracts(citations)
         return [

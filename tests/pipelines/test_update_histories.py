@@ -29,7 +29,7 @@ steps = st.lists(
         st.lists(files, min_size=1, max_size=2),
         st.sampled_from(["update", "update", "compact", "crash", "half", "unstage", "fold half"]),
     ),
-    max_size=4,
+    max_size=3,
 )
 
 
@@ -68,7 +68,7 @@ def vocabulary(index: SmallIndex) -> bytes:
     return (index.path / vocabulary_file(index.manifest.version)).read_bytes()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(files, min_size=1, max_size=3), steps)
 def test_any_split_of_a_history_ends_where_a_fresh_build_of_it_does(
     first: list, steps: list

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import IndexFormatError, InputError
+from cluster.index.layout import manifest_file
+from cluster.index.manifest import Manifest, VersionEntry, publish, read_manifest
+from cluster.index.versions import read_as_of
+from cluster.storage import sha256_of
+from tests.small_index import citation, make_index
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    """Versions 1 to 4 that end with n1, n9, n10 and, built anew, n9 again."""
+    manifest = make_index(tmp_path, [citation(1, "one")])
+    for number, last in enumerate(("n1.xml", "n9.xml", "n10.xml", "n9.xml"), 1):
+        manifest = following(tmp_path, manifest, number, last)
+    return tmp_path
+
+
+def following(index: Path, before: Manifest, number: int, last: str) -> Manifest:
+    history = before.history
+    if number > 1:
+        entry = VersionEntry(
+            version=before.version,
+            sha256=sha256_of(index / manifest_file(before.version)),
+            created=before.created,
+            last_source=before.last_source,
+        )
+        history = (*history, entry)
+    changes = {"version": f"v{number:06d}", "last_source": last, "history": history}
+    manifest = before.model_copy(update=changes)
+    publish(index, manifest)
+    return manifest
+
+
+@pytest.mark.parametrize(
+    ("source", "version"),
+    [
+        ("n1.xml", "v000001"),
+        ("n8.xml", "v000001"),
+        ("n9.xml", "v000004"),
+        ("n10.xml", "v000003"),
+        ("n99.xml", "v000003"),
+    ],
+)
+def test_a_state_is_that_of_the_newest_version_up_to_a_source(
+    index: Path, source: str, version: str
+) -> None:
+    assert read_as_of(index, source).version == version
+
+
+def test_a_state_before_the_first_version_is_refused(index: Path) -> None:
+    with pytest.raises(InputError, match=r"n0\.xml: no version .* the earliest ends with n1\.xml"):
+        read_as_of(index, "n0.xml")
+
+
+def test_every_version_opens_by_name(index: Path) -> None:
+    assert [read_manifest(index, f"v00000{n}").last_source for n in (1, 2, 3, 4)] == [
+        "n1.xml",
+        "n9.xml",
+        "n10.xml",
+        "n9.xml",
+    ]
+
+
+def test_an_unknown_version_is_refused_with_those_there_are(index: Path) -> None:
+    with pytest.raises(IndexFormatError, match="no version v000007 here; there are: v000001, "):
+        read_manifest(index, "v000007")
+
+
+def test_an_earlier_manifest_that_was_changed_is_refused(index: Path) -> None:
+    path = index / manifest_file("v000002")
+    path.write_text(path.read_text().replace("n9.xml", "n8.xml"))
+    with pytest.raises(IndexFormatError, match=r"v000002\.json: missing or changed"):
+        read_manifest(index, "v000002")
