@@ -185,6 +185,17 @@ def test_hidden_citations_are_neither_found_nor_fetched(tmp_path: Path) -> None:
     assert shards[0].fetch([9], None) == []
 
 
+def test_what_is_live_is_found_behind_hundreds_of_better_dead_hits(tmp_path: Path) -> None:
+    dead = [citation(pmid, "kinase kinase kinase") for pmid in range(1, 501)]
+    manifest = make_index(tmp_path, [*dead, citation(501, "A kinase and more.")], shards=1)
+    shards = open_shards(tmp_path, manifest)
+    [segment] = shards[0].segments
+    segment.hide(np.arange(1, 501))
+    query = bm25_query("kinase", shards, manifest, "citations")
+    rows, _ = segment.search_bm25(query, 3, "citations")
+    assert segment.pmids[rows].tolist() == [501]
+
+
 def test_a_rerun_keeps_a_segment_that_is_whole(tmp_path: Path) -> None:
     manifest = make_index(tmp_path, DRUGS, shards=1)
     files = sorted((tmp_path / "segments").rglob("*"))

@@ -59,6 +59,12 @@ def test_a_second_deletion_of_a_pmid_counts_once(tmp_path: Path) -> None:
     assert counts(built(tmp_path, FIRST, [(2, None)], [(2, None)])) == (2, 0, 1)
 
 
+def test_a_revived_pmid_that_is_deleted_again_counts_as_deleted(tmp_path: Path) -> None:
+    index = built(tmp_path, FIRST, [(2, None)], [(2, "revived")], [(2, None)])
+    assert 2 not in titles(index)
+    assert counts(index) == (2, 1, 1)
+
+
 def test_a_deletion_before_any_record_of_the_pmid_removes_nothing(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST, [(4, None)])
     assert counts(index) == (3, 0, 0)

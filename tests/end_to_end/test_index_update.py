@@ -1,0 +1,127 @@
+"""Build, update and compaction on a real Ray, by the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.index.layout import CURRENT, shard_of
+from cluster.index.manifest import read_manifest
+from cluster.index.read_shard import ShardReader
+from pipelines.sample.write_sample import SampleCorpus, write_sample
+from tests.end_to_end.command import run, small_settings, with_settings
+from tests.end_to_end.conftest import RayHead
+
+REVISED, DELETED = 90_000_034, 90_000_028
+SHARDS = 2
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """An index in the making, on the tests' own Ray."""
+
+    path: Path
+    settings: list[str]
+    head: RayHead
+
+    def command(self, *words: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "cluster.cli", "index", *words]
+        return run(with_settings(command, self.settings), self.head.driver)
+
+    def json(self, *words: str) -> dict[str, Any]:
+        done = self.command(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def version_of(self, pmid: int) -> int | None:
+        """The record's own version, or None where the PMID is not live."""
+        number = shard_of(pmid, SHARDS)
+        entry = read_manifest(self.path).shards[number]
+        found = ShardReader(self.path, number, entry, ef_search=8, exact_below=0).citation(pmid)
+        return found.version if found else None
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleCorpus:
+    return write_sample(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture(scope="module")
+def built(
+    tmp_path_factory: pytest.TempPathFactory,
+    sample: SampleCorpus,
+    encoder: Path,
+    ray_head: RayHead,
+) -> Indexed:
+    """The first source of the sample, built."""
+    path = tmp_path_factory.mktemp("built") / "index"
+    found = Indexed(path, small_settings(path, encoder, SHARDS), ray_head)
+    assert found.json("build", str(sample.sources[0]))["citations"] == 156
+    return found
+
+
+@pytest.fixture
+def indexed(tmp_path: Path, built: Indexed, encoder: Path) -> Indexed:
+    """A copy of `built` to change."""
+    path = Path(shutil.copytree(built.path, tmp_path / "index"))
+    return Indexed(path, small_settings(path, encoder, SHARDS), built.head)
+
+
+def test_updates_and_compaction_end_where_a_build_of_all_would(
+    indexed: Indexed, sample: SampleCorpus
+) -> None:
+    folder = str(sample.sources[0].parent)
+    assert indexed.version_of(DELETED) is not None
+    updated = indexed.json("update", folder, "--each")
+    counted = {name: updated[name] for name in ("version", "citations", "superseded", "deleted")}
+    assert counted == {"version": "v000003", "citations": 313, "superseded": 1, "deleted": 1}
+    assert [s["name"] for s in updated["sources"]] == [p.name for p in sample.sources[1:]]
+    assert (indexed.version_of(REVISED), indexed.version_of(DELETED)) == (2, None)
+    assert indexed.json("info", "--as-of", sample.sources[1].name)["citations"] == 312
+
+    again = indexed.command("update", folder)
+    assert (again.returncode, again.stdout) == (0, "")
+    assert "nothing new in 3 source files" in again.stderr
+
+    compacted = indexed.json("compact", "--prune")
+    assert (compacted["version"], compacted["segments"]) == ("v000004", SHARDS)
+    assert (indexed.version_of(REVISED), indexed.version_of(DELETED)) == (2, None)
+    assert indexed.json("info")["citations"] == 313
+    refused = indexed.command("info", "--as-of", sample.sources[1].name)
+    assert refused.returncode == 2
+    assert "v000002" in refused.stderr
+    assert sorted(p.name for p in indexed.path.iterdir()) == [CURRENT, "segments", "versions"]
+
+
+def test_a_source_that_cannot_be_read_holds_up_those_after_it(
+    indexed: Indexed, sample: SampleCorpus, tmp_path: Path
+) -> None:
+    _, second, third = [Path(shutil.copy(source, tmp_path)) for source in sample.sources]
+    second.write_bytes(second.read_bytes()[:20_000])
+    held = indexed.command("update", str(second), str(third))
+    assert held.returncode == 1
+    assert f"{second.name} and what follows it are not in the index" in held.stderr
+    assert read_manifest(indexed.path).version == "v000001"
+
+    shutil.copy(sample.sources[1], second)
+    mended = indexed.json("update", str(second), str(third))
+    assert (mended["citations"], mended["version"]) == (313, "v000002")
+    assert sorted(p.name for p in indexed.path.iterdir()) == [CURRENT, "segments", "versions"]
+
+
+def test_an_update_that_does_not_fit_is_refused_and_publishes_nothing(
+    indexed: Indexed, sample: SampleCorpus
+) -> None:
+    other = Indexed(indexed.path, [*indexed.settings, "split.size=100"], indexed.head)
+    refused = other.command("update", str(sample.sources[1]))
+    assert refused.returncode == 2
+    assert "split.size 512 (now 100)" in refused.stderr
+    assert read_manifest(indexed.path).version == "v000001"
