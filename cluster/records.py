@@ -21,7 +21,9 @@ QuestionType = Literal["yesno", "factoid", "list", "summary", "unknown"]
 NO_TITLE = "[Not Available]."
 
 RETRACTED_TYPE = "Retracted Publication"
-RETRACTED_LINK = "RetractionIn"
+# The DTD's RefTypes (pubmed_250101.dtd) that a retracted article bears. NLM has counted partial
+# retractions as errata since October 2016 (NLM Tech Bull 2016 Sep-Oct;(412):e3).
+RETRACTED_LINKS = frozenset({"RetractionIn", "RetractedandRepublishedIn"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,9 @@ class Citation:
 
     @property
     def retracted(self) -> bool:
+        """Whether it was retracted; a notice that retracts another article was not."""
         return RETRACTED_TYPE in self.publication_types or any(
-            link.kind == RETRACTED_LINK for link in self.links
+            link.kind in RETRACTED_LINKS for link in self.links
         )
 
 

@@ -217,6 +217,20 @@ def test_links_name_their_kind_pmid_and_source() -> None:
     citation = parse_one(after=after)
     assert citation.links == (Link("RetractionIn", 42, "J. 2020"), Link("Cites", None, "Book"))
     assert citation.pmid == 1
+    assert citation.retracted
+
+
+def test_a_retraction_notice_as_nlm_writes_it_is_no_retracted_article() -> None:
+    citation = parse_one(
+        inside="<ArticleTitle>Retraction.</ArticleTitle><PublicationTypeList>"
+        '<PublicationType UI="D016440">Retraction of Publication</PublicationType>'
+        "</PublicationTypeList>",
+        after='<CommentsCorrectionsList><CommentsCorrections RefType="RetractionOf">'
+        '<RefSource>J. 2019</RefSource><PMID Version="1">7</PMID></CommentsCorrections>'
+        "</CommentsCorrectionsList>",
+    )
+    assert citation.links == (Link("RetractionOf", 7, "J. 2019"),)
+    assert not citation.retracted
 
 
 def test_source_and_position_are_the_file_and_the_ordinal() -> None:

@@ -50,14 +50,31 @@ def test_the_search_text_leaves_out_a_title_that_is_not_available() -> None:
     [
         Citation(pmid=1, publication_types=("Retracted Publication",)),
         Citation(pmid=1, links=(Link("RetractionIn", 2, ""),)),
+        Citation(pmid=1, links=(Link("RetractedandRepublishedIn", 2, ""),)),
     ],
 )
 def test_a_retraction_is_seen_by_type_or_by_link(citation: Citation) -> None:
     assert citation.retracted
 
 
-def test_a_retraction_notice_is_not_itself_retracted() -> None:
-    assert not Citation(pmid=1, links=(Link("RetractionOf", 2, ""),)).retracted
+@pytest.mark.parametrize(
+    "citation",
+    [
+        Citation(pmid=1, links=(Link("RetractionOf", 2, ""),)),
+        Citation(pmid=1, links=(Link("RetractedandRepublishedFrom", 2, ""),)),
+        Citation(pmid=1, publication_types=("Retraction of Publication",)),
+        Citation(pmid=1, publication_types=("Retraction Notice",)),
+    ],
+)
+def test_a_retraction_notice_is_not_itself_retracted(citation: Citation) -> None:
+    assert not citation.retracted
+
+
+@pytest.mark.parametrize(
+    "kind", ["ErratumIn", "PartialRetractionIn", "ExpressionOfConcernIn", "UpdateIn", "CommentIn"]
+)
+def test_a_notice_short_of_retraction_does_not_retract(kind: str) -> None:
+    assert not Citation(pmid=1, links=(Link(kind, 2, ""),)).retracted
 
 
 @pytest.mark.parametrize("citation", [FULL, Citation(pmid=1)])
