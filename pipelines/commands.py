@@ -18,10 +18,12 @@ from pipelines.find_sources import find_sources
 from pipelines.show_progress import reporter
 from pipelines.show_result import tell
 from pipelines.update_commands import compact, update
+from pipelines.verify.verify_command import verify
 
 index = typer.Typer(help="Build, update and inspect the index.", no_args_is_help=True)
 index.command("update")(update)
 index.command("compact")(compact)
+index.command("verify")(verify)
 
 
 def register(app: typer.Typer) -> None:

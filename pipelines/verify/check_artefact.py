@@ -1,0 +1,26 @@
+"""One file of an index against the size and the checksum that the manifest gives it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster.index.manifest import Artefact
+from cluster.storage import sha256_of
+
+
+def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None:
+    """What is wrong with the file at `path`, or None; `quick` leaves its bytes unread."""
+    if not path.is_file():
+        return f"missing, the manifest says {expected.bytes:,} bytes"
+    size = path.stat().st_size
+    if size != expected.bytes:
+        return f"{size:,} bytes where the manifest says {expected.bytes:,}"
+    if quick:
+        return None
+    try:
+        found = sha256_of(path)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if found != expected.sha256:
+        return f"sha256 {found[:12]}... where the manifest says {expected.sha256[:12]}..."
+    return None

@@ -1,0 +1,256 @@
+"""One segment against its entry in the manifest: its files, and that their rows agree.
+
+Row r of citations.arrow is document r of the BM25 over citations; row p of passages.arrow
+is document p of the BM25 over passages and vector p of the HNSW (cluster/index/layout.py).
+So a citation is findable in all of them when each holds all its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import faiss
+import numpy as np
+
+from cluster.errors import IndexFormatError
+from cluster.index import vectors
+from cluster.index.layout import (
+    CITATIONS,
+    PASSAGES,
+    SUPERSEDES,
+    VECTORS,
+    bm25_directory,
+    segment_directory,
+    shard_of,
+)
+from cluster.index.manifest import Manifest, SegmentEntry
+from pipelines.verify.check_artefact import artefact_fault
+from pipelines.verify.check_postings import absent_rows, count_documents
+from pipelines.verify.check_texts import check_texts
+from pipelines.verify.note_findings import Finding, Ints, Notes
+from pipelines.verify.read_columns import UNREADABLE, integers, read_batches, read_integers
+
+REQUIRED = (CITATIONS, PASSAGES, VECTORS)
+ORIGIN = ("version", "source", "position")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Parallel arrays, an item a citation: its PMID, how many passages it has, and which
+    record it is. `files` numbers the source files; -1 stands for one that has no number.
+    """
+
+    pmids: Ints
+    passages: Ints
+    versions: Ints
+    files: Ints
+    positions: Ints
+
+    def take(self, chosen: Ints) -> Rows:
+        return Rows(*(getattr(self, f.name)[chosen] for f in fields(self)))
+
+
+def join_rows(parts: list[Rows]) -> Rows:
+    """The items of all parts, in their order."""
+    nothing = Rows(*[np.empty(0, np.int64)] * len(fields(Rows)))
+    columns = [[getattr(part, f.name) for part in (nothing, *parts)] for f in fields(Rows)]
+    return Rows(*map(np.concatenate, columns))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSegment:
+    """`rows` is None where the citations cannot be read; `supersedes` are PMIDs."""
+
+    findings: list[Finding]
+    rows: Rows | None
+    supersedes: Ints
+
+
+class SegmentChecker:
+    """Checks one segment of `shard`; `quick` reads no artefact to its end.
+
+    With `files`, which numbers the source files, rows tell which records they are.
+    """
+
+    def __init__(
+        self,
+        index: Path,
+        manifest: Manifest,
+        shard: int,
+        entry: SegmentEntry,
+        *,
+        quick: bool,
+        files: Mapping[str, int] | None,
+    ) -> None:
+        place = segment_directory(shard, entry.id)
+        mend = (
+            f"restore it from a copy, or delete {place}, which is never written anew while it "
+            "is there, and build the index again"
+        )
+        self._notes = Notes(str(place), mend)
+        self._directory = index / place
+        self._manifest, self._shard, self._entry = manifest, shard, entry
+        self._quick, self._files = quick, files
+        self._unsound: set[str] = set()
+
+    def check(self) -> CheckedSegment:
+        nothing = np.empty(0, np.int64)
+        notes, entry = self._notes, self._entry
+        if not self._directory.is_dir():
+            notes.note("missing-segment", f"missing, with its {entry.citations:,} citations")
+            return CheckedSegment(notes.findings, None, nothing)
+        self._check_artefacts()
+        supersedes = self._read_supersedes()
+        rows = self._read_citations()
+        if rows is not None:
+            self._check_pmids(rows.pmids)
+            counts = self._count_passages(len(rows.pmids))
+            if counts is not None:
+                rows = replace(rows, passages=counts)
+                self._check_searches(rows)
+        return CheckedSegment(notes.findings, rows, supersedes)
+
+    def _check_artefacts(self) -> None:
+        named = self._entry.artefacts
+        for name, expected in named.items():
+            fault = artefact_fault(self._directory / name, expected, quick=self._quick)
+            if fault:
+                self._unsound.add(name)
+                self._notes.note("artefact", fault, file=name)
+        for name in (n for n in REQUIRED if n not in named):
+            self._unsound.add(name)
+            self._notes.note("artefact", "the manifest does not name it", file=name)
+        # Readers obey it wherever it is.
+        if SUPERSEDES not in named and (self._directory / SUPERSEDES).exists():
+            self._notes.note("artefact", "the manifest does not name it", file=SUPERSEDES)
+
+    def _read_supersedes(self) -> Ints:
+        if SUPERSEDES not in self._entry.artefacts or SUPERSEDES in self._unsound:
+            return np.empty(0, np.int64)
+        try:
+            pmids = read_integers(self._directory / SUPERSEDES, "pmid")
+        except UNREADABLE as error:
+            self._unreadable(SUPERSEDES, error)
+            return np.empty(0, np.int64)
+        self._check_shard(pmids, SUPERSEDES)
+        return pmids
+
+    def _unreadable(self, file: str, error: Exception) -> None:
+        self._unsound.add(file)
+        self._notes.note("unreadable", f"cannot be read: {' '.join(str(error).split())}", file=file)
+
+    def _read_citations(self) -> Rows | None:
+        """The rows, their passages not counted yet."""
+        if CITATIONS in self._unsound:
+            return None
+        columns = ("pmid", *(ORIGIN if self._files is not None else ()))
+        parts = []
+        try:
+            for batch in read_batches(self._directory / CITATIONS, columns):
+                pmids = integers(batch, "pmid")
+                none = np.zeros(len(pmids), np.int64)
+                origin = [none, none, none]
+                if self._files is not None:
+                    names = batch.column("source").to_pylist()
+                    numbers = np.asarray([self._files.get(n, -1) for n in names], np.int64)
+                    origin = [integers(batch, "version"), numbers, integers(batch, "position")]
+                parts.append(Rows(pmids, none, *origin))
+        except UNREADABLE as error:
+            self._unreadable(CITATIONS, error)
+            return None
+        return join_rows(parts)
+
+    def _check_pmids(self, pmids: Ints) -> None:
+        self._check_count("citations", len(pmids), self._entry.citations, CITATIONS)
+        falls = np.flatnonzero(np.diff(pmids) <= 0) + 1
+        if len(falls):
+            message = f"{len(falls):,} PMIDs are not above the one before"
+            self._notes.note("order", message, pmids[falls], file=CITATIONS)
+        self._check_shard(pmids, CITATIONS)
+
+    def _check_shard(self, pmids: Ints, file: str) -> None:
+        shards = len(self._manifest.shards)
+        stray = [p for p in pmids.tolist() if p < 1 or shard_of(p, shards) != self._shard]
+        if stray:
+            message = f"{len(stray):,} PMIDs belong to other shards than {self._shard}"
+            self._notes.note("wrong-shard", message, stray, file=file)
+
+    def _check_count(self, what: str, found: int, expected: int, file: str) -> None:
+        if found != expected:
+            message = f"{found:,} {what} where the manifest says {expected:,}"
+            self._notes.note("count", message, file=file)
+
+    def _count_passages(self, citations: int) -> Ints | None:
+        """How many passages each citation row has; None where the rows cannot be trusted."""
+        if PASSAGES in self._unsound:
+            return None
+        counts = np.zeros(citations, np.int64)
+        last, total, usable = 0, 0, True
+        try:
+            for batch in read_batches(self._directory / PASSAGES, ("citation_row",)):
+                rows = integers(batch, "citation_row")
+                usable &= not bool((np.diff(rows, prepend=last) < 0).any())
+                usable &= not bool((rows >= citations).any())
+                counts += np.bincount(rows[rows < citations], minlength=citations)
+                total += len(rows)
+                last = int(rows[-1]) if len(rows) else last
+        except UNREADABLE as error:
+            self._unreadable(PASSAGES, error)
+            return None
+        self._check_count("passages", total, self._entry.passages, PASSAGES)
+        if not usable:
+            message = f"citation_row falls, or passes the last of {citations:,} citations"
+            self._notes.note("order", message, file=PASSAGES)
+            return None
+        return counts
+
+    def _check_searches(self, rows: Rows) -> None:
+        """That postings and vectors hold each row, and that texts give the terms counted."""
+        over = self._manifest.bm25_over
+        if set(over) != set(self._entry.terms):
+            sides = ", ".join(self._entry.terms) or "nothing"
+            self._notes.note("bm25", f"BM25 over {sides} where the manifest says {', '.join(over)}")
+        self._check_vectors(rows)
+        for side in over:
+            self._check_postings(side, rows)
+        if not self._quick and not {CITATIONS, PASSAGES} & self._unsound:
+            check_texts(self._directory, self._manifest, self._entry, rows.passages, self._notes)
+
+    def _check_vectors(self, rows: Rows) -> None:
+        if VECTORS in self._unsound:
+            return
+        try:
+            graph = vectors.load(self._directory / VECTORS, mapped=True)
+        except IndexFormatError as error:
+            self._unreadable(VECTORS, error)
+            return
+        held = min(graph.ntotal, faiss.downcast_index(graph.storage).ntotal)
+        passages = int(rows.passages.sum())
+        if held != passages:
+            message = f"{held:,} vectors for {passages:,} passages"
+            ends = np.cumsum(rows.passages)
+            self._notes.note("vectors", message, rows.pmids[ends > held], file=VECTORS)
+        if graph.d != self._manifest.encoder.dimensions:
+            expected = self._manifest.encoder.dimensions
+            message = f"vectors of {graph.d} dimensions where the manifest says {expected}"
+            self._notes.note("vectors", message, file=VECTORS)
+
+    def _check_postings(self, side: str, rows: Rows) -> None:
+        """One BM25 side: a document for each row, and none beside."""
+        name = bm25_directory(side)
+        if any(unsound.startswith(f"{name}/") for unsound in self._unsound):
+            return
+        units = len(rows.pmids) if side == "citations" else int(rows.passages.sum())
+        try:
+            documents = count_documents(self._directory / name)
+            absent = [] if self._quick else absent_rows(self._directory / name, units)
+        except UNREADABLE as error:
+            self._unreadable(name, error)
+            return
+        if documents != units or absent:
+            ends = np.arange(1, units + 1) if side == "citations" else np.cumsum(rows.passages)
+            owners = np.searchsorted(ends, np.asarray(absent, np.int64), side="right")
+            message = f"{documents:,} documents for {units:,} {side}"
+            self._notes.note("bm25", message, rows.pmids[owners], file=name)

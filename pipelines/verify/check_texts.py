@@ -1,0 +1,83 @@
+"""A segment's texts: every span lies inside its text, and the terms are as many as counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from cluster.index.analysis import ANALYSER, analyse
+from cluster.index.layout import CITATIONS, PASSAGES
+from cluster.index.manifest import Manifest, SegmentEntry
+from cluster.records import Section, abstract_text, search_text
+from pipelines.verify.note_findings import Ints, Notes
+from pipelines.verify.read_columns import UNREADABLE, read_batches
+
+Span = dict[str, int]
+
+
+class _Texts:
+    """Goes over the citations of a segment, each with its spans, and counts."""
+
+    def __init__(self, over: tuple[str, ...]) -> None:
+        self.terms = dict.fromkeys(over, 0)
+        self.outside: list[int] = []
+        self.bare: list[int] = []
+
+    def add(self, pmid: int, title: str, abstract: str, spans: list[Span]) -> None:
+        searched, texts = search_text(title, abstract), (title, abstract)
+        if not spans and searched.strip():
+            self.bare.append(pmid)
+        if "citations" in self.terms:
+            self.terms["citations"] += len(analyse(searched))
+        for span in spans:
+            section, begin, end = span["section"], span["begin"], span["end"]
+            if section > 1 or not begin < end <= len(texts[section]):
+                self.outside.append(pmid)
+            elif "passages" in self.terms:
+                self.terms["passages"] += len(analyse(texts[section][begin:end]))
+
+
+def _citations(directory: Path, counts: Ints) -> Iterator[tuple[int, str, str, list[Span]]]:
+    """(PMID, title, abstract, spans) of each row; `counts` tells how many spans are a row's."""
+    with pa.memory_map(str(directory / PASSAGES)) as file:
+        passages = ipc.open_file(file).read_all().select(["section", "begin", "end"])
+        row = begin = 0
+        for batch in read_batches(directory / CITATIONS, ("pmid", "title", "sections")):
+            mine = counts[row : row + batch.num_rows].tolist()
+            spans = iter(passages.slice(begin, sum(mine)).to_pylist())
+            row, begin = row + len(mine), begin + sum(mine)
+            for citation, count in zip(batch.to_pylist(), mine, strict=True):
+                sections = tuple(Section(**section) for section in citation["sections"])
+                own = [next(spans) for _ in range(count)]
+                yield citation["pmid"], citation["title"], abstract_text(sections), own
+
+
+def check_texts(
+    directory: Path, manifest: Manifest, entry: SegmentEntry, counts: Ints, notes: Notes
+) -> None:
+    """Note spans outside their texts, texts without a passage, and wrong counts of terms.
+
+    `counts` is how many passages each citation row has. Holds one record batch at a time.
+    """
+    known = manifest.analyser == ANALYSER
+    texts = _Texts(manifest.bm25_over if known else ())
+    try:
+        for citation in _citations(directory, np.asarray(counts)):
+            texts.add(*citation)
+    except (*UNREADABLE, TypeError) as error:
+        notes.note("unreadable", f"texts cannot be read: {error}", file=CITATIONS)
+        return
+    if texts.outside:
+        message = f"{len(texts.outside):,} passages lie outside their text"
+        notes.note("span", message, texts.outside, file=PASSAGES)
+    if texts.bare:
+        message = f"{len(texts.bare):,} citations have a text and no passage"
+        notes.note("span", message, texts.bare, file=PASSAGES)
+    for side, found in texts.terms.items():
+        expected = entry.terms.get(side, 0)
+        if found != expected:
+            notes.note("terms", f"{found:,} terms of {side} where the manifest says {expected:,}")

@@ -1,0 +1,90 @@
+"""What a source file holds, by PMID, and whether the file is the one that was indexed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster.errors import SourceError
+from cluster.index.manifest import SourceEntry
+from cluster.parse_articles import read_records
+from cluster.records import Citation, Deletion
+from cluster.storage import sha256_of
+from pipelines.verify.note_findings import Finding, Ints, Notes
+
+_MD5 = re.compile(r"\b[0-9a-fA-F]{32}\b")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecords:
+    """The citations and deletions of a file, in its order: parallel arrays.
+
+    `kept` is false for a deletion, whose version is 0. `whole` is false where the file
+    cannot be read to its end; the arrays are then empty.
+    """
+
+    name: str
+    findings: list[Finding]
+    whole: bool
+    pmids: Ints
+    versions: Ints
+    positions: Ints
+    kept: npt.NDArray[np.bool_]
+
+
+def read_source_records(path: Path, entry: SourceEntry | None) -> SourceRecords:
+    """Read `path` to its end, and compare it with its .md5 and with the manifest's `entry`."""
+    notes = Notes(path.name, "download it again, and build the index again if it has changed")
+    rows: list[tuple[int, int, int, bool]] = []
+    dropped: Counter[str] = Counter()
+    whole = True
+    try:
+        _check_file(path, entry, notes)
+        for record in read_records(path):
+            if isinstance(record, Citation):
+                rows.append((record.pmid, record.version, record.position, True))
+            elif isinstance(record, Deletion):
+                rows.append((record.pmid, 0, record.position, False))
+            else:
+                dropped[record.reason] += 1
+    except (SourceError, OSError) as error:
+        message, _, _ = str(error).removeprefix(f"{path.name}: ").rpartition("; ")
+        notes.note("source", message or str(error))
+        rows, whole = [], False
+    pmids, versions, positions, flags = np.asarray(rows, np.int64).reshape(-1, 4).T.copy()
+    kept = flags.astype(bool)
+    if whole and entry is not None:
+        _check_counts(entry, int(kept.sum()), int((~kept).sum()), dropped, notes)
+    return SourceRecords(path.name, notes.findings, whole, pmids, versions, positions, kept)
+
+
+def _check_file(path: Path, entry: SourceEntry | None, notes: Notes) -> None:
+    beside = path.with_name(f"{path.name}.md5")
+    if beside.is_file():
+        # NCBI writes `MD5(NAME)= DIGEST`.
+        stated = _MD5.search(beside.read_text(encoding="utf-8", errors="replace"))
+        with path.open("rb") as stream:
+            found = hashlib.file_digest(stream, "md5").hexdigest()
+        if stated is None:
+            notes.note("source", f"no checksum in {beside.name}")
+        elif stated[0].lower() != found:
+            notes.note("source", f"md5 {found} where {beside.name} says {stated[0].lower()}")
+    if entry is not None and (digest := sha256_of(path)) != entry.sha256:
+        message = f"sha256 {digest[:12]}... where the manifest says {entry.sha256[:12]}..."
+        notes.note("source", message)
+
+
+def _check_counts(
+    entry: SourceEntry, kept: int, deletions: int, dropped: Counter[str], notes: Notes
+) -> None:
+    found = {"citations": kept, "deletions": deletions, "dropped records": dropped.total()}
+    said = (entry.kept, entry.deletions, sum(entry.dropped.values()))
+    for (what, number), expected in zip(found.items(), said, strict=True):
+        if number != expected:
+            notes.note("source", f"{number:,} {what} where the manifest says {expected:,}")

@@ -1,0 +1,206 @@
+"""Proves a published version: its files, its rows, its counts, and with sources its census."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeVar
+
+from cluster.errors import IndexFormatError, InputError
+from cluster.index.analysis import ANALYSER
+from cluster.index.layout import manifest_file, vocabulary_file
+from cluster.index.manifest import Manifest, SourceEntry, read_manifest
+from cluster.index.vocabulary import Vocabulary
+from pipelines.find_sources import natural_key
+from pipelines.verify.check_artefact import artefact_fault
+from pipelines.verify.check_shard import CheckedShard, check_shard
+from pipelines.verify.find_leftovers import find_leftovers
+from pipelines.verify.note_findings import Finding, Notes
+from pipelines.verify.read_source_records import SourceRecords, read_source_records
+from pipelines.verify.take_census import Census
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Report = Callable[[str, int, int], None]
+"""Told of each step: what is done ("sources", "shards"), how many of them, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """`version` is None where no manifest can be read. Leftovers are no fault.
+
+    `citations` and `passages` are those found live; `sources` counts the files read.
+    """
+
+    version: str | None
+    citations: int
+    passages: int
+    sources: int
+    findings: tuple[Finding, ...]
+    leftovers: tuple[Finding, ...]
+
+
+def verify_index(
+    index: Path,
+    sources: Sequence[Path] = (),
+    *,
+    quick: bool = False,
+    jobs: int = 1,
+    report: Report = lambda *_: None,
+) -> Verification:
+    """Check the version published at `index`, and take the census of `sources` if given.
+
+    `quick` leaves the bytes of artefacts unread but for PMIDs and row numbers. `jobs`
+    processes work at once, each on one shard or source. Raises InputError where there is
+    no directory at `index`.
+    """
+    if not index.is_dir():
+        raise InputError(f"{index}: no such directory; name the index with --set index.path=DIR")
+    try:
+        manifest = read_manifest(index)
+    except IndexFormatError as error:
+        return Verification(None, 0, 0, 0, (_manifest_finding(index, error),), ())
+    findings = _check_vocabulary(index, manifest, quick=quick) + _check_sources(manifest)
+    census, files, read = None, None, 0
+    if sources:
+        names, records = _read_sources(sources, manifest, jobs, report)
+        findings += _check_source_list(sources, manifest)
+        findings += [finding for source in records for finding in source.findings]
+        census = Census(names, [r for r in records if r.whole], manifest)
+        files, read = {name: number for number, name in enumerate(names)}, len(records)
+    citations = passages = 0
+    for shard in _check_shards(index, manifest, files, jobs, report, quick=quick):
+        findings += shard.findings
+        citations += len(shard.live.pmids)
+        passages += int(shard.live.passages.sum())
+        if census is not None:
+            census.compare(shard.live)
+    findings += _check_totals(manifest, citations, passages)
+    findings += census.findings() if census is not None else []
+    leftovers = tuple(find_leftovers(index))
+    return Verification(manifest.version, citations, passages, read, tuple(findings), leftovers)
+
+
+def _manifest_finding(index: Path, error: IndexFormatError) -> Finding:
+    fault, _, mend = str(error).removeprefix(f"{index}/").partition("; ")
+    place, _, message = fault.partition(": ")
+    return Finding("manifest", place, message, mend)
+
+
+def _check_vocabulary(index: Path, manifest: Manifest, *, quick: bool) -> list[Finding]:
+    file = vocabulary_file(manifest.version)
+    notes = Notes(str(file), "restore it from a copy, or build the index again")
+    fault = artefact_fault(index / file, manifest.vocabulary, quick=quick)
+    if fault:
+        notes.note("artefact", fault)
+        return notes.findings
+    try:
+        Vocabulary.open(index / file)
+    except IndexFormatError as error:
+        notes.note("unreadable", str(error).partition("; ")[0])
+    return notes.findings
+
+
+def _check_sources(manifest: Manifest) -> list[Finding]:
+    """The manifest's own sums: of each source, and of all sources against what is live."""
+    notes = Notes(str(manifest_file(manifest.version)), "build the index again")
+    if manifest.analyser != ANALYSER:
+        message = f"its BM25 terms were made by {manifest.analyser}, this CiteRay uses {ANALYSER}"
+        notes.note("manifest", message)
+    for source in manifest.sources:
+        parts = source.kept + source.deletions + sum(source.dropped.values())
+        if source.read != parts:
+            message = (
+                f"{source.name}: {source.read:,} records read, but {parts:,} kept, deletions "
+                "and dropped"
+            )
+            notes.note("count", message)
+    kept = sum(source.kept for source in manifest.sources)
+    told = manifest.citations + manifest.superseded + manifest.deleted
+    if manifest.sources and kept != told:
+        message = (
+            f"{kept:,} citations kept from all sources, but {told:,} live, superseded and deleted"
+        )
+        notes.note("count", message)
+    return notes.findings
+
+
+def _check_totals(manifest: Manifest, citations: int, passages: int) -> list[Finding]:
+    notes = Notes(str(manifest_file(manifest.version)), "build the index again")
+    found = {"citations": citations, "passages": passages}
+    said = (manifest.citations, manifest.passages)
+    for (what, number), expected in zip(found.items(), said, strict=True):
+        if number != expected:
+            message = f"{expected:,} {what} where the segments hold {number:,} live ones"
+            notes.note("count", message)
+    return notes.findings
+
+
+def _check_source_list(sources: Sequence[Path], manifest: Manifest) -> list[Finding]:
+    """Files given that were not indexed, and files indexed that were not given."""
+    findings = []
+    indexed, given = {s.name for s in manifest.sources}, {path.name for path in sources}
+    for name in sorted(indexed - given, key=natural_key):
+        message = "in the index, but not among the files given, so it has no census"
+        findings.append(Finding("source", name, message, "give its folder to --sources as well"))
+    for name in sorted(given - indexed, key=natural_key):
+        failed = " as it could not be read" if name in manifest.failed_sources else ""
+        message = f"not in the index{failed}"
+        findings.append(Finding("source", name, message, "update the index with it"))
+    return findings
+
+
+def _read_sources(
+    sources: Sequence[Path], manifest: Manifest, jobs: int, report: Report
+) -> tuple[list[str], list[SourceRecords]]:
+    """All files' names in the order in which they apply, and what those given hold."""
+    entries = {source.name: source for source in manifest.sources}
+    ordered = sorted(sources, key=lambda path: natural_key(path.name))
+    names = sorted({*entries, *(path.name for path in sources)}, key=natural_key)
+    pairs = [(path, entries.get(path.name)) for path in ordered]
+    read = []
+    for done, records in enumerate(_each(_read_source, pairs, jobs), 1):
+        read.append(records)
+        report("sources", done, len(pairs))
+    return names, read
+
+
+def _read_source(pair: tuple[Path, SourceEntry | None]) -> SourceRecords:
+    return read_source_records(*pair)
+
+
+def _check_shards(
+    index: Path,
+    manifest: Manifest,
+    files: dict[str, int] | None,
+    jobs: int,
+    report: Report,
+    *,
+    quick: bool,
+) -> Iterator[CheckedShard]:
+    check = partial(check_shard, index=index, manifest=manifest, quick=quick, files=files)
+    total = len(manifest.shards)
+    for done, checked in enumerate(_each(check, range(total), jobs), 1):
+        yield checked
+        report("shards", done, total)
+
+
+def _each(function: Callable[[Item], Result], items: Sequence[Item], jobs: int) -> Iterator[Result]:
+    """The results in order, from as many processes as `jobs`."""
+    if min(jobs, len(items)) < 2:
+        yield from map(function, items)
+        return
+    # Forked, FAISS' and tantivy's threads would hang.
+    workers = ProcessPoolExecutor(min(jobs, len(items)), get_context("spawn"))
+    with workers as pool:
+        yield from pool.map(function, items)
+
+
+def usable_cpus() -> int:
+    """How many CPUs this process may run on."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,148 @@
+"""Indexes built from real files by the functions of a build, without Ray and without a model."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from cluster.index.layout import SUPERSEDES, segment_directory, shard_of
+from cluster.index.manifest import (
+    EncoderEntry,
+    Manifest,
+    SegmentEntry,
+    ShardEntry,
+    publish,
+    read_manifest,
+)
+from cluster.index.write_segment import SegmentPlan, artefacts_of
+from cluster.settings import load_settings
+from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
+from pipelines.embed_passages import embed_citations
+from pipelines.publish_index import publish_build
+from pipelines.read_source import read_source
+from pipelines.stage_citations import read_account, write_part
+from pipelines.verify.note_findings import Finding
+from pipelines.verify.verify_index import Verification
+from tests.cluster.pubmed_sets import DOCTYPE, abstract, article
+from tests.pipelines.staging import SPLITTER
+from tests.small_index import DIMENSIONS, bag_of_words
+
+SHARDS = 2
+PMIDS = range(1, 41)
+HERE = [pmid for pmid in PMIDS if shard_of(pmid, SHARDS) == 0]
+SEGMENT = segment_directory(0, "first")
+SETTINGS = load_settings(overrides=["split.size=512"])
+ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
+
+
+def record(pmid: int, text: str) -> str:
+    inner = abstract(f"<AbstractText>{text}</AbstractText>")
+    return article(f'<PMID Version="1">{pmid}</PMID>', inner)
+
+
+def deletion(*pmids: int) -> str:
+    inside = "".join(f'<PMID Version="1">{pmid}</PMID>' for pmid in pmids)
+    return f"<DeleteCitation>{inside}</DeleteCitation>"
+
+
+def write_source(path: Path, *records: str) -> Path:
+    """A gzipped file of `records` with NCBI's .md5 beside it."""
+    xml = f"{DOCTYPE}<PubmedArticleSet>{''.join(records)}</PubmedArticleSet>"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(xml.encode(), mtime=0))
+    digest = hashlib.md5(path.read_bytes()).hexdigest()
+    path.with_name(f"{path.name}.md5").write_text(f"MD5({path.name})= {digest}\n")
+    return path
+
+
+def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
+    """Build and publish `sources`, in their order, and leave no staging."""
+    build = index.parent / f"{index.name}-build"
+    directories = [build / path.name for path in sources]
+    for path, directory in zip(sources, directories, strict=True):
+        directory.mkdir(parents=True)
+        for table in read_source(path, directory, SPLITTER):
+            write_part(embed_citations(table, bag_of_words), directory, SHARDS)
+    plan = SegmentPlan(
+        id="first",
+        quantiser=build / "quantiser.faiss",
+        dimensions=DIMENSIONS,
+        bm25_over=SETTINGS.index.bm25_over,
+        vectors="flat",
+        hnsw_m=8,
+        ef_construction=32,
+        threads=1,
+    )
+    train_quantiser(sample_vectors(directories, SHARDS, DIMENSIONS, 100), plan.quantiser, plan)
+    shards = [build_shard(index, build, directories, s, plan) for s in range(SHARDS)]
+    accounts = [account for d in directories if (account := read_account(d))]
+    return publish_build(index, build, SETTINGS, ENCODER, None, accounts, shards)
+
+
+def replace_segments(
+    index: Path, manifest: Manifest, shard: int, *entries: SegmentEntry
+) -> Manifest:
+    """Publish `manifest` with other segments in `shard`, its counts as they were."""
+    shards = list(manifest.shards)
+    shards[shard] = ShardEntry(segments=entries)
+    changed = manifest.model_copy(update={"shards": tuple(shards)})
+    publish(index, changed)
+    return changed
+
+
+def reseal(index: Path, manifest: Manifest, shard: int) -> Manifest:
+    """Publish what now lies in the first segment of `shard`, its counts as they were."""
+    entry = manifest.shards[shard].segments[0]
+    found = artefacts_of(index / segment_directory(shard, entry.id))
+    sealed = entry.model_copy(update={"artefacts": found})
+    return replace_segments(index, manifest, shard, sealed)
+
+
+def supersede(index: Path, shard: int, entry: SegmentEntry, pmids: Sequence[int]) -> SegmentEntry:
+    """`entry` with a file that says which PMIDs it replaces or removes."""
+    directory = index / segment_directory(shard, entry.id)
+    table = pa.table({"pmid": np.asarray(pmids, np.int64)})
+    write_table(directory / SUPERSEDES, table)
+    return entry.model_copy(update={"artefacts": artefacts_of(directory)})
+
+
+def read_table(path: Path) -> pa.Table:
+    with pa.OSFile(str(path)) as file:
+        return ipc.open_file(file).read_all()
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    with ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+def kinds(found: Verification) -> set[str]:
+    return {finding.kind for finding in found.findings}
+
+
+def only(found: Verification) -> Finding:
+    (finding,) = found.findings
+    return finding
+
+
+def flip_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+
+
+def update_manifest(index: Path, **fields: Any) -> None:
+    publish(index, read_manifest(index).model_copy(update=fields))
+
+
+def update_entry(index: Path, **fields: Any) -> None:
+    manifest = read_manifest(index)
+    entry = manifest.shards[0].segments[0]
+    replace_segments(index, manifest, 0, entry.model_copy(update=fields))

@@ -1,0 +1,270 @@
+"""What is wrong with a segment's rows is found and named, where every checksum is right."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cluster.index import vectors
+from cluster.index.bm25 import Bm25Writer
+from cluster.index.layout import (
+    CITATIONS,
+    PASSAGES,
+    SUPERSEDES,
+    VECTORS,
+    segment_directory,
+    shard_of,
+)
+from cluster.index.manifest import Manifest, publish, read_manifest
+from pipelines.verify.verify_index import verify_index
+from tests.pipelines.verify.built_index import (
+    HERE,
+    PMIDS,
+    SEGMENT,
+    build_from,
+    kinds,
+    only,
+    read_table,
+    record,
+    replace_segments,
+    reseal,
+    supersede,
+    update_entry,
+    update_manifest,
+    write_source,
+    write_table,
+)
+
+
+def alter(index: Path, file: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Rewrite an Arrow file of shard 0 and publish its new checksum."""
+    path = index / SEGMENT / file
+    write_table(path, change(read_table(path)))
+    reseal(index, read_manifest(index), 0)
+
+
+def replaced(table: pa.Table, column: str, change: Callable[[Any], Any]) -> pa.Table:
+    place = table.column_names.index(column)
+    values = change(table.column(column).to_numpy().copy())
+    return table.set_column(place, table.field(place), pa.array(values))
+
+
+def put(row: int, value: int) -> Callable[[Any], Any]:
+    def change(values: Any) -> Any:
+        values[row] = value
+        return values
+
+    return change
+
+
+@pytest.mark.parametrize("file", [CITATIONS, PASSAGES, VECTORS])
+@pytest.mark.parametrize("quick", [False, True])
+def test_an_artefact_of_another_format_is_found(index: Path, file: str, quick: bool) -> None:
+    (index / SEGMENT / file).write_bytes(b"ARROW1 and no more")
+    reseal(index, read_manifest(index), 0)
+    finding = verify_index(index, quick=quick).findings[0]
+    assert (finding.kind, finding.place) == ("unreadable", f"{SEGMENT}/{file}")
+
+
+def test_postings_that_tantivy_cannot_open_are_found(index: Path) -> None:
+    (index / SEGMENT / "bm25-passages/meta.json").write_text("{}")
+    reseal(index, read_manifest(index), 0)
+    finding = only(verify_index(index))
+    assert (finding.kind, finding.place) == ("unreadable", f"{SEGMENT}/bm25-passages")
+
+
+def test_a_column_that_is_not_there_is_found(index: Path) -> None:
+    alter(index, CITATIONS, lambda t: t.drop_columns(["sections"]))
+    finding = only(verify_index(index))
+    assert (finding.kind, finding.place) == ("unreadable", f"{SEGMENT}/{CITATIONS}")
+
+
+@pytest.mark.parametrize(
+    ("field", "file", "kind"), [("citations", CITATIONS, "count"), ("passages", PASSAGES, "count")]
+)
+@pytest.mark.parametrize("quick", [False, True])
+def test_counts_of_a_segment_that_disagree_are_found(
+    index: Path, field: str, file: str, kind: str, quick: bool
+) -> None:
+    held = getattr(read_manifest(index).shards[0].segments[0], field)
+    update_entry(index, **{field: held + 1})
+    finding = only(verify_index(index, quick=quick))
+    assert (finding.kind, finding.place) == (kind, f"{SEGMENT}/{file}")
+    assert finding.message == f"{held} {field} where the manifest says {held + 1}"
+
+
+@pytest.mark.parametrize("side", ["citations", "passages"])
+def test_counts_of_terms_that_disagree_are_found(index: Path, side: str) -> None:
+    terms = dict(read_manifest(index).shards[0].segments[0].terms)
+    update_entry(index, terms={**terms, side: terms[side] - 1})
+    finding = only(verify_index(index))
+    assert (finding.kind, finding.place) == ("terms", str(SEGMENT))
+    assert f"{terms[side]} terms of {side}" in finding.message
+
+
+def test_a_bm25_side_that_is_missing_is_found(index: Path) -> None:
+    update_manifest(index, bm25_over=("citations",))
+    assert kinds(verify_index(index)) == {"bm25"}
+
+
+def test_shards_that_were_swapped_are_found(index: Path) -> None:
+    manifest = read_manifest(index)
+    folders = [index / segment_directory(shard, "first") for shard in (0, 1)]
+    folders[0].rename(index / "aside")
+    folders[1].rename(folders[0])
+    (index / "aside").rename(folders[1])
+    publish(index, manifest.model_copy(update={"shards": manifest.shards[::-1]}))
+    found = verify_index(index, quick=True)
+    assert [(f.kind, f.place) for f in found.findings] == [
+        ("wrong-shard", f"{segment_directory(shard, 'first')}/{CITATIONS}") for shard in (0, 1)
+    ]
+    assert found.findings[1].pmids == tuple(HERE[:20])
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_stray_pmid_is_found_and_named(index: Path, quick: bool) -> None:
+    stray = next(p for p in range(41, 99) if shard_of(p, 2) == 1)
+    alter(index, CITATIONS, lambda t: replaced(t, "pmid", put(-1, stray)))
+    finding = only(verify_index(index, quick=quick))
+    assert (finding.kind, finding.pmids) == ("wrong-shard", (stray,))
+
+
+def test_pmids_that_do_not_rise_are_found(index: Path) -> None:
+    alter(index, CITATIONS, lambda t: replaced(t, "pmid", put(1, HERE[0])))
+    found = verify_index(index)
+    assert kinds(found) == {"order", "twice"}
+    assert {finding.pmids for finding in found.findings} == {(HERE[0],)}
+
+
+def test_a_row_that_was_added_is_found_by_all_that_lack_it(index: Path) -> None:
+    more = next(p for p in range(41, 99) if shard_of(p, 2) == 0)
+
+    def add(table: pa.Table) -> pa.Table:
+        return pa.concat_tables([table, replaced(table.slice(0, 1), "pmid", put(0, more))])
+
+    alter(index, CITATIONS, add)
+    found = verify_index(index)
+    assert kinds(found) == {"count", "bm25", "span", "terms"}
+    assert {f.pmids for f in found.findings if f.kind in ("bm25", "span")} == {(more,)}
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_vectors_that_are_missing_are_found_and_named(index: Path, quick: bool) -> None:
+    path = index / SEGMENT / VECTORS
+    held = vectors.load(path)
+    stored = faiss.downcast_index(held.storage).reconstruct_n(0, held.ntotal)
+    fewer = vectors.empty_index("flat", held.d, 8, 32)
+    fewer.add(stored[:-3])
+    vectors.save(fewer, path)
+    reseal(index, read_manifest(index), 0)
+    finding = only(verify_index(index, quick=quick))
+    assert (finding.kind, finding.pmids) == ("vectors", tuple(HERE[-2:]))
+
+
+def test_vectors_of_other_dimensions_are_found(index: Path) -> None:
+    encoder = read_manifest(index).encoder.model_copy(update={"dimensions": 8})
+    update_manifest(index, encoder=encoder)
+    found = verify_index(index)
+    assert len(found.findings) == 2
+    assert found.findings[0].message == "vectors of 64 dimensions where the manifest says 8"
+
+
+def rewrite_postings(index: Path, side: str, rows: int, *, shift: int = 0) -> None:
+    """Postings of `rows` documents, the first `shift` rows left out and as many added behind."""
+    directory = index / SEGMENT / f"bm25-{side}"
+    shutil.rmtree(directory)
+    writer = Bm25Writer(directory)
+    writer._rows = shift
+    for _ in range(rows):
+        writer.add("any text")
+    writer.close()
+    reseal(index, read_manifest(index), 0)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_postings_that_are_missing_are_found(index: Path, quick: bool) -> None:
+    rewrite_postings(index, "citations", len(HERE) - 1)
+    finding = only(verify_index(index, quick=quick))
+    assert (finding.kind, finding.place) == ("bm25", f"{SEGMENT}/bm25-citations")
+    assert finding.message == f"{len(HERE) - 1} documents for {len(HERE)} citations"
+    assert finding.pmids == (() if quick else (HERE[-1],))
+
+
+def test_a_citation_whose_passages_no_posting_holds_is_named(index: Path) -> None:
+    rewrite_postings(index, "passages", 2 * len(HERE), shift=3)
+    finding = only(verify_index(index))
+    assert (finding.place, finding.pmids) == (f"{SEGMENT}/bm25-passages", tuple(HERE[:2]))
+
+
+@pytest.mark.parametrize(("row", "value"), [(0, 7), (3, 10_000)])
+@pytest.mark.parametrize("quick", [False, True])
+def test_passages_of_no_citation_or_out_of_order_are_found(
+    index: Path, row: int, value: int, quick: bool
+) -> None:
+    alter(index, PASSAGES, lambda t: replaced(t, "citation_row", put(row, value)))
+    found = verify_index(index, quick=quick)
+    assert ("order", f"{SEGMENT}/{PASSAGES}") in {(f.kind, f.place) for f in found.findings}
+
+
+@pytest.mark.parametrize(("column", "value"), [("end", 4000), ("begin", 99), ("section", 2)])
+def test_a_span_outside_its_text_is_found_and_named(index: Path, column: str, value: int) -> None:
+    alter(index, PASSAGES, lambda t: replaced(t, column, put(0, value)))
+    spans = [f for f in verify_index(index).findings if f.kind == "span"]
+    assert [(f.place, f.pmids) for f in spans] == [(f"{SEGMENT}/{PASSAGES}", (HERE[0],))]
+
+
+def test_a_text_without_a_passage_is_found_and_named(index: Path) -> None:
+    alter(index, PASSAGES, lambda t: t.slice(2))
+    found = verify_index(index)
+    assert (HERE[0],) in [f.pmids for f in found.findings if f.kind == "span"]
+
+
+def add_segment(index: Path, tmp_path: Path, *supersedes: int) -> Manifest:
+    """A second segment in shard 0, with a new record of its first PMID."""
+    source = write_source(tmp_path / "n2.xml.gz", record(HERE[0], "Another text."))
+    newer = build_from(tmp_path / "newer", [source]).shards[0].segments[0]
+    directory = index / segment_directory(0, "second")
+    shutil.copytree(tmp_path / "newer" / SEGMENT, directory)
+    newer = newer.model_copy(update={"id": "second"})
+    if supersedes:
+        newer = supersede(index, 0, newer, supersedes)
+    manifest = read_manifest(index)
+    return replace_segments(index, manifest, 0, manifest.shards[0].segments[0], newer)
+
+
+def test_a_newer_segment_hides_what_it_replaces_and_removes(index: Path, tmp_path: Path) -> None:
+    add_segment(index, tmp_path, HERE[0], HERE[1])
+    (source,) = read_manifest(index).sources
+    more = source.model_copy(update={"name": "n2.xml.gz", "read": 1, "kept": 1})
+    update_manifest(
+        index, citations=39, passages=78, superseded=1, deleted=1, sources=(source, more)
+    )
+    found = verify_index(index)
+    assert (found.findings, found.citations, found.passages) == ((), 39, 78)
+
+
+def test_a_pmid_that_is_live_in_two_segments_is_named(index: Path, tmp_path: Path) -> None:
+    add_segment(index, tmp_path)
+    found = verify_index(index, quick=True)
+    twice = next(f for f in found.findings if f.kind == "twice")
+    assert (twice.place, twice.pmids) == ("segments/0000", (HERE[0],))
+
+
+def test_a_pmid_of_another_shard_in_supersedes_is_named(index: Path, tmp_path: Path) -> None:
+    other = next(p for p in PMIDS if p not in HERE)
+    add_segment(index, tmp_path, HERE[0], other)
+    found = verify_index(index, quick=True)
+    stray = next(f for f in found.findings if f.kind == "wrong-shard")
+    assert (stray.place, stray.pmids) == (f"segments/0000/second/{SUPERSEDES}", (other,))
+
+
+def test_supersedes_that_the_manifest_does_not_name_are_found(index: Path) -> None:
+    write_table(index / SEGMENT / SUPERSEDES, pa.table({"pmid": np.asarray([HERE[0]], np.int64)}))
+    assert only(verify_index(index)).place == f"{SEGMENT}/{SUPERSEDES}"

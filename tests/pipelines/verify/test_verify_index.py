@@ -1,0 +1,215 @@
+"""A sound version has no finding; what is wrong with its files and counts is found and named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.index.layout import (
+    CITATIONS,
+    CURRENT,
+    PASSAGES,
+    VECTORS,
+    segment_directory,
+    vocabulary_file,
+)
+from cluster.index.manifest import ShardEntry, publish, read_manifest
+from pipelines.verify.verify_index import verify_index
+from tests.pipelines.verify.built_index import (
+    HERE,
+    SEGMENT,
+    flip_byte,
+    kinds,
+    only,
+    update_entry,
+    update_manifest,
+)
+from tests.small_index import citation, make_index
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_built_index_is_clean(index: Path, quick: bool) -> None:
+    found = verify_index(index, quick=quick)
+    assert (found.findings, found.leftovers) == ((), ())
+    assert (found.version, found.citations, found.passages) == ("v000001", 40, 80)
+
+
+def test_an_index_without_sources_or_texts_is_clean(tmp_path: Path) -> None:
+    citations = [citation(1, "One."), citation(2, "", "[Not Available]."), citation(3, "", "T")]
+    make_index(tmp_path / "index", citations)
+    found = verify_index(tmp_path / "index")
+    assert (found.findings, found.citations, found.passages) == ((), 3, 2)
+
+
+def test_shards_checked_in_processes_of_their_own_give_the_same(index: Path) -> None:
+    shutil.rmtree(index / segment_directory(1, "first"))
+    told: list[tuple[str, int, int]] = []
+    found = verify_index(index, jobs=2, report=lambda *event: told.append(event))
+    assert found == verify_index(index)
+    assert told == [("shards", 1, 2), ("shards", 2, 2)]
+
+
+def test_a_segment_that_is_gone_is_named_with_what_it_held(index: Path) -> None:
+    shutil.rmtree(index / SEGMENT)
+    segment, total, passages = verify_index(index).findings
+    assert (segment.kind, segment.place) == ("missing-segment", str(SEGMENT))
+    assert segment.message == f"missing, with its {len(HERE)} citations"
+    assert total.message == f"40 citations where the segments hold {40 - len(HERE)} live ones"
+    assert passages.kind == "count"
+
+
+@pytest.mark.parametrize("file", [CITATIONS, PASSAGES, VECTORS, "bm25-citations", "bm25-passages"])
+def test_a_changed_byte_is_found_in_every_kind_of_artefact(index: Path, file: str) -> None:
+    path = index / SEGMENT / file
+    if path.is_dir():
+        path = next(path.glob("*.store"))
+    flip_byte(path)
+    findings = [f for f in verify_index(index).findings if f.kind == "artefact"]
+    assert [f.place for f in findings] == [str(path.relative_to(index))]
+    assert "sha256" in findings[0].message
+    assert f"delete {SEGMENT}" in findings[0].mend
+
+
+def test_quick_leaves_bytes_unread(index: Path) -> None:
+    flip_byte(next((index / SEGMENT).glob("bm25-*/*.store")))
+    assert verify_index(index, quick=True).findings == ()
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("file", [CITATIONS, PASSAGES, VECTORS, "bm25-passages/meta.json"])
+def test_a_truncated_artefact_is_found(index: Path, file: str, quick: bool) -> None:
+    path = index / SEGMENT / file
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes()[:-1])
+    finding = verify_index(index, quick=quick).findings[0]
+    assert (finding.kind, finding.place) == ("artefact", f"{SEGMENT}/{file}")
+    assert finding.message == f"{size - 1:,} bytes where the manifest says {size:,}"
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_lost_artefact_is_found(index: Path, quick: bool) -> None:
+    (index / SEGMENT / VECTORS).unlink()
+    finding = only(verify_index(index, quick=quick))
+    assert finding.place == f"{SEGMENT}/{VECTORS}"
+    assert finding.message.startswith("missing, the manifest says ")
+
+
+def test_an_artefact_that_the_manifest_does_not_name_is_found(index: Path) -> None:
+    manifest = read_manifest(index)
+    named = dict(manifest.shards[0].segments[0].artefacts)
+    del named[VECTORS]
+    update_entry(index, artefacts=named)
+    finding = only(verify_index(index))
+    assert (finding.place, finding.message) == (
+        f"{SEGMENT}/{VECTORS}",
+        "the manifest does not name it",
+    )
+
+
+def test_current_that_points_nowhere_is_found(index: Path) -> None:
+    pointer = json.loads((index / CURRENT).read_text())
+    (index / CURRENT).write_text(json.dumps({**pointer, "version": "v000009"}))
+    found = verify_index(index)
+    assert (found.version, only(found).kind) == (None, "manifest")
+    assert only(found).place == "versions/v000009.json"
+    assert only(found).message == "missing or changed since it was published"
+    assert only(found).mend == "build again"
+
+
+def test_a_changed_manifest_is_found(index: Path) -> None:
+    flip_byte(index / "versions/v000001.json")
+    assert only(verify_index(index)).place == "versions/v000001.json"
+
+
+def test_a_lost_pointer_is_found(index: Path) -> None:
+    (index / CURRENT).unlink()
+    assert "no index here" in str(only(verify_index(index)))
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such directory"):
+        verify_index(tmp_path / "none")
+
+
+def test_a_damaged_vocabulary_is_found(index: Path) -> None:
+    flip_byte(index / vocabulary_file("v000001"))
+    assert only(verify_index(index)).place == str(vocabulary_file("v000001"))
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("citations", "40 citations kept from all sources, but 41 live"),
+        ("citations", "41 citations where the segments hold 40 live ones"),
+        ("superseded", "40 citations kept from all sources, but 41 live"),
+        ("deleted", "40 citations kept from all sources, but 41 live"),
+    ],
+)
+def test_counts_of_the_version_that_disagree_are_found(
+    index: Path, field: str, message: str
+) -> None:
+    update_manifest(index, **{field: getattr(read_manifest(index), field) + 1})
+    found = verify_index(index)
+    assert kinds(found) == {"count"}
+    assert any(message in finding.message for finding in found.findings)
+
+
+def test_passages_of_the_version_that_disagree_are_found(index: Path) -> None:
+    update_manifest(index, passages=79)
+    assert only(verify_index(index)).message == "79 passages where the segments hold 80 live ones"
+
+
+def test_a_source_whose_sum_disagrees_is_found(index: Path) -> None:
+    (source,) = read_manifest(index).sources
+    update_manifest(index, sources=(source.model_copy(update={"read": 41}),))
+    message = only(verify_index(index)).message
+    assert message == "n1.xml.gz: 41 records read, but 40 kept, deletions and dropped"
+
+
+def test_terms_of_another_analyser_are_found(index: Path) -> None:
+    update_manifest(index, analyser="other-1")
+    assert "its BM25 terms were made by other-1" in only(verify_index(index)).message
+
+
+def test_what_no_version_names_is_told_and_is_no_fault(index: Path) -> None:
+    shutil.copytree(index / SEGMENT, index / "segments/0001/orphan")
+    (index / "segments/0000/.second.partial").mkdir()
+    (index / "staging/build").mkdir(parents=True)
+    (index / ".CURRENT.0123").write_text("{")
+    (index / "versions/v000009.vocabulary.arrow").write_bytes(b"")
+    (index / SEGMENT / "notes.txt").write_text("x")
+    (index / SEGMENT / "any.lock").write_text("")
+    found = verify_index(index)
+    assert found.findings == ()
+    assert [leftover.place for leftover in found.leftovers] == [
+        ".CURRENT.0123",
+        "staging",
+        "versions/v000009.vocabulary.arrow",
+        "segments/0000/.second.partial",
+        f"{SEGMENT}/notes.txt",
+        "segments/0001/orphan",
+    ]
+
+
+def test_a_segment_of_an_older_version_is_no_leftover(index: Path) -> None:
+    older = read_manifest(index)
+    shutil.copytree(index / SEGMENT, index / segment_directory(0, "newer"))
+    shutil.copy(index / vocabulary_file("v000001"), index / vocabulary_file("v000002"))
+    entry = older.shards[0].segments[0].model_copy(update={"id": "newer"})
+    shards = (ShardEntry(segments=(entry,)), older.shards[1])
+    publish(index, older.model_copy(update={"version": "v000002", "shards": shards}))
+    found = verify_index(index)
+    assert (found.version, found.findings, found.leftovers) == ("v000002", (), ())
+
+
+def test_beside_a_manifest_that_cannot_be_read_no_segment_is_told_to_be_removed(
+    index: Path,
+) -> None:
+    (index / "versions/v000000.json").write_text("{")
+    (index / "segments/0000/other").mkdir()
+    (leftover,) = verify_index(index).leftovers
+    assert leftover.place == "versions/v000000.json"
