@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +146,25 @@ def update_entry(index: Path, **fields: Any) -> None:
     manifest = read_manifest(index)
     entry = manifest.shards[0].segments[0]
     replace_segments(index, manifest, 0, entry.model_copy(update=fields))
+
+
+def alter(path: Path, change: Callable[[pa.Table], pa.Table], index: Path) -> pa.Table:
+    """Rewrite an Arrow file of shard 0, publish its new checksum, and give its old rows."""
+    held = read_table(path)
+    write_table(path, change(held))
+    reseal(index, read_manifest(index), 0)
+    return held
+
+
+def replaced(table: pa.Table, column: str, change: Callable[[Any], Any]) -> pa.Table:
+    place = table.column_names.index(column)
+    values = change(table.column(column).to_numpy().copy())
+    return table.set_column(place, table.field(place), pa.array(values))
+
+
+def put(row: int, value: int) -> Callable[[Any], Any]:
+    def change(values: Any) -> Any:
+        values[row] = value
+        return values
+
+    return change

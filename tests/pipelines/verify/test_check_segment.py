@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import faiss
 import numpy as np
@@ -28,12 +27,14 @@ from tests.pipelines.verify.built_index import (
     HERE,
     PMIDS,
     SEGMENT,
+    alter,
     build_from,
     kinds,
     only,
-    read_table,
+    put,
     record,
     replace_segments,
+    replaced,
     reseal,
     supersede,
     update_entry,
@@ -43,25 +44,8 @@ from tests.pipelines.verify.built_index import (
 )
 
 
-def alter(index: Path, file: str, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Rewrite an Arrow file of shard 0 and publish its new checksum."""
-    path = index / SEGMENT / file
-    write_table(path, change(read_table(path)))
-    reseal(index, read_manifest(index), 0)
-
-
-def replaced(table: pa.Table, column: str, change: Callable[[Any], Any]) -> pa.Table:
-    place = table.column_names.index(column)
-    values = change(table.column(column).to_numpy().copy())
-    return table.set_column(place, table.field(place), pa.array(values))
-
-
-def put(row: int, value: int) -> Callable[[Any], Any]:
-    def change(values: Any) -> Any:
-        values[row] = value
-        return values
-
-    return change
+def alter_here(index: Path, file: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    alter(index / SEGMENT / file, change, index)
 
 
 @pytest.mark.parametrize("file", [CITATIONS, PASSAGES, VECTORS])
@@ -81,7 +65,7 @@ def test_postings_that_tantivy_cannot_open_are_found(index: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_found(index: Path) -> None:
-    alter(index, CITATIONS, lambda t: t.drop_columns(["sections"]))
+    alter_here(index, CITATIONS, lambda t: t.drop_columns(["sections"]))
     finding = only(verify_index(index))
     assert (finding.kind, finding.place) == ("unreadable", f"{SEGMENT}/{CITATIONS}")
 
@@ -131,13 +115,13 @@ def test_shards_that_were_swapped_are_found(index: Path) -> None:
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_stray_pmid_is_found_and_named(index: Path, quick: bool) -> None:
     stray = next(p for p in range(41, 99) if shard_of(p, 2) == 1)
-    alter(index, CITATIONS, lambda t: replaced(t, "pmid", put(-1, stray)))
+    alter_here(index, CITATIONS, lambda t: replaced(t, "pmid", put(-1, stray)))
     finding = only(verify_index(index, quick=quick))
     assert (finding.kind, finding.pmids) == ("wrong-shard", (stray,))
 
 
 def test_pmids_that_do_not_rise_are_found(index: Path) -> None:
-    alter(index, CITATIONS, lambda t: replaced(t, "pmid", put(1, HERE[0])))
+    alter_here(index, CITATIONS, lambda t: replaced(t, "pmid", put(1, HERE[0])))
     found = verify_index(index)
     assert kinds(found) == {"order", "twice"}
     assert {finding.pmids for finding in found.findings} == {(HERE[0],)}
@@ -149,7 +133,7 @@ def test_a_row_that_was_added_is_found_by_all_that_lack_it(index: Path) -> None:
     def add(table: pa.Table) -> pa.Table:
         return pa.concat_tables([table, replaced(table.slice(0, 1), "pmid", put(0, more))])
 
-    alter(index, CITATIONS, add)
+    alter_here(index, CITATIONS, add)
     found = verify_index(index)
     assert kinds(found) == {"count", "bm25", "span", "terms"}
     assert {f.pmids for f in found.findings if f.kind in ("bm25", "span")} == {(more,)}
@@ -208,20 +192,20 @@ def test_a_citation_whose_passages_no_posting_holds_is_named(index: Path) -> Non
 def test_passages_of_no_citation_or_out_of_order_are_found(
     index: Path, row: int, value: int, quick: bool
 ) -> None:
-    alter(index, PASSAGES, lambda t: replaced(t, "citation_row", put(row, value)))
+    alter_here(index, PASSAGES, lambda t: replaced(t, "citation_row", put(row, value)))
     found = verify_index(index, quick=quick)
     assert ("order", f"{SEGMENT}/{PASSAGES}") in {(f.kind, f.place) for f in found.findings}
 
 
 @pytest.mark.parametrize(("column", "value"), [("end", 4000), ("begin", 99), ("section", 2)])
 def test_a_span_outside_its_text_is_found_and_named(index: Path, column: str, value: int) -> None:
-    alter(index, PASSAGES, lambda t: replaced(t, column, put(0, value)))
+    alter_here(index, PASSAGES, lambda t: replaced(t, column, put(0, value)))
     spans = [f for f in verify_index(index).findings if f.kind == "span"]
     assert [(f.place, f.pmids) for f in spans] == [(f"{SEGMENT}/{PASSAGES}", (HERE[0],))]
 
 
 def test_a_text_without_a_passage_is_found_and_named(index: Path) -> None:
-    alter(index, PASSAGES, lambda t: t.slice(2))
+    alter_here(index, PASSAGES, lambda t: t.slice(2))
     found = verify_index(index)
     assert (HERE[0],) in [f.pmids for f in found.findings if f.kind == "span"]
 

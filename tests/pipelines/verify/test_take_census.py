@@ -1,0 +1,216 @@
+"""What the source files hold against what the index holds: missing, extra and stale PMIDs."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cluster.index.layout import CITATIONS, segment_directory
+from cluster.index.manifest import publish, read_manifest
+from pipelines.find_sources import find_sources
+from pipelines.verify.note_findings import Finding
+from pipelines.verify.verify_index import verify_index
+from tests.pipelines.verify.built_index import (
+    SHARDS,
+    alter,
+    build_from,
+    deletion,
+    put,
+    record,
+    replaced,
+    write_source,
+)
+
+FILES = {
+    "n1.xml.gz": [record(pmid, f"Protein {pmid}.") for pmid in range(1, 31)],
+    "n2.xml.gz": [
+        record(3, "Protein 3, revised."),
+        deletion(4, 5),
+        record(5, "Protein 5, back."),
+        record(31, "Protein 31."),
+    ],
+    "n10.xml.gz": [record(3, "Protein 3, once more."), record(6, "Gone."), deletion(6, 99)],
+}
+NAMES = tuple(FILES)
+
+
+def write_files(folder: Path, *names: str) -> list[Path]:
+    return [write_source(folder / name, *FILES[name]) for name in names]
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an index of all three files, and the files."""
+    folder = tmp_path_factory.mktemp("census")
+    build_from(folder / "index", write_files(folder / "sources", *NAMES))
+    return folder
+
+
+@pytest.fixture
+def folder(complete: Path, tmp_path: Path) -> Path:
+    for name in ("index", "sources"):
+        shutil.copytree(complete / name, tmp_path / name)
+    return tmp_path
+
+
+def census(folder: Path, kind: str = "") -> list[Finding]:
+    """The findings of a full census, of one kind if told."""
+    found = verify_index(folder / "index", find_sources([str(folder / "sources")]))
+    return [f for f in found.findings if kind in ("", f.kind)]
+
+
+def rebuild(folder: Path, *names: str) -> None:
+    """An index of `names` alone in the place of the other; the files stay."""
+    shutil.rmtree(folder / "index")
+    build_from(folder / "index", write_files(folder / "again", *names))
+
+
+def test_revisions_deletions_and_revivals_are_all_in_the_census(folder: Path) -> None:
+    found = verify_index(folder / "index", find_sources([str(folder / "sources")]))
+    assert found.findings == ()
+    assert (found.citations, found.sources) == (29, 3)
+
+
+def test_the_census_is_the_same_from_processes_of_their_own(folder: Path) -> None:
+    shutil.rmtree(folder / "index" / segment_directory(0, "first"))
+    sources = find_sources([str(folder / "sources")])
+    assert verify_index(folder / "index", sources, jobs=2) == verify_index(
+        folder / "index", sources
+    )
+
+
+def test_the_pmids_of_a_segment_that_is_gone_are_named(folder: Path) -> None:
+    gone = read_manifest(folder / "index").shards[1].segments[0].citations
+    shutil.rmtree(folder / "index" / segment_directory(1, "first"))
+    (missing,) = census(folder, "missing")
+    assert missing.message == f"{gone} PMIDs are not in the index"
+    assert len(missing.pmids) == gone
+
+
+def test_at_most_twenty_pmids_are_named(folder: Path) -> None:
+    for shard in range(SHARDS):
+        shutil.rmtree(folder / "index" / segment_directory(shard, "first"))
+    (missing,) = census(folder, "missing")
+    assert missing.pmids == (1, 2, 3, 5, *range(7, 23))
+    assert missing.place == "census, n1.xml.gz (26), n2.xml.gz (2), n10.xml.gz (1)"
+
+
+def test_a_file_that_was_never_indexed_is_named_with_what_it_changes(folder: Path) -> None:
+    rebuild(folder, "n1.xml.gz", "n10.xml.gz")
+    findings = census(folder)
+    assert [(f.kind, f.place) for f in findings] == [
+        ("source", "n2.xml.gz"),
+        ("missing", "census, n2.xml.gz (1)"),
+        ("extra", "census, n1.xml.gz (1)"),
+        ("stale", "census, n2.xml.gz (1)"),
+    ]
+    assert [f.pmids for f in findings] == [(), (31,), (4,), (5,)]
+    assert findings[0].message == "not in the index"
+
+
+def test_the_order_of_files_is_by_number_and_not_by_spelling(folder: Path) -> None:
+    rebuild(folder, "n10.xml.gz", "n1.xml.gz", "n2.xml.gz")
+    (stale,) = census(folder, "stale")
+    assert (stale.pmids, stale.place) == ((3,), "census, n10.xml.gz (1)")
+    (extra,) = census(folder, "extra")
+    assert extra.pmids == (6,)
+
+
+def test_a_file_that_failed_in_the_build_is_told_apart(folder: Path) -> None:
+    rebuild(folder, "n1.xml.gz", "n10.xml.gz")
+    manifest = read_manifest(folder / "index")
+    publish(folder / "index", manifest.model_copy(update={"failed_sources": ("n2.xml.gz",)}))
+    assert census(folder, "source")[0].message == "not in the index as it could not be read"
+
+
+def test_a_file_that_is_gone_is_named_and_its_citations_are_left_alone(folder: Path) -> None:
+    (folder / "sources/n1.xml.gz").unlink()
+    (finding,) = census(folder)
+    assert (finding.kind, finding.place) == ("source", "n1.xml.gz")
+    assert "not among the files given" in finding.message
+
+
+def test_what_a_file_that_is_gone_may_have_deleted_is_not_missing(folder: Path) -> None:
+    (folder / "sources/n2.xml.gz").unlink()
+    assert [(f.kind, f.place) for f in census(folder)] == [("source", "n2.xml.gz")]
+
+
+def test_a_later_file_still_shows_records_of_a_lost_file_to_be_stale(folder: Path) -> None:
+    rebuild(folder, "n1.xml.gz", "n2.xml.gz")
+    (folder / "sources/n2.xml.gz").unlink()
+    named = {f.kind: f.pmids for f in census(folder) if f.pmids}
+    assert named == {"extra": (6,), "stale": (3,)}
+
+
+def test_a_stray_pmid_is_extra_and_what_it_took_the_place_of_missing(folder: Path) -> None:
+    path = folder / "index" / segment_directory(0, "first") / CITATIONS
+    held = alter(path, lambda t: replaced(t, "pmid", put(0, 77)), folder / "index")
+    assert [f.pmids for f in census(folder, "extra")] == [(77,)]
+    assert [f.pmids for f in census(folder, "missing")] == [(held["pmid"][0].as_py(),)]
+
+
+@pytest.mark.parametrize(("column", "value"), [("position", 11), ("version", 2)])
+def test_a_record_with_another_position_or_version_is_stale(
+    folder: Path, column: str, value: int
+) -> None:
+    path = folder / "index" / segment_directory(0, "first") / CITATIONS
+    held = alter(path, lambda t: replaced(t, column, put(0, value)), folder / "index")
+    assert [f.pmids for f in census(folder)] == [(held["pmid"][0].as_py(),)]
+    assert census(folder)[0].kind == "stale"
+
+
+def test_a_record_of_a_source_that_no_one_knows_is_stale(folder: Path) -> None:
+    path = folder / "index" / segment_directory(0, "first") / CITATIONS
+    held = alter(
+        path, lambda t: replaced(t, "source", lambda v: ["else.xml", *v[1:]]), folder / "index"
+    )
+    (stale,) = census(folder)
+    assert (stale.kind, stale.pmids) == ("stale", (held["pmid"][0].as_py(),))
+
+
+def test_a_file_that_is_not_what_its_md5_says_is_named(folder: Path) -> None:
+    beside = folder / "sources/n2.xml.gz.md5"
+    beside.write_text("MD5(n2.xml.gz)= " + "0" * 32)
+    (finding,) = census(folder)
+    assert (finding.kind, finding.place) == ("source", "n2.xml.gz")
+    assert finding.message.endswith(f"where n2.xml.gz.md5 says {'0' * 32}")
+
+
+def test_an_md5_file_without_a_checksum_is_named(folder: Path) -> None:
+    (folder / "sources/n2.xml.gz.md5").write_text("<html>")
+    assert census(folder)[0].message == "no checksum in n2.xml.gz.md5"
+
+
+def test_a_file_without_an_md5_beside_it_is_no_fault(folder: Path) -> None:
+    (folder / "sources/n2.xml.gz.md5").unlink()
+    assert census(folder) == []
+
+
+def test_a_file_that_was_replaced_is_named_with_what_differs(folder: Path) -> None:
+    write_source(folder / "sources/n2.xml.gz", *FILES["n2.xml.gz"][:-1])
+    sha, count, extra = census(folder)
+    assert sha.message.startswith("sha256 ")
+    assert count.message == "2 citations where the manifest says 3"
+    assert (extra.kind, extra.pmids) == ("extra", (31,))
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_named_and_not_believed(folder: Path) -> None:
+    path = folder / "sources/n1.xml.gz"
+    path.write_bytes(path.read_bytes()[:-40])
+    path.with_name("n1.xml.gz.md5").unlink()
+    sha, broken = census(folder)
+    assert sha.message.startswith("sha256 ")
+    assert broken.place == "n1.xml.gz"
+    assert broken.message.startswith("damaged or truncated after ")
+
+
+def test_records_that_were_dropped_are_counted(folder: Path) -> None:
+    path = folder / "sources/n1.xml.gz"
+    end = b"</PubmedArticleSet>"
+    xml = gzip.decompress(path.read_bytes()).replace(end, b"<Odd/>" + end)
+    path.write_bytes(gzip.compress(xml))
+    path.with_name("n1.xml.gz.md5").unlink()
+    assert census(folder)[-1].message == "1 dropped records where the manifest says 0"
