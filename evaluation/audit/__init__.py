@@ -1,0 +1,1 @@
+"""Which stored answers cite what was since retracted, deleted, doubted, revised or corrected."""

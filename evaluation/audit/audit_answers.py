@@ -1,0 +1,158 @@
+"""Stored answers against the index as it now is: does what they cite still stand?
+
+NLM never deletes a retracted article: it links the record to the notice and adds a
+publication type (NLM fact sheet "Errata, Retractions, and Other Linked Citations in PubMed").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cluster.records import RETRACTED_LINKS, RETRACTED_TYPE, TITLE, Citation, Passage
+from evaluation.audit.read_answers import StoredAnswer
+
+if TYPE_CHECKING:
+    from evaluation.find_citations import CitationLookup
+
+RETRACTED, DELETED, DOUBTED, REVISED, CORRECTED = KINDS = (
+    "retracted",
+    "deleted",
+    "expression of concern",
+    "revised",
+    "corrected",
+)
+"""From the worst on."""
+
+# The DTD's RefTypes that a later notice leaves on the article itself. NLM has counted partial
+# retractions as errata since October 2016.
+NOTICES: Mapping[str, str] = {
+    **dict.fromkeys(RETRACTED_LINKS, RETRACTED),
+    "ExpressionOfConcernIn": DOUBTED,
+    "ErratumIn": CORRECTED,
+    "CorrectedandRepublishedIn": CORRECTED,
+    "PartialRetractionIn": CORRECTED,
+    "UpdateIn": CORRECTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    kind: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """One PMID that one answer cites, and all that is to be said of it, the worst first.
+
+    `cited_by` names the sentences, documents, snippets or evidence that cite it. `known`
+    tells that the answer itself marks it retracted. `record` is the one now in the index:
+    its version, source, position and year; None where there is none.
+    """
+
+    answer: str
+    place: str
+    pmid: int
+    kind: str
+    reasons: tuple[Reason, ...]
+    cited_by: tuple[str, ...]
+    answered_from: str
+    known: bool
+    record: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """`concerns` are the worst first, then in the order of the answers."""
+
+    index_version: str
+    answers: int
+    citations: int
+    concerns: tuple[Concern, ...]
+
+
+def audit_answers(answers: Iterable[StoredAnswer], lookup: CitationLookup) -> Audit:
+    """Compare each citation of each answer with the index; holds only what is found."""
+    read = citations = 0
+    concerns: list[Concern] = []
+    for answer in answers:
+        read += 1
+        citations += len(answer.cited)
+        concerns += audit_answer(answer, lookup)
+    concerns.sort(key=lambda concern: KINDS.index(concern.kind))
+    return Audit(lookup.version, read, citations, tuple(concerns))
+
+
+def audit_answer(answer: StoredAnswer, lookup: CitationLookup) -> list[Concern]:
+    """What is to be said of the citations of one answer, in their order."""
+    concerns = []
+    for pmid, cited_by in answer.cited.items():
+        citation = lookup.find(pmid)
+        if citation is None:
+            reasons = [_absent(answer, lookup.version)]
+        else:
+            reasons = [*_notices(citation), *_revisions(answer, citation)]
+        reasons.sort(key=lambda reason: KINDS.index(reason.kind))
+        if reasons:
+            concerns.append(
+                Concern(
+                    answer.id,
+                    answer.place,
+                    pmid,
+                    reasons[0].kind,
+                    tuple(reasons),
+                    tuple(cited_by),
+                    answer.version,
+                    pmid in answer.retracted,
+                    _record(citation) if citation else None,
+                )
+            )
+    return concerns
+
+
+def _absent(answer: StoredAnswer, version: str) -> Reason:
+    since = f", the answer is from {answer.version}" if answer.version else ", or never was in it"
+    return Reason(DELETED, f"not in index version {version} any more{since}")
+
+
+def _notices(citation: Citation) -> list[Reason]:
+    """What NLM says of the article: the notices that link to it, and its own type."""
+    reasons = []
+    for link in citation.links:
+        if link.kind in NOTICES:
+            pmid = f"PMID {link.pmid}" if link.pmid else ""
+            told = " ".join(part for part in (link.kind, link.source, pmid) if part)
+            reasons.append(Reason(NOTICES[link.kind], told))
+    if citation.retracted and all(reason.kind != RETRACTED for reason in reasons):
+        reasons.append(Reason(RETRACTED, f"publication type {RETRACTED_TYPE}"))
+    return reasons
+
+
+def _revisions(answer: StoredAnswer, citation: Citation) -> list[Reason]:
+    """What the answer stored of the record and the record no longer says."""
+    quoted = [passage for passage in answer.quoted if passage.pmid == citation.pmid]
+    details = dict.fromkeys(detail for p in quoted if (detail := _moved(p, citation)))
+    told = answer.described.get(citation.pmid, {})
+    for name, now in (("title", citation.title), ("year", citation.year)):
+        if name in told and told[name] != now:
+            details[f"{name} was {told[name]!r:.80}, is {now!r:.80}"] = None
+    return [Reason(REVISED, detail) for detail in details]
+
+
+def _moved(passage: Passage, citation: Citation) -> str:
+    """How a quotation differs from the record's text now; "" where it stands as it stood.
+
+    Its end is not compared: run files of others often count it another way.
+    """
+    section = citation.title if passage.section == TITLE else citation.abstract
+    place = f"{passage.section} {passage.begin}-{passage.end}"
+    if section.startswith(passage.text, passage.begin) and passage.begin >= 0:
+        return ""
+    at = section.find(passage.text)
+    return f"quotation of {place} " + (f"is now at {at}" if at >= 0 else "is not there any more")
+
+
+def _record(citation: Citation) -> Mapping[str, Any]:
+    return {name: getattr(citation, name) for name in ("version", "source", "position", "year")}

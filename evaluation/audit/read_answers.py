@@ -1,0 +1,210 @@
+"""Stored answers of every form: what each cites, where, and what it quoted.
+
+Replies of /v1/answer and BioGen's runs (tasks A and B) are JSON lines and are read one by
+one; other files are read whole, as `citeray lint` reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from cluster.errors import InputError
+from cluster.records import Passage, SectionName
+from evaluation.biogen.read_biogen import items, object_of
+from evaluation.lint.check_biogen import CONTRADICTED, GIVEN, OTHER_NAME, SUPPORTED
+from evaluation.lint.check_material import SECTIONS
+from evaluation.lint.lint_run import read_run_file
+from evaluation.lint.note_problems import read_pmid
+
+Row = Mapping[str, Any]
+IDS = ("id", "qa_id", "topic_id")
+
+
+@dataclass
+class StoredAnswer:
+    """What an answer rests on. `version` is the index version it was made from, or "".
+
+    `cited` names for each PMID the places that cite it; `quoted` are texts with the offsets
+    they had; `described` holds titles and years as far as they were stored; `retracted` are
+    the PMIDs that the answer itself marks so.
+    """
+
+    id: str
+    place: str
+    version: str = ""
+    cited: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    quoted: list[Passage] = field(default_factory=list)
+    described: dict[int, Row] = field(default_factory=dict)
+    retracted: set[int] = field(default_factory=set)
+
+    def cite(self, value: Any, by: str) -> int:
+        """Note that `by` cites `value`, and return its PMID."""
+        pmid = read_pmid(value)
+        if pmid is None:
+            raise InputError(f"{self.place}, {by}: {value!r:.80} is no PMID; mend the file")
+        if by not in self.cited[pmid]:
+            self.cited[pmid].append(by)
+        return pmid
+
+    def quote(self, pmid: int, section: Any, begin: Any, end: Any, text: Any) -> None:
+        """Keep a quotation that can be compared; others are left out."""
+        name = SECTIONS.get(section) if isinstance(section, str) else None
+        if name and type(begin) is int and type(end) is int and isinstance(text, str) and text:
+            self.quoted.append(Passage(pmid, cast(SectionName, name), begin, end, text))
+
+
+def read_answers(path: Path) -> Iterator[StoredAnswer]:
+    """The answers of `path` in its order, at least one.
+
+    Raises InputError naming the file, the line or record, and the field, for what cannot be
+    read, is none of the known forms, or cites what is no PMID.
+    """
+    empty = True
+    for place, row, read in _rows(path):
+        answer = StoredAnswer(_id(row) or place.rpartition(": ")[2], place)
+        read(answer, row)
+        empty = False
+        yield answer
+    if empty:
+        raise InputError(f"{path}: holds no answer; name a file with at least one")
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Row, Callable[[StoredAnswer, Row], None]]]:
+    streamed = False
+    for number, line in _lines(path):
+        place = f"{path}: line {number}"
+        row = _object(line)
+        read = next((read for name, read in LINES.items() if name in row), None)
+        if read is not None:
+            streamed = True
+            yield place, row, read
+        elif streamed:
+            raise InputError(f"{place}: no answer as a JSON object with {' or '.join(LINES)}")
+        else:
+            break
+    if not streamed:
+        run = read_run_file(path)
+        for number, value in enumerate(run.rows, 1):
+            place = f"{path}: record {number}"
+            yield place, object_of(value, place), RUNS[run.format]
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, numbered from 1."""
+    try:
+        with path.open(encoding="utf-8-sig") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.strip():
+                    yield number, line
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
+
+
+def _object(line: str) -> Row:
+    """The object of a line; {} where it is no whole one."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _id(row: Row) -> str:
+    """A question's id, wherever its format has it; "" where there is none."""
+    for source in (row.get("question"), row.get("metadata"), row):
+        if isinstance(source, dict):
+            found = (source.get(name) for name in IDS)
+            if told := next((str(v) for v in found if v or type(v) is int), ""):
+                return told
+    return ""
+
+
+def _read_reply(answer: StoredAnswer, row: Row) -> None:
+    """A reply of /v1/answer. Without sentences it rests on its evidence alone."""
+    answer.version = str(row.get("index_version") or "")
+    for number, (place, sentence) in enumerate(items(row, "ideal", answer.place), 1):
+        for pmid in _list(sentence, "pmids", place):
+            answer.cite(pmid, f"sentence {number}")
+    for number, (place, evidence) in enumerate(_optional(row, "evidence", answer.place), 1):
+        passage = object_of(evidence.get("passage"), f"{place}: field passage")
+        if not row["ideal"]:
+            answer.cite(passage.get("pmid"), f"evidence {number}")
+        _read_passage(answer, passage)
+        _describe(answer, passage.get("pmid"), evidence)
+    for _, snippet in _optional(row, "snippets", answer.place):
+        _read_passage(answer, snippet)
+    for _, citation in _optional(row, "citations", answer.place):
+        _describe(answer, citation.get("pmid"), citation)
+
+
+def _read_passage(answer: StoredAnswer, passage: Row) -> None:
+    pmid = read_pmid(passage.get("pmid"))
+    if pmid is not None:
+        edges = passage.get("begin"), passage.get("end")
+        answer.quote(pmid, passage.get("section"), *edges, passage.get("text"))
+
+
+def _describe(answer: StoredAnswer, value: Any, row: Row) -> None:
+    pmid = read_pmid(value)
+    if pmid is None:
+        return
+    told = {name: row[name] for name in ("title", "year") if row.get(name)}
+    answer.described[pmid] = {**answer.described.get(pmid, {}), **told}
+    if row.get("retracted") is True:
+        answer.retracted.add(pmid)
+
+
+def _read_bioasq(answer: StoredAnswer, row: Row) -> None:
+    """A question of a BioASQ or Synergy run: its documents and snippets."""
+    for number, document in enumerate(_list(row, "documents", answer.place), 1):
+        answer.cite(document, f"document {number}")
+    for number, (_, snippet) in enumerate(_optional(row, "snippets", answer.place), 1):
+        pmid = answer.cite(snippet.get("document"), f"snippet {number}")
+        begin, end = (snippet.get(f"offsetIn{edge}Section") for edge in ("Begin", "End"))
+        if snippet.get("beginSection") == snippet.get("endSection"):
+            answer.quote(pmid, snippet.get("beginSection"), begin, end, snippet.get("text"))
+
+
+def _read_biogen_a(answer: StoredAnswer, row: Row) -> None:
+    """Task A: what a sentence came with, and what the run adds for and against it."""
+    for number, (place, sentence) in enumerate(items(row, "answer", answer.place), 1):
+        for name in (GIVEN, SUPPORTED, CONTRADICTED, OTHER_NAME):
+            for pmid in _list(sentence, name, place):
+                answer.cite(pmid, f"sentence {number}")
+
+
+def _read_biogen_b(answer: StoredAnswer, row: Row) -> None:
+    """Task B: the run's own sentences."""
+    for number, (place, sentence) in enumerate(items(row, "responses", answer.place), 1):
+        for pmid in _list(sentence, "citations", place):
+            answer.cite(pmid, f"sentence {number}")
+
+
+def _list(row: Row, name: str, place: str) -> list[Any]:
+    """The list in a field, or an object's keys, as some BioGen runs have it; [] if absent."""
+    value = row.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list | dict):
+        raise InputError(f"{place}: field {name} must be a list, not {value!r:.40}")
+    return list(value)
+
+
+def _optional(row: Row, name: str, place: str) -> Iterator[tuple[str, Row]]:
+    return iter(()) if row.get(name) is None else items(row, name, place)
+
+
+LINES = {"ideal": _read_reply, "responses": _read_biogen_b, "answer": _read_biogen_a}
+RUNS = {
+    "bioasq": _read_bioasq,
+    "synergy": _read_bioasq,
+    "biogen-a": _read_biogen_a,
+    "biogen-b": _read_biogen_b,
+}

@@ -1,0 +1,49 @@
+"""Stored answers as /v1/answer gives them, made without a service."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cluster.records import Answer, Citation, Evidence, Passage, Question, RankedCitation, Sentence
+
+
+def reply(
+    *sentences: tuple[int, ...],
+    evidence: Sequence[Evidence] = (),
+    citations: Sequence[RankedCitation] = (),
+    version: str = "v000001",
+    name: str = "q1",
+) -> dict[str, Any]:
+    """An answer of one sentence for each tuple of PMIDs."""
+    answer = Answer(
+        question=Question(name, "Does iron help?", "yesno"),
+        system="citeray",
+        ideal=tuple(Sentence(f"Sentence {n}.", pmids, 0.9) for n, pmids in enumerate(sentences)),
+        exact="yes",
+        origin="extractive",
+        citations=tuple(citations),
+        evidence=tuple(evidence),
+        snippets=(),
+        entities=(),
+        degraded=(),
+        coverage="1/1",
+        index_version=version,
+        timings_ms={},
+    )
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(answer)))
+    return plain
+
+
+def evidence_of(citation: Citation, begin: int, end: int, **fields: Any) -> Evidence:
+    """A passage of the abstract as the index had it when the answer was written."""
+    passage = Passage(citation.pmid, "abstract", begin, end, citation.abstract[begin:end])
+    return Evidence(passage, title=citation.title, year=citation.year, **fields)
+
+
+def write_lines(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
