@@ -193,7 +193,8 @@ class SegmentChecker:
                 rows = integers(batch, "citation_row")
                 usable &= not bool((np.diff(rows, prepend=last) < 0).any())
                 usable &= not bool((rows >= citations).any())
-                counts += np.bincount(rows[rows < citations], minlength=citations)
+                owners, held = np.unique(rows[rows < citations], return_counts=True)
+                counts[owners] += held
                 total += len(rows)
                 last = int(rows[-1]) if len(rows) else last
         except UNREADABLE as error:

@@ -36,7 +36,8 @@ def integers(batch: pa.RecordBatch, column: str) -> Ints:
     values = batch.column(column)
     if values.null_count:
         raise ValueError(f"{values.null_count} nulls in column {column}")
-    return np.asarray(values.to_numpy(zero_copy_only=False), np.int64)
+    # A view would keep the whole batch, with its texts.
+    return np.array(values.to_numpy(zero_copy_only=False), np.int64)
 
 
 def read_integers(path: Path, column: str) -> Ints:

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import ipc
+
+from pipelines.verify.read_columns import UNREADABLE, integers, read_batches, read_integers
+
+TEXT = "x" * 10_000
+BATCHES, ROWS = 20, 50
+
+
+def write_batches(path: Path, *pmids: list[int | None]) -> Path:
+    schema = pa.schema([("pmid", pa.int64()), ("text", pa.string())])
+    with ipc.new_file(path, schema) as writer:
+        for part in pmids:
+            writer.write_batch(pa.record_batch([part, [TEXT] * len(part)], schema=schema))
+    return path
+
+
+def test_a_column_is_read_over_all_batches(tmp_path: Path) -> None:
+    path = write_batches(tmp_path / "a", [3, 5], [], [7])
+    assert read_integers(path, "pmid").tolist() == [3, 5, 7]
+
+
+def test_columns_come_in_the_order_asked_for(tmp_path: Path) -> None:
+    (batch,) = read_batches(write_batches(tmp_path / "a", [3]), ["text", "pmid"])
+    assert batch.schema.names == ["text", "pmid"]
+
+
+def test_numbers_that_are_kept_do_not_keep_the_texts_beside_them(tmp_path: Path) -> None:
+    path = write_batches(tmp_path / "a", *[list(range(ROWS))] * BATCHES)
+    before = pa.total_allocated_bytes()
+    kept = [integers(batch, "pmid") for batch in read_batches(path, ["pmid"])]
+    assert len(kept) == BATCHES
+    assert pa.total_allocated_bytes() - before < 2 * ROWS * len(TEXT)
+
+
+def test_a_number_that_is_null_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="1 nulls in column pmid"):
+        read_integers(write_batches(tmp_path / "a", [3, None]), "pmid")
+
+
+@pytest.mark.parametrize("content", [b"", b"ARROW1", b"no Arrow at all, but long enough to try"])
+def test_what_is_no_arrow_file_raises_what_callers_expect(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(UNREADABLE):
+        read_integers(tmp_path / "a", "pmid")
+
+
+def test_offsets_that_leave_the_buffer_are_refused(tmp_path: Path) -> None:
+    path = write_batches(tmp_path / "a", [3])
+    data = bytearray(path.read_bytes())
+    # The offsets 0 and len(TEXT), four bytes each, stand right before the text.
+    end = data.rindex(len(TEXT).to_bytes(4, "little"), 0, data.index(TEXT.encode()))
+    data[end : end + 4] = b"\xff\xff\xff\x7f"
+    path.write_bytes(data)
+    with pytest.raises(UNREADABLE):
+        list(read_batches(path, ["text"]))
