@@ -12,6 +12,7 @@ from cluster.index.layout import (
     SEGMENT,
     SUPERSEDES,
     manifest_file,
+    quantiser_file,
     segment_directory,
     vocabulary_file,
 )
@@ -37,6 +38,8 @@ def find_leftovers(index: Path) -> list[Finding]:
             return [Finding("leftover", place, "not a manifest that this CiteRay reads", mend)]
         for own in (manifest_file(manifest.version), vocabulary_file(manifest.version)):
             named[own] = set()
+        if manifest.quantiser:
+            named[quantiser_file(manifest.quantiser.sha256)] = set()
         for number, shard in enumerate(manifest.shards):
             for entry in shard.segments:
                 named[segment_directory(number, entry.id)] = {*entry.artefacts, SEGMENT, SUPERSEDES}

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.analysis import ANALYSER
-from cluster.index.layout import manifest_file, vocabulary_file
+from cluster.index.layout import manifest_file, quantiser_file, vocabulary_file
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
 from cluster.index.vocabulary import Vocabulary
 from pipelines.find_sources import natural_key
@@ -65,7 +65,8 @@ def verify_index(
         manifest = read_manifest(index)
     except IndexFormatError as error:
         return Verification(None, 0, 0, 0, (_manifest_finding(index, error),), ())
-    findings = _check_vocabulary(index, manifest, quick=quick) + _check_sources(manifest)
+    findings = _check_vocabulary(index, manifest, quick=quick)
+    findings += _check_quantiser(index, manifest, quick=quick) + _check_sources(manifest)
     census, files, read = None, None, 0
     if sources:
         names, records = _read_sources(sources, manifest, jobs, report)
@@ -103,6 +104,18 @@ def _check_vocabulary(index: Path, manifest: Manifest, *, quick: bool) -> list[F
         Vocabulary.open(index / file)
     except IndexFormatError as error:
         notes.note("unreadable", str(error).partition("; ")[0])
+    return notes.findings
+
+
+def _check_quantiser(index: Path, manifest: Manifest, *, quick: bool) -> list[Finding]:
+    """What updates code their vectors by; format 1 kept none."""
+    if manifest.quantiser is None:
+        return []
+    file = quantiser_file(manifest.quantiser.sha256)
+    notes = Notes(str(file), "restore it from a copy, or build the index again")
+    fault = artefact_fault(index / file, manifest.quantiser, quick=quick)
+    if fault:
+        notes.note("artefact", fault)
     return notes.findings
 
 

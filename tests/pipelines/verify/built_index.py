@@ -81,9 +81,9 @@ def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
         threads=1,
     )
     train_quantiser(sample_vectors(directories, SHARDS, DIMENSIONS, 100), plan.quantiser, plan)
-    shards = [build_shard(index, build, directories, s, plan) for s in range(SHARDS)]
+    shards = [build_shard(index, s, directories, plan) for s in range(SHARDS)]
     accounts = [account for d in directories if (account := read_account(d))]
-    return publish_build(index, build, SETTINGS, ENCODER, None, accounts, shards)
+    return publish_build(index, plan.quantiser, SETTINGS, ENCODER, None, accounts, shards)
 
 
 def replace_segments(

@@ -1,0 +1,68 @@
+"""An index that was updated and compacted is as sound as one that was built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.index.layout import quantiser_file
+from pipelines.verify.verify_index import Verification, verify_index
+from tests.pipelines.histories import SmallIndex
+
+FILES = [
+    [(1, "aspirin"), (2, "heparin"), (3, "warfarin"), (4, "insulin"), (5, "iron")],
+    [(2, "heparin again"), (3, None), (6, "copper"), (99, None)],
+    [(3, "warfarin is back"), (6, None), (2, "heparin once more"), (1, None), (1, "aspirin too")],
+    [(4, None), (1, None)],
+]
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> SmallIndex:
+    index = SmallIndex(tmp_path / "index")
+    index.build(FILES[:1])
+    for file in FILES[1:]:
+        index.update([file])
+    return index
+
+
+def sound(index: SmallIndex) -> Verification:
+    found = verify_index(index.path)
+    assert found.findings == ()
+    assert index.manifest is not None
+    assert (found.citations, found.passages) == (index.manifest.citations, index.manifest.passages)
+    return found
+
+
+def test_every_step_of_a_history_is_sound(tmp_path: Path) -> None:
+    index = SmallIndex(tmp_path / "index")
+    index.build(FILES[:1])
+    live = [sound(index).citations]
+    for file in FILES[1:]:
+        index.update([file])
+        live.append(sound(index).citations)
+    index.compact()
+    live.append(sound(index).citations)
+    assert live == [5, 5, 5, 3, 3]
+
+
+def test_an_older_version_is_no_leftover(grown: SmallIndex) -> None:
+    grown.compact()
+    assert {leftover.place for leftover in sound(grown).leftovers} == {"staging"}
+
+
+def test_what_an_interrupted_update_wrote_is_a_leftover(grown: SmallIndex) -> None:
+    grown.update([[(7, "zinc"), (8, "lead"), (9, "tin")]], crash_after=1)
+    places = [leftover.place for leftover in sound(grown).leftovers]
+    assert places[0] == "staging"
+    assert any(place.endswith(".partial") for place in places)
+
+
+def test_a_lost_quantiser_is_found(grown: SmallIndex) -> None:
+    assert grown.manifest is not None
+    assert grown.manifest.quantiser is not None
+    file = quantiser_file(grown.manifest.quantiser.sha256)
+    (grown.path / file).unlink()
+    (finding,) = verify_index(grown.path).findings
+    assert (finding.kind, finding.place) == ("artefact", str(file))
