@@ -139,17 +139,20 @@ def test_a_row_that_was_added_is_found_by_all_that_lack_it(index: Path) -> None:
     assert {f.pmids for f in found.findings if f.kind in ("bm25", "span")} == {(more,)}
 
 
+@pytest.mark.parametrize(("lost", "named"), [(2, 1), (3, 2)])
 @pytest.mark.parametrize("quick", [False, True])
-def test_vectors_that_are_missing_are_found_and_named(index: Path, quick: bool) -> None:
+def test_vectors_that_are_missing_are_found_and_named(
+    index: Path, lost: int, named: int, quick: bool
+) -> None:
     path = index / SEGMENT / VECTORS
     held = vectors.load(path)
     stored = faiss.downcast_index(held.storage).reconstruct_n(0, held.ntotal)
     fewer = vectors.empty_index("flat", held.d, 8, 32)
-    fewer.add(stored[:-3])
+    fewer.add(stored[:-lost])
     vectors.save(fewer, path)
     reseal(index, read_manifest(index), 0)
     finding = only(verify_index(index, quick=quick))
-    assert (finding.kind, finding.pmids) == ("vectors", tuple(HERE[-2:]))
+    assert (finding.kind, finding.pmids) == ("vectors", tuple(HERE[-named:]))
 
 
 def test_vectors_of_other_dimensions_are_found(index: Path) -> None:

@@ -171,6 +171,14 @@ def test_a_record_of_a_source_that_no_one_knows_is_stale(folder: Path) -> None:
     assert (stale.kind, stale.pmids) == ("stale", (held["pmid"][0].as_py(),))
 
 
+def test_a_stray_pmid_of_a_source_that_no_one_knows_is_extra(folder: Path) -> None:
+    path = folder / "index" / segment_directory(0, "first") / CITATIONS
+    alter(path, lambda t: replaced(t, "source", lambda v: ["", *v[1:]]), folder / "index")
+    alter(path, lambda t: replaced(t, "pmid", put(0, 77)), folder / "index")
+    (extra,) = census(folder, "extra")
+    assert (extra.pmids, extra.place) == ((77,), "census, an unknown source (1)")
+
+
 def test_a_file_that_is_not_what_its_md5_says_is_named(folder: Path) -> None:
     beside = folder / "sources/n2.xml.gz.md5"
     beside.write_text("MD5(n2.xml.gz)= " + "0" * 32)
