@@ -149,6 +149,14 @@ def named_file(name: str) -> File:
     return StoredFile(name) if is_store(name) else Path(name)
 
 
+def beside(file: File, suffix: str) -> File:
+    """The file of that name and `suffix` in the same folder, such as `.md5`; it may not exist."""
+    if isinstance(file, Path):
+        return file.with_name(file.name + suffix)
+    parts = urlsplit(file.url)
+    return StoredFile(urlunsplit(parts._replace(path=parts.path + suffix)))
+
+
 def list_folder(url: str) -> list[StoredFile]:
     """The objects right in a folder of a store, sorted; none where there is no such folder.
 

@@ -6,18 +6,19 @@ import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from cluster.errors import SourceError
 from cluster.index.manifest import SourceEntry
+from cluster.object_store import File, beside
 from cluster.parse_articles import read_records
 from cluster.records import Citation, Deletion
 from cluster.storage import sha256_of
 from pipelines.verify.note_findings import Finding, Ints, Notes
 
+_MD5_BYTES = 4096
 _MD5 = re.compile(r"\b[0-9a-fA-F]{32}\b")
 
 
@@ -38,7 +39,7 @@ class SourceRecords:
     kept: npt.NDArray[np.bool_]
 
 
-def read_source_records(path: Path, entry: SourceEntry | None) -> SourceRecords:
+def read_source_records(path: File, entry: SourceEntry | None) -> SourceRecords:
     """Read `path` to its end, and compare it with its .md5 and with the manifest's `entry`."""
     notes = Notes(path.name, "download it again, and build the index again if it has changed")
     rows: list[tuple[int, int, int, bool]] = []
@@ -64,17 +65,22 @@ def read_source_records(path: Path, entry: SourceEntry | None) -> SourceRecords:
     return SourceRecords(path.name, notes.findings, whole, pmids, versions, positions, kept)
 
 
-def _check_file(path: Path, entry: SourceEntry | None, notes: Notes) -> None:
-    beside = path.with_name(f"{path.name}.md5")
-    if beside.is_file():
+def _check_file(path: File, entry: SourceEntry | None, notes: Notes) -> None:
+    checksum = beside(path, ".md5")
+    try:
+        with checksum.open("rb") as stream:
+            text = stream.read(_MD5_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        text = None
+    if text is not None:
         # NCBI writes `MD5(NAME)= DIGEST`.
-        stated = _MD5.search(beside.read_text(encoding="utf-8", errors="replace"))
+        stated = _MD5.search(text)
         with path.open("rb") as stream:
             found = hashlib.file_digest(stream, "md5").hexdigest()
         if stated is None:
-            notes.note("source", f"no checksum in {beside.name}")
+            notes.note("source", f"no checksum in {checksum.name}")
         elif stated[0].lower() != found:
-            notes.note("source", f"md5 {found} where {beside.name} says {stated[0].lower()}")
+            notes.note("source", f"md5 {found} where {checksum.name} says {stated[0].lower()}")
     if entry is not None and (digest := sha256_of(path)) != entry.sha256:
         message = f"sha256 {digest[:12]}... where the manifest says {entry.sha256[:12]}..."
         notes.note("source", message)

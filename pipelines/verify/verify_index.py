@@ -16,6 +16,7 @@ from cluster.index.analysis import ANALYSER
 from cluster.index.layout import manifest_file, quantiser_file, vocabulary_file
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
 from cluster.index.vocabulary import Vocabulary
+from cluster.object_store import File
 from pipelines.find_sources import natural_key
 from pipelines.verify.check_artefact import artefact_fault
 from pipelines.verify.check_shard import CheckedShard, check_shard
@@ -47,7 +48,7 @@ class Verification:
 
 def verify_index(
     index: Path,
-    sources: Sequence[Path] = (),
+    sources: Sequence[File] = (),
     *,
     quick: bool = False,
     jobs: int = 1,
@@ -154,7 +155,7 @@ def _check_totals(manifest: Manifest, citations: int, passages: int) -> list[Fin
     return notes.findings
 
 
-def _check_source_list(sources: Sequence[Path], manifest: Manifest) -> list[Finding]:
+def _check_source_list(sources: Sequence[File], manifest: Manifest) -> list[Finding]:
     """Files given that were not indexed, and files indexed that were not given."""
     findings = []
     indexed, given = {s.name for s in manifest.sources}, {path.name for path in sources}
@@ -169,7 +170,7 @@ def _check_source_list(sources: Sequence[Path], manifest: Manifest) -> list[Find
 
 
 def _read_sources(
-    sources: Sequence[Path], manifest: Manifest, jobs: int, report: Report
+    sources: Sequence[File], manifest: Manifest, jobs: int, report: Report
 ) -> tuple[list[str], list[SourceRecords]]:
     """All files' names in the order in which they apply, and what those given hold."""
     entries = {source.name: source for source in manifest.sources}
@@ -183,7 +184,7 @@ def _read_sources(
     return names, read
 
 
-def _read_source(pair: tuple[Path, SourceEntry | None]) -> SourceRecords:
+def _read_source(pair: tuple[File, SourceEntry | None]) -> SourceRecords:
     return read_source_records(*pair)
 
 
