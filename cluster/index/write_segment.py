@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
+from pydantic import ValidationError
 
 from cluster.arrow_records import CITATION_SCHEMA, citation_from_row
 from cluster.errors import IndexFormatError
@@ -18,7 +19,7 @@ from cluster.index import vectors
 from cluster.index.analysis import analyse
 from cluster.index.bm25 import Bm25Writer
 from cluster.index.layout import CITATIONS, PASSAGES, SEGMENT, VECTORS, bm25_directory
-from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact
+from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact, check_artefact
 from cluster.records import Citation
 from cluster.storage import write_atomically
 
@@ -166,10 +167,19 @@ def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch:
 
 
 def read_entry(directory: Path) -> SegmentEntry | None:
-    """The entry of a segment that is whole, or None where there is none."""
+    """The entry of a segment that is whole to the byte; None where there is none.
+
+    A damaged one counts as none, so that building again mends it.
+    """
     if not (directory / SEGMENT).is_file():
         return None
-    return SegmentEntry.model_validate_json((directory / SEGMENT).read_bytes())
+    try:
+        entry = SegmentEntry.model_validate_json((directory / SEGMENT).read_bytes())
+        for name, expected in entry.artefacts.items():
+            check_artefact(directory / name, expected)
+    except (ValidationError, IndexFormatError):
+        return None
+    return entry
 
 
 def _adds_nothing(directory: Path) -> DeadEntry:
@@ -196,8 +206,8 @@ def write_rows(
     """Write `directory` from batches with PMIDs ascending and unique.
 
     Written aside and renamed when whole; `complete` adds its own files to what is aside
-    and tells what the segment makes dead in older ones. A directory that is already
-    there is whole, and its entry is returned as it stands, so that a rerun costs nothing.
+    and tells what the segment makes dead in older ones. A directory that is already there
+    and whole is kept, so that a rerun costs no more than reading it.
     """
     if (entry := read_entry(directory)) is not None:
         return entry
@@ -215,5 +225,6 @@ def write_rows(
         dead=dead,
     )
     write_atomically(aside / SEGMENT, entry.model_dump_json(indent=1).encode())
+    shutil.rmtree(directory, ignore_errors=True)
     aside.rename(directory)
     return entry

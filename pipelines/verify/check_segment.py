@@ -85,11 +85,7 @@ class SegmentChecker:
         files: Mapping[str, int] | None,
     ) -> None:
         place = segment_directory(shard, entry.id)
-        mend = (
-            f"restore it from a copy, or delete {place}, which is never written anew while it "
-            "is there, and build the index again"
-        )
-        self._notes = Notes(str(place), mend)
+        self._notes = Notes(str(place), "restore it from a copy, or build the index again")
         self._directory = index / place
         self._manifest, self._shard, self._entry = manifest, shard, entry
         self._quick, self._files = quick, files

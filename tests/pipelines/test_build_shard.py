@@ -172,6 +172,17 @@ def test_a_rerun_keeps_a_segment_that_is_whole(tmp_path: Path) -> None:
     assert {p: p.stat().st_mtime_ns for p in segment.rglob("*") if p.is_file()} == before
 
 
+def test_a_rerun_mends_a_segment_that_is_damaged(tmp_path: Path) -> None:
+    directory = stage(tmp_path / "n1", FIRST, shards=1)
+    first = build(tmp_path, [directory])
+    damaged = tmp_path / segment_directory(0, "segment") / CITATIONS
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:-1])
+    (again,) = build(tmp_path, [directory])
+    assert again.entry.citations == first[0].entry.citations
+    assert damaged.read_bytes() == whole
+
+
 def test_what_was_written_in_part_is_written_again(tmp_path: Path) -> None:
     directory = stage(tmp_path / "n1", FIRST, shards=1)
     partial = tmp_path / segment_directory(0, ".segment.partial")

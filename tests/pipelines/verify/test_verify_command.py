@@ -30,7 +30,7 @@ def test_each_finding_is_a_line_with_its_place_and_its_mend(index: Path) -> None
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     assert lines[0].startswith(f"missing-segment: {SEGMENT}: missing, with its ")
-    assert lines[0].endswith("and build the index again")
+    assert lines[0].endswith("or build the index again")
     assert "3 findings" in result.stderr
 
 
