@@ -25,6 +25,7 @@ from cluster.records import (
     SearchResult,
     Sentence,
 )
+from cluster.storage import write_atomically
 from serve.guess_type import guess_type
 
 MAX_BODY_CHARS = 2000
@@ -144,17 +145,9 @@ def _exact(kind: str, exact: ExactAnswer) -> ExactAnswer:
 
 
 def write_run(path: Path, entries: Iterable[Entry]) -> None:
-    """Writes the run whole or not at all: aside first, then renamed over `path`."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with aside.open("w", encoding="utf-8") as file:
-            json.dump({"questions": list(entries)}, file, ensure_ascii=False, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    """Writes the run whole or not at all."""
+    text = json.dumps({"questions": list(entries)}, ensure_ascii=False, indent=1)
+    write_atomically(path, f"{text}\n".encode())
 
 
 class RunWriter:
