@@ -11,7 +11,6 @@ import sys
 from dataclasses import asdict, dataclass, is_dataclass
 from importlib.metadata import entry_points, version
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -140,13 +139,6 @@ def used_models(settings: Settings) -> dict[str, str]:
 def print_version() -> None:
     """The version of CiteRay."""
     print(version("citeray"))
-
-
-def existing_file(path: Path) -> Path:
-    """A typer callback: the file must be there."""
-    if not path.is_file():
-        raise typer.BadParameter(f"{path}: no such file")
-    return path
 
 
 def main() -> None:

@@ -20,54 +20,65 @@ from evaluation.evaluated import Evaluated, compare, make_report
 from evaluation.report.render_report import write_report
 from evaluation.report.report import Comparison
 
+RunArgument = Annotated[Path, typer.Argument(help="The run file, as `citeray answer` writes it.")]
+GoldArgument = Annotated[
+    Path, typer.Argument(help="BioASQ's or Synergy's gold file; BioGen's judgements, or topics.")
+]
+Against = Annotated[
+    Path | None, typer.Option(help="Another run: is the first better, by more than chance?")
+]
+ReportFolder = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write a report page into this folder.")
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="bioasq, synergy, biogen-a or biogen-b; guessed if not given."),
+]
+Feedback = Annotated[
+    list[Path] | None,
+    typer.Option(help="Synergy's feedback of an earlier round: left out. Repeatable."),
+]
+Qrels = Annotated[
+    Path | None, typer.Option(help="TREC qrels: documents that were judged beside the gold.")
+]
+TrainedOn = Annotated[
+    list[Path] | None,
+    typer.Option(help="Training data to look for leakage in, beside the models' cards."),
+]
+Bleu = Annotated[bool, typer.Option("--bleu", help="BLEU of ideal answers.")]
+BertScore = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="BLEU, and BERTScore by the model in this folder."),
+]
+JudgeUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help=f"RAGAS by the model at this OpenAI-compatible URL; its key in {JUDGE_KEY}.",
+    ),
+]
+JudgeModel = Annotated[str, typer.Option(help="The judge's name at its URL.")]
+Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Questions judged at once.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
+Resamples = Annotated[int, typer.Option(min=1000, max=100_000, help="Of the bootstrap.")]
+
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="The run file, as `citeray answer` writes it.")],
-    gold: Annotated[
-        Path,
-        typer.Argument(help="BioASQ's or Synergy's gold file; BioGen's judgements, or topics."),
-    ],
-    against: Annotated[
-        Path | None, typer.Option(help="Another run: is the first better, by more than chance?")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a report page into this folder.")
-    ] = None,
-    run_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", help="bioasq, synergy, biogen-a or biogen-b; guessed if not given."
-        ),
-    ] = None,
-    feedback: Annotated[
-        list[Path] | None,
-        typer.Option(help="Synergy's feedback of an earlier round: left out. Repeatable."),
-    ] = None,
-    qrels: Annotated[
-        Path | None, typer.Option(help="TREC qrels: documents that were judged beside the gold.")
-    ] = None,
-    trained_on: Annotated[
-        list[Path] | None,
-        typer.Option(help="Training data to look for leakage in, beside the models' cards."),
-    ] = None,
-    bleu: Annotated[bool, typer.Option("--bleu", help="BLEU of ideal answers.")] = False,
-    bertscore: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="BLEU, and BERTScore by the model in this folder."),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help=f"RAGAS by the model at this OpenAI-compatible URL; its key in {JUDGE_KEY}.",
-        ),
-    ] = None,
-    judge_model: Annotated[str, typer.Option(help="The judge's name at its URL.")] = "",
-    concurrent: Annotated[int, typer.Option(min=1, max=64, help="Questions judged at once.")] = 4,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
-    resamples: Annotated[
-        int, typer.Option(min=1000, max=100_000, help="Of the bootstrap.")
-    ] = RESAMPLES,
+    run: RunArgument,
+    gold: GoldArgument,
+    against: Against = None,
+    report: ReportFolder = None,
+    run_format: Format = None,
+    feedback: Feedback = None,
+    qrels: Qrels = None,
+    trained_on: TrainedOn = None,
+    bleu: Bleu = False,
+    bertscore: BertScore = None,
+    judge: JudgeUrl = None,
+    judge_model: JudgeModel = "",
+    concurrent: Concurrent = 4,
+    seed: Seed = 0,
+    resamples: Resamples = RESAMPLES,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,

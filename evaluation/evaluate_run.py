@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster.cli import used_models
 from cluster.errors import InputError
@@ -12,7 +13,6 @@ from cluster.index.manifest import current_version
 from cluster.models import ModelStore
 from cluster.settings import Settings
 from evaluation.bioasq.evaluate_bioasq import (
-    Benchmark,
     evaluate_bioasq,
     printed_by_rouge,
     read_answers,
@@ -22,15 +22,17 @@ from evaluation.bioasq.read_bioasq import read_gold as read_bioasq_gold
 from evaluation.biogen.evaluate_biogen import (
     evaluate_task_a,
     evaluate_task_b,
-    make_judge,
     read_gold,
 )
-from evaluation.biogen.judge_citations import Judge
+from evaluation.biogen.judge_citations import EntailmentJudge, Judge
 from evaluation.evaluated import Evaluated
 from evaluation.find_citations import CitationLookup
 from evaluation.find_leakage import TrainingData, explain_leakage, read_card
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file
 from evaluation.lint.note_problems import Asked
+
+if TYPE_CHECKING:
+    from evaluation.answers.judge_answers import Sample
 
 JUDGE_KEY = "CITERAY_JUDGE_API_KEY"
 JUDGE_TIMEOUT_S = 120.0
@@ -99,7 +101,11 @@ def _bioasq(
 
         evaluated = add_texts(evaluated, benchmark.gold, answers, request.bertscore)
     if request.judge is not None:
-        evaluated = _ragas(evaluated, benchmark, run, request, settings, tell)
+        from evaluation.answers.evaluate_answers import samples
+
+        evaluated = _ragas(
+            evaluated, samples(benchmark.gold, answers), request.judge, request, settings, tell
+        )
     return evaluated
 
 
@@ -129,18 +135,17 @@ def _training_data(files: Sequence[Path], settings: Settings) -> list[TrainingDa
 
 def _ragas(
     evaluated: Evaluated,
-    benchmark: Benchmark,
-    run: Path,
+    asked: Sequence[Sample],
+    url: str,
     request: Request,
     settings: Settings,
     tell: Callable[[str], None],
 ) -> Evaluated:
     from cluster.encoder import Encoder
-    from evaluation.answers.evaluate_answers import add_ragas, samples
+    from evaluation.answers.evaluate_answers import add_ragas
     from serve.language_model import OpenAIChatModel
 
-    asked = samples(benchmark.gold, read_answers(run, benchmark))
-    model = OpenAIChatModel(request.judge or "", request.judge_model, JUDGE_KEY, JUDGE_TIMEOUT_S)
+    model = OpenAIChatModel(url, request.judge_model, JUDGE_KEY, JUDGE_TIMEOUT_S)
     folder = ModelStore().resolve(settings.encoder.model, settings.encoder.sha256 or None)
     encoder = Encoder(folder, batch_size=settings.encoder.batch_size)
     return add_ragas(
@@ -186,4 +191,4 @@ def _nli(settings: Settings) -> Judge | None:
         )
     folder = ModelStore().resolve(settings.support.model, settings.support.sha256 or None)
     scorer = NliSupport(str(folder), choose_device(settings.encoder.device))
-    return make_judge(CitationLookup(settings).texts, scorer, settings.support.threshold)
+    return EntailmentJudge(CitationLookup(settings).texts, scorer, settings.support.threshold)

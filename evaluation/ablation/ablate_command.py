@@ -29,42 +29,49 @@ FOLDER = Path(".citeray/ablate")
 FILE_WIDTH = 120
 
 
+Systems = Annotated[list[str], typer.Argument(help="Presets; each is compared with the first.")]
+Questions = Annotated[Path, typer.Option(help="Questions in BioASQ's JSON form.")]
+Gold = Annotated[Path, typer.Option(help="Their gold file; it may be the same file.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The folder of the runs; if not given, one for these questions in .citeray/ablate.",
+    ),
+]
+Seeds = Annotated[
+    str,
+    typer.Option(
+        help="Of the bootstrap, the only thing drawn by chance; of several, such as 0,1,2, the "
+        "intervals cover those of all.",
+    ),
+]
+Cutoffs = Annotated[
+    list[int] | None,
+    typer.Option(
+        min=1,
+        max=MAX_CITATIONS,
+        help="A cutoff; repeatable; 3, 5 and 10 if not given. Rankings are cut, not run again; "
+        "with --answers, each given k is a run whose answers see k passages.",
+    ),
+]
+Answers = Annotated[bool, typer.Option("--answers/--no-answers", help="Answers too; slow.")]
+Oracles = Annotated[
+    list[str] | None,
+    typer.Option(help="retrieve, rerank or evidence: gold at that stage; repeatable."),
+]
+
+
 def ablate(
-    systems: Annotated[list[str], typer.Argument(help="Presets; each is compared with the first.")],
-    questions: Annotated[Path, typer.Option(help="Questions in BioASQ's JSON form.")],
-    gold: Annotated[Path, typer.Option(help="Their gold file; it may be the same file.")],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The folder of the runs; if not given, one for these questions in "
-            ".citeray/ablate.",
-        ),
-    ] = None,
-    seeds: Annotated[
-        str,
-        typer.Option(
-            help="Of the bootstrap, the only thing drawn by chance; of several, such as 0,1,2, "
-            "the intervals cover those of all.",
-        ),
-    ] = "0",
-    k: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=1,
-            max=MAX_CITATIONS,
-            help="A cutoff; repeatable; 3, 5 and 10 if not given. Rankings are cut, not run "
-            "again; with --answers, each given k is a run whose answers see k passages.",
-        ),
-    ] = None,
-    answers: Annotated[
-        bool, typer.Option("--answers/--no-answers", help="Answers too; slow.")
-    ] = False,
-    oracle: Annotated[
-        list[str] | None,
-        typer.Option(help="retrieve, rerank or evidence: gold at that stage; repeatable."),
-    ] = None,
+    systems: Systems,
+    questions: Questions,
+    gold: Gold,
+    output: Output = None,
+    seeds: Seeds = "0",
+    k: Cutoffs = None,
+    answers: Answers = False,
+    oracle: Oracles = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +40,6 @@ def bleu(said: str, references: Sequence[str]) -> float:
     """
     # A perfect score comes out as 100 and a rounding error.
     return min(_sentence(said, references).score, 100.0)
-
-
-def corpus_bleu(said: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """BLEU of all texts as one corpus, 0 to 100; `references` may differ in number by text.
-
-    Raises InputError where a text has no reference.
-    """
-    for place, (_, own) in enumerate(zip(said, references, strict=True)):
-        _check(own, f"text {place}")
-    streams = list(zip_longest(*references))
-    return float(min(BLEU().corpus_score(said, streams).score, 100.0)) if said else 0.0
 
 
 class BertScorer:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster.errors import InputError
-from evaluation.biogen.judge_citations import EntailmentJudge, Judge
+from evaluation.biogen.judge_citations import Judge
 from evaluation.biogen.read_biogen import read_task_a, read_task_b, records
 from evaluation.biogen.read_labels import Labels, read_labels
 from evaluation.biogen.score_biogen import score_task_a, score_task_b
 from evaluation.evaluated import Evaluated
 from evaluation.lint.lint_run import read_asked
 from evaluation.report.report import Case
-from serve.attribute_sentences import SupportScorer
 
 LOOKED_AT_A = ("support F1", "expert support soft recall (strict)")
 LOOKED_AT_B = ("citation support rate", "citation coverage")
@@ -45,13 +44,6 @@ def _holds_judgements(path: Path) -> bool:
         ):
             return True
     return False
-
-
-def make_judge(
-    texts: Callable[[Sequence[int]], Mapping[int, str]], scorer: SupportScorer, threshold: float
-) -> Judge:
-    """Our NLI over title and abstract; see EntailmentJudge."""
-    return EntailmentJudge(texts, scorer, threshold)
 
 
 def evaluate_task_a(
