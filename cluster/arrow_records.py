@@ -10,7 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster.records import Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
+from cluster.records import (
+    Chemical,
+    Citation,
+    Link,
+    MeshHeading,
+    OtherAbstract,
+    Section,
+    abstract_text,
+)
 
 SECTIONS = pa.list_(pa.struct([("label", pa.string()), ("text", pa.string())]))
 
@@ -78,6 +86,13 @@ def citation_from_row(row: Mapping[str, Any]) -> Citation:
     for name in ("languages", "publication_types", "keywords"):
         values[name] = tuple(values[name])
     return Citation(**values)
+
+
+def titles_and_abstracts(rows: pa.Table | pa.RecordBatch) -> list[tuple[str, str]]:
+    """The title and the canonical abstract of each row; no other column is looked at."""
+    titles = rows.column("title").to_pylist()
+    abstracts = (abstract_text(_sections(s)) for s in rows.column("sections").to_pylist())
+    return list(zip(titles, abstracts, strict=True))
 
 
 class RowTaker:

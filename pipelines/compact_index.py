@@ -38,15 +38,15 @@ def _rows(segments: Sequence[SegmentReader], chosen: Sequence[np.ndarray]) -> Se
     tables, spans, parts = [], [], []
     for segment, rows in zip(segments, chosen, strict=True):
         tables.append(segment.table(rows))
-        here = [segment.spans(int(row)) for row in rows]
-        spans += here
+        here = segment.span_lists(rows)
+        spans.append(here)
         stored = segment.vectors(segment.passages_of(rows))
-        parts += np.split(stored, np.cumsum([len(s) for s in here])[:-1]) if here else []
+        parts += np.split(stored, here.offsets.to_numpy()[1:-1]) if len(rows) else []
     together = pa.concat_tables(tables)
     order = np.argsort(together.column("pmid").to_numpy())
     (citations,) = together.take(order).combine_chunks().to_batches()
     vectors = np.concatenate([parts[place] for place in order])
-    return SegmentRows(citations, [spans[place] for place in order], vectors)
+    return SegmentRows(citations, pa.concat_arrays(spans).take(pa.array(order)), vectors)
 
 
 def _live_rows(segments: Sequence[SegmentReader]) -> Iterator[SegmentRows]:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import tantivy
 
-from cluster.index.analysis import ANALYSER_FIELD, analyse, analyser
+from cluster.index.analysis import analyse
 
 WRITER_HEAP_BYTES = 128 << 20
 # How many times as many as asked for are found first, since re-scoring lifts some past others.
@@ -29,23 +29,29 @@ FIRST_FACTOR, FIRST_LEAST = 4, 200
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_integer_field("row", fast=True)
-    builder.add_text_field("body", tokenizer_name=ANALYSER_FIELD, index_option="freq")
+    # Terms come analysed: analysing here too, to count them, would take twice as long.
+    builder.add_text_field("body", tokenizer_name="whitespace", index_option="freq")
     return builder.build()
 
 
 class Bm25Writer:
-    """Adds texts under consecutive rows from 0; `close` makes them one tantivy segment."""
+    """Adds units under consecutive rows from 0; `close` makes them one tantivy segment.
+
+    `terms` counts those of all units.
+    """
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True)
         index = tantivy.Index(_schema(), path=str(directory))
-        index.register_tokenizer(ANALYSER_FIELD, analyser())
         self._writer = index.writer(heap_size=WRITER_HEAP_BYTES, num_threads=1)
         self._rows = 0
+        self.terms = 0
 
     def add(self, text: str) -> None:
-        self._writer.add_document(tantivy.Document(row=self._rows, body=text))
+        terms = analyse(text)
+        self._writer.add_document(tantivy.Document(row=self._rows, body=" ".join(terms)))
         self._rows += 1
+        self.terms += len(terms)
 
     def close(self) -> None:
         self._writer.commit()

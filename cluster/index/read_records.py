@@ -10,17 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster.arrow_records import RowTaker, citation_from_row
+from cluster.arrow_records import RowTaker, citation_from_row, titles_and_abstracts
 from cluster.index.layout import CITATIONS, PASSAGES
 from cluster.index.supersedes import read_supersedes
-from cluster.records import (
-    Citation,
-    Passage,
-    Section,
-    SectionName,
-    abstract_text,
-    search_text,
-)
+from cluster.records import Citation, Passage, SectionName, search_text
 
 Rows = npt.NDArray[np.int64]
 SECTION_NAMES: tuple[SectionName, SectionName] = ("title", "abstract")
@@ -76,6 +69,16 @@ class SegmentRecords:
         before = np.cumsum(counts) - counts
         return np.asarray(np.repeat(begins - before, counts) + np.arange(counts.sum()), np.int64)
 
+    def span_lists(self, rows: Rows) -> pa.ListArray:
+        """The spans of each citation row, as `spans` gives them, in Arrow."""
+        begins = np.searchsorted(self.passage_citation, rows)
+        counts = np.searchsorted(self.passage_citation, rows, side="right") - begins
+        chosen = self._passage_rows.take(self.passages_of(rows), ["section", "begin", "end"])
+        values = chosen.to_struct_array().combine_chunks()
+        return pa.ListArray.from_arrays(
+            pa.array(np.append(0, np.cumsum(counts)), pa.int32()), values
+        )
+
     def spans(self, row: int) -> list[dict[str, Any]]:
         """The section, begin and end of each passage of a citation row, in their order."""
         rows = self.passage_rows(row)
@@ -99,11 +102,7 @@ class SegmentRecords:
 
     def _titles_and_abstracts(self, rows: Rows) -> list[tuple[str, str]]:
         """The title and the canonical abstract of citation rows, without their other fields."""
-        chosen = self._citation_rows.take(rows, ["title", "sections"]).to_pydict()
-        return [
-            (title, abstract_text(tuple(Section(**section) for section in sections)))
-            for title, sections in zip(chosen["title"], chosen["sections"], strict=True)
-        ]
+        return titles_and_abstracts(self._citation_rows.take(rows, ["title", "sections"]))
 
     def citation_texts(self, rows: Rows) -> list[str]:
         """What BM25 over citations sees of citation rows."""

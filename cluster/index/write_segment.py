@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc
 from pydantic import ValidationError
 
-from cluster.arrow_records import CITATION_SCHEMA, citation_from_row
+from cluster.arrow_records import CITATION_SCHEMA, titles_and_abstracts
 from cluster.errors import IndexFormatError
 from cluster.index import vectors
-from cluster.index.analysis import analyse
 from cluster.index.bm25 import Bm25Writer
 from cluster.index.layout import CITATIONS, PASSAGES, SEGMENT, VECTORS, bm25_directory
 from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact, check_artefact
-from cluster.records import Citation
+from cluster.records import search_text
 from cluster.storage import write_atomically
 
 SECTION_CODES = {"title": 0, "abstract": 1}
@@ -58,10 +58,10 @@ class SegmentPlan:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRows:
-    """Citations in CITATION_SCHEMA, each one's spans, and the vectors (n, d) of all spans."""
+    """Citations in CITATION_SCHEMA, each one's SPANS, and the vectors (n, d) of all spans."""
 
     citations: pa.RecordBatch
-    spans: Sequence[Sequence[dict[str, int]]]
+    spans: pa.ListArray
     vectors: vectors.Vectors
 
 
@@ -69,16 +69,13 @@ def _staged(batch: pa.RecordBatch, dimensions: int) -> SegmentRows:
     joined = b"".join(batch.column("vectors").to_pylist())
     flat = np.frombuffer(joined, np.float16).reshape(-1, dimensions)
     citations = batch.select(CITATION_SCHEMA.names)
-    return SegmentRows(citations, batch.column("spans").to_pylist(), flat.astype(np.float32))
+    return SegmentRows(citations, batch.column("spans"), flat.astype(np.float32))
 
 
-def _passage_batch(spans: Sequence[Sequence[dict[str, int]]], first_row: int) -> pa.RecordBatch:
-    rows = [
-        {"citation_row": first_row + i, **span}
-        for i, citation_spans in enumerate(spans)
-        for span in citation_spans
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=PASSAGE_SCHEMA)
+def _passage_batch(spans: pa.ListArray, first_row: int) -> pa.RecordBatch:
+    citation_rows = pc.add(pc.list_parent_indices(spans), first_row).cast(pa.uint32())
+    columns = [citation_rows, *spans.flatten().flatten()]
+    return pa.RecordBatch.from_arrays(columns, schema=PASSAGE_SCHEMA)
 
 
 class _Bm25Sides:
@@ -86,19 +83,20 @@ class _Bm25Sides:
 
     def __init__(self, directory: Path, over: Sequence[str]) -> None:
         self._writers = {name: Bm25Writer(directory / bm25_directory(name)) for name in over}
-        self.terms = dict.fromkeys(over, 0)
 
-    def _add(self, over: str, text: str) -> None:
-        self._writers[over].add(text)
-        self.terms[over] += len(analyse(text))
+    def add(self, rows: SegmentRows) -> None:
+        texts = titles_and_abstracts(rows.citations)
+        if writer := self._writers.get("citations"):
+            for title, abstract in texts:
+                writer.add(search_text(title, abstract))
+        if writer := self._writers.get("passages"):
+            for citation, spans in zip(texts, rows.spans.to_pylist(), strict=True):
+                for span in spans:
+                    writer.add(citation[span["section"]][span["begin"] : span["end"]])
 
-    def add(self, citation: Citation, spans: Sequence[dict[str, int]]) -> None:
-        if "citations" in self._writers:
-            self._add("citations", citation.search_text)
-        if "passages" in self._writers:
-            texts = (citation.title, citation.abstract)
-            for span in spans:
-                self._add("passages", texts[span["section"]][span["begin"] : span["end"]])
+    @property
+    def terms(self) -> dict[str, int]:
+        return {name: writer.terms for name, writer in self._writers.items()}
 
     def close(self) -> None:
         for writer in self._writers.values():
@@ -113,6 +111,18 @@ def artefacts_of(directory: Path) -> dict[str, Artefact]:
         for p in files
         if p.name != SEGMENT and not p.name.endswith(".lock")
     }
+
+
+def _check_order(citations: pa.RecordBatch, last: int) -> int:
+    """The last PMID; raises IndexFormatError unless they ascend, the first above `last`."""
+    pmids = np.append(last, citations.column("pmid").to_numpy())
+    wrong = np.flatnonzero(np.diff(pmids) <= 0)
+    if len(wrong):
+        raise IndexFormatError(
+            f"PMID {pmids[wrong[0] + 1]} after {pmids[wrong[0]]}: a segment is written from "
+            "citations in ascending PMID order, each once"
+        )
+    return int(pmids[-1])
 
 
 def _write_parts(
@@ -130,15 +140,8 @@ def _write_parts(
         def parts() -> Iterator[vectors.Vectors]:
             nonlocal citations, passages, last_pmid
             for batch in batches:
-                for row, row_spans in zip(batch.citations.to_pylist(), batch.spans, strict=True):
-                    citation = citation_from_row(row)
-                    if citation.pmid <= last_pmid:
-                        raise IndexFormatError(
-                            f"PMID {citation.pmid} after {last_pmid}: a segment is written from "
-                            "citations in ascending PMID order, each once"
-                        )
-                    last_pmid = citation.pmid
-                    sides.add(citation, row_spans)
+                last_pmid = _check_order(batch.citations, last_pmid)
+                sides.add(batch)
                 citation_file.write_batch(batch.citations)
                 passage_file.write_batch(_passage_batch(batch.spans, citations))
                 citations += batch.citations.num_rows
