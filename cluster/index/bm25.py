@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import tantivy
 
-from cluster.index.analysis import analyse
+from cluster.index.analysis import analyse, analyse_joined
 
 WRITER_HEAP_BYTES = 128 << 20
 # How many times as many as asked for are found first, since re-scoring lifts some past others.
@@ -48,10 +48,10 @@ class Bm25Writer:
         self.terms = 0
 
     def add(self, text: str) -> None:
-        terms = analyse(text)
-        self._writer.add_document(tantivy.Document(row=self._rows, body=" ".join(terms)))
+        terms = analyse_joined(text)
+        self._writer.add_document(tantivy.Document(row=self._rows, body=terms))
         self._rows += 1
-        self.terms += len(terms)
+        self.terms += terms.count(" ")
 
     def close(self) -> None:
         self._writer.commit()
