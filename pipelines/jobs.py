@@ -36,16 +36,17 @@ from pipelines.plan_build import (
     segment_id,
     segment_plan,
     staged_account,
-    staging_places,
 )
 from pipelines.publish_index import publish_build, publish_compaction, publish_update
 from pipelines.read_source import read_source
 from pipelines.split_passages import make_splitter
 from pipelines.stage_citations import (
     ParsedSource,
-    clear,
     complete_account,
+    runs_of,
     staged_dimensions,
+    staged_positions,
+    staging_directory,
     write_part,
 )
 from pipelines.update_index import applicable, check_settings, new_sources, update_shard
@@ -76,13 +77,14 @@ def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
 def _read_source_rows(
     batch: pa.Table, split: SplitSettings, settings: EncoderSettings, model: Path
 ) -> Iterator[pa.Table]:
-    """Rows (path, staging directory) in, tables in SPLIT_SCHEMA out."""
+    """Rows (path, staging directory, runs staged) in, tables in SPLIT_SCHEMA out."""
     offsets = None
     if split.method == "sections":
         offsets = load_encoder(settings, model).token_offsets
     splitter = make_splitter(split.method, split.size, split.overlap, offsets)
     for row in batch.to_pylist():
-        yield from read_source(named_file(row["path"]), Path(row["directory"]), splitter)
+        path, directory = named_file(row["path"]), Path(row["directory"])
+        yield from read_source(path, directory, splitter, row["staged"].split())
 
 
 class _EmbedAndStage:
@@ -111,7 +113,7 @@ class _EmbedAndStage:
 def _embed(
     pending: Sequence[tuple[File, Path]], settings: Settings, model: Path, report: Report
 ) -> None:
-    """Read, split, embed and stage the sources that are not staged yet."""
+    """Read the sources that are not staged yet; split, embed and stage what they lack."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
@@ -121,7 +123,11 @@ def _embed(
     rows = min(max(size // BYTES_PER_CITATION // 50, MIN_PART_ROWS), MAX_PART_ROWS)
     context.target_max_block_size = rows * BLOCK_BYTES_PER_ROW
     directories = {path.name: str(directory) for path, directory in pending}
-    items = [{"path": str(path), "directory": str(d)} for path, d in pending]
+    staged = [staged_positions(directory) for _, directory in pending]
+    items = [
+        {"path": str(path), "directory": str(directory), "staged": " ".join(runs_of(positions))}
+        for (path, directory), positions in zip(pending, staged, strict=True)
+    ]
     dataset = (
         ray.data.from_items(items, override_num_blocks=len(items))
         .map_batches(
@@ -142,7 +148,7 @@ def _embed(
             num_gpus=settings.encoder.gpus or None,
         )
     )
-    done = 0
+    done = sum(map(len, staged))
     for row in dataset.iter_rows():
         done += int(row["citations"])
         report(Progress("embed", done, expected_citations(pending, done), "citations"))
@@ -197,10 +203,8 @@ def _fetch_models(settings: Settings, report: Report) -> _Models:
 def _stage(
     places: Sequence[tuple[File, Path]], settings: Settings, models: _Models, report: Report
 ) -> tuple[ParsedSource, ...]:
-    """Stage the sources that an earlier, interrupted run has not; gives all accounts."""
+    """Stage what an earlier, interrupted run has not; gives the accounts of all sources."""
     pending = [(p, d) for p, d in places if complete_account(d, p) is None]
-    for _, directory in pending:
-        clear(directory)
     if pending:
         _embed(pending, settings, models.encoder, report)
     return tuple(staged_account(p, d) for p, d in places)
@@ -209,14 +213,14 @@ def _stage(
 def build_index(sources: Sequence[File], settings: Settings, report: Report) -> BuildResult:
     """Build a version from `sources`, in their order, and publish it.
 
-    Sources staged by an earlier, interrupted run are not read again. A source that
+    Citations staged by an earlier, interrupted run are not embedded again. A source that
     cannot be read is left out whole and named in the result; the staging is then kept,
     so that a rerun reads only that source. Raises CiteRayError when none can be read.
     """
     index = settings.index.path.resolve()
     models = _fetch_models(settings, report)
     build = index / "staging" / build_id(settings, models.checksum)
-    places = staging_places(build, sources)
+    places = [(path, staging_directory(build, path)) for path in sources]
     result = BuildResult(None, _stage(places, settings, models, report))
     good = [(d, a) for (_, d), a in zip(places, result.sources, strict=True) if not a.error]
     if not good:
@@ -264,7 +268,7 @@ def update_index(
     models = _fetch_models(settings, report)
     check_settings(manifest, settings, models.checksum)
     build = index / "staging" / build_id(settings, models.checksum)
-    places = staging_places(build, new, applied=len(manifest.sources))
+    places = [(path, staging_directory(build, path)) for path in new]
     accounts = _stage(places, settings, models, report)
     result = BuildResult(None, accounts)
     good = applicable(accounts)

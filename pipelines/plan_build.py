@@ -15,7 +15,7 @@ from cluster.index.manifest import Manifest, check_artefact
 from cluster.index.write_segment import SegmentPlan
 from cluster.object_store import File
 from cluster.settings import IndexSettings, Settings
-from pipelines.stage_citations import ParsedSource, read_account, staged_rows
+from pipelines.stage_citations import ParsedSource, read_account, staged_positions
 
 # A gzipped PubMed record is about this long; only progress and the size of parts depend on it.
 BYTES_PER_CITATION = 1000
@@ -104,16 +104,6 @@ def quantiser_of(index: Path, manifest: Manifest) -> Path:
     return path
 
 
-def staging_places(
-    build: Path, sources: Sequence[File], applied: int = 0
-) -> list[tuple[File, Path]]:
-    """Each source with its directory below `build`, numbered after those `applied` before."""
-    return [
-        (path, build / f"{number:04d}-{path.name}")
-        for number, path in enumerate(sources, applied + 1)
-    ]
-
-
 def expected_citations(pending: Sequence[tuple[File, Path]], done: int) -> int:
     """Citations in all sources: counted where a file was read, else judged by its size."""
     known = judged = 0
@@ -127,8 +117,15 @@ def expected_citations(pending: Sequence[tuple[File, Path]], done: int) -> int:
 
 
 def staged_account(path: File, directory: Path) -> ParsedSource:
-    """The account of a staged source; raises CiteRayError if any of its rows is missing."""
+    """The account of a staged source.
+
+    Raises CiteRayError if any of its rows is missing, and if the source changed meanwhile.
+    """
     account = read_account(directory)
-    if account is None or (not account.error and staged_rows(directory) < account.kept):
+    if account and account.error:
+        return account
+    if account is None or len(staged_positions(directory)) < account.kept:
         raise CiteRayError(f"{path.name}: not staged to its end; run the same command again")
+    if not directory.name.endswith(f"-{account.bytes}-{account.modified_ns}"):
+        raise CiteRayError(f"{path.name}: changed while it was read; run the same command again")
     return account

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from cluster.records import Citation, Deletion, Rejected
 from cluster.storage import sha256_of
 from pipelines.embed_passages import split_citations
 from pipelines.split_passages import Splitter
-from pipelines.stage_citations import ParsedSource, write_account
+from pipelines.stage_citations import ParsedSource, positions_in, write_account
 
 BATCH_CITATIONS = 256
 # How many dropped records the account describes in words; the rest are only counted.
@@ -38,12 +38,13 @@ class _Tally:
             )
 
 
-def _batches(path: File, tally: _Tally) -> Iterator[list[Citation]]:
+def _batches(path: File, tally: _Tally, staged: frozenset[int]) -> Iterator[list[Citation]]:
     batch: list[Citation] = []
     for record in read_records(path):
         if isinstance(record, Citation):
-            batch.append(record)
             tally.kept += 1
+            if record.position not in staged:
+                batch.append(record)
         elif isinstance(record, Deletion):
             tally.deletions.append(record)
         else:
@@ -54,9 +55,13 @@ def _batches(path: File, tally: _Tally) -> Iterator[list[Citation]]:
     yield batch
 
 
-def read_source(path: File, directory: Path, splitter: Splitter) -> Iterator[pa.Table]:
+def read_source(
+    path: File, directory: Path, splitter: Splitter, staged: Iterable[str] = ()
+) -> Iterator[pa.Table]:
     """Tables in SPLIT_SCHEMA of the citations of `path`; its account goes to `directory`.
 
+    Citations at positions in the runs `staged` are counted and left out. They are given, not
+    looked up here: a step that Ray repeats must give the same tables, whatever is staged since.
     A file that cannot be read to its end is accounted with its error and raises nothing:
     the other files go on, and the build says so when it ends.
     """
@@ -66,7 +71,8 @@ def read_source(path: File, directory: Path, splitter: Splitter) -> Iterator[pa.
     try:
         found = path.stat()
         size, modified_ns = found.st_size, found.st_mtime_ns
-        for batch in _batches(path, tally):
+        done = frozenset(positions_in(staged).tolist())
+        for batch in _batches(path, tally, done):
             yield split_citations(batch, splitter)
         digest = sha256_of(path)
     except (SourceError, OSError) as problem:

@@ -1,20 +1,24 @@
 """Staging: what a build has parsed and embedded so far, on disk, by source file.
 
-    staging/<build>/0003-pubmed26n0003/part-<name>.arrow   one record batch a shard
-    staging/<build>/0003-pubmed26n0003/parsed.json         counts, once read to its end
-    staging/<build>/0003-pubmed26n0003/deletions.arrow     its DeleteCitation records
+    staging/<build>/pubmed26n0003.xml.gz-<bytes>-<time>/
+        part-0-255+300-399.arrow   citations by their positions; one record batch a shard
+        parsed.json                counts, once read to its end
+        deletions.arrow            its DeleteCitation records
 
-A source is complete when its parts hold as many citations as `parsed.json` says; an
-incomplete one is thrown away and read again, so that a build resumes by source file.
+A folder belongs to one state of its source and is never cleared, so that what a worker of
+a killed run still writes into it is only ever more of the same. A part is named after the
+positions of its citations: names alone tell what is staged, and what two parts hold counts
+once. A source is complete when as many citations are staged as `parsed.json` says; of
+another, a rerun embeds only those that are not.
 """
 
 from __future__ import annotations
 
-import shutil
-import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -28,7 +32,10 @@ from cluster.storage import published_atomically, write_atomically
 
 PARSED = "parsed.json"
 DELETIONS = "deletions.arrow"
+# A name has at most 255 characters; that of 8 runs, which is rarely reached, has about 150.
+RUNS_PER_NAME = 8
 DELETION_SCHEMA = pa.schema([("pmid", pa.int64()), ("position", pa.int64())])
+Positions = npt.NDArray[np.int64]
 
 
 class ParsedSource(BaseModel):
@@ -48,11 +55,42 @@ class ParsedSource(BaseModel):
     error: str = ""
 
 
+def staging_directory(build: Path, source: File) -> Path:
+    """Where `source` is staged below `build`, as long as its bytes and its time are these."""
+    found = source.stat()
+    return build / f"{source.name}-{found.st_size}-{found.st_mtime_ns}"
+
+
+def runs_of(positions: npt.ArrayLike) -> list[str]:
+    """Positions as runs of consecutive ones, ascending: 0-255, 300-300."""
+    distinct = np.unique(np.asarray(positions, np.int64))
+    if not len(distinct):
+        return []
+    runs = np.split(distinct, np.flatnonzero(np.diff(distinct) > 1) + 1)
+    return [f"{run[0]}-{run[-1]}" for run in runs]
+
+
+def positions_in(runs: Iterable[str]) -> Positions:
+    """The distinct positions in runs, ascending."""
+    ends = [run.split("-") for run in runs]
+    spans = [np.arange(int(first), int(last) + 1) for first, last in ends]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *spans]))
+
+
 def write_part(table: pa.Table, directory: Path, shards: int) -> None:
-    """Write rows in EMBEDDED_SCHEMA as one Arrow file whose batch s holds shard s's rows."""
+    """Write rows in EMBEDDED_SCHEMA of one source as Arrow files whose batch s holds shard s's."""
+    positions = table.column("position")
+    runs = runs_of(positions.to_numpy())
+    for begin in range(0, len(runs), RUNS_PER_NAME):
+        named = runs[begin : begin + RUNS_PER_NAME]
+        rows = table.filter(pa.compute.is_in(positions, pa.array(positions_in(named))))
+        _write_rows(rows, directory / f"part-{'+'.join(named)}.arrow", shards)
+
+
+def _write_rows(table: pa.Table, path: Path, shards: int) -> None:
     shard = pa.array([shard_of(p, shards) for p in table.column("pmid").to_pylist()], pa.int32())
     with (
-        published_atomically(directory / f"part-{uuid.uuid4().hex}.arrow") as aside,
+        published_atomically(path) as aside,
         ipc.new_file(aside, EMBEDDED_SCHEMA) as writer,
     ):
         for number in range(shards):
@@ -66,18 +104,16 @@ def part_files(directory: Path) -> list[Path]:
     return sorted(directory.glob("part-*.arrow"))
 
 
+def staged_positions(directory: Path) -> Positions:
+    """The positions of the citations of a source that are staged, each once, by names alone."""
+    names = [path.name for path in part_files(directory)]
+    listed = (name.removeprefix("part-").removesuffix(".arrow").split("+") for name in names)
+    return positions_in(run for runs in listed for run in runs)
+
+
 def read_part(path: Path, shard: int) -> pa.RecordBatch:
     """The rows of one shard in one part, memory-mapped."""
     return ipc.open_file(pa.memory_map(str(path))).get_batch(shard)
-
-
-def staged_rows(directory: Path) -> int:
-    """How many citations the parts of a source hold."""
-    total = 0
-    for path in part_files(directory):
-        reader = ipc.open_file(pa.memory_map(str(path)))
-        total += sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
-    return total
 
 
 def staged_dimensions(directories: Sequence[Path]) -> int:
@@ -123,9 +159,5 @@ def complete_account(directory: Path, source: File) -> ParsedSource | None:
         return None
     found = source.stat()
     unchanged = (account.bytes, account.modified_ns) == (found.st_size, found.st_mtime_ns)
-    return account if unchanged and staged_rows(directory) == account.kept else None
-
-
-def clear(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
+    whole = len(staged_positions(directory)) == account.kept
+    return account if unchanged and whole else None

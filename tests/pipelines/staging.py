@@ -23,11 +23,14 @@ def stage(
     shards: int = 2,
     copies: int = 1,
 ) -> Path:
-    """Stage one source whose records are numbered in order; each copy of its part is a retry."""
+    """Stage one source whose records are numbered in order; each copy of its part is a retry.
+
+    A retry's batches begin elsewhere, so each copy lacks one more of the first rows.
+    """
     numbered = [replace(c, source=directory.name, position=n) for n, c in enumerate(citations)]
     table = embed_citations(split_citations(numbered, SPLITTER), bag_of_words)
-    for _ in range(copies):
-        write_part(table, directory, shards)
+    for copy in range(copies):
+        write_part(table.slice(copy), directory, shards)
     write_account(directory, account(directory.name, kept=len(citations)), deletions)
     return directory
 

@@ -41,6 +41,16 @@ def test_citations_come_in_bounded_batches_with_their_spans(tmp_path: Path) -> N
     assert (account.read, account.kept, account.error) == (count, count, "")
 
 
+def test_what_is_staged_is_counted_and_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "n1.xml"
+    path.write_bytes(xml([numbered(p + 1) for p in range(10)]))
+    tables = read_source(path, tmp_path / "staging", SPLITTER, ["0-3", "6-6"])
+    assert [pmid for t in tables for pmid in t.column("pmid").to_pylist()] == [5, 6, 8, 9, 10]
+    account = read_account(tmp_path / "staging")
+    assert account is not None
+    assert (account.read, account.kept) == (10, 10)
+
+
 def test_the_account_names_the_file_as_it_was_read(tmp_path: Path) -> None:
     path = tmp_path / "n1.xml.gz"
     _, account = read(path, gzip.compress(xml([numbered(1)])))

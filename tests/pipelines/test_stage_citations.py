@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,16 +10,17 @@ from cluster.index.layout import shard_of
 from cluster.records import Deletion
 from pipelines.embed_passages import embed_citations, split_citations
 from pipelines.stage_citations import (
-    DELETIONS,
     PARSED,
-    clear,
     complete_account,
     part_files,
+    positions_in,
     read_account,
     read_deletions,
     read_part,
+    runs_of,
     staged_dimensions,
-    staged_rows,
+    staged_positions,
+    staging_directory,
     write_account,
     write_part,
 )
@@ -58,9 +60,49 @@ def test_a_shard_without_rows_has_an_empty_batch(tmp_path: Path) -> None:
     assert sorted(counts) == [0] * 7 + [1]
 
 
-def test_rows_of_all_parts_are_counted(tmp_path: Path) -> None:
-    assert staged_rows(tmp_path) == 0
-    assert staged_rows(stage(tmp_path, CITATIONS, copies=3)) == 60
+def test_nothing_is_staged_where_there_is_no_folder(tmp_path: Path) -> None:
+    assert staged_positions(tmp_path / "none").tolist() == []
+
+
+def test_what_two_parts_hold_counts_once(tmp_path: Path) -> None:
+    directory = stage(tmp_path, CITATIONS, copies=3)
+    assert len(part_files(directory)) == 3
+    assert staged_positions(directory).tolist() == list(range(20))
+
+
+def test_a_part_that_is_written_again_takes_the_place_of_the_first(tmp_path: Path) -> None:
+    stage(tmp_path, CITATIONS)
+    assert len(part_files(stage(tmp_path, CITATIONS))) == 1
+
+
+def test_what_is_staged_is_told_without_reading_a_part(tmp_path: Path) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS))
+    part.write_bytes(b"")
+    assert len(staged_positions(tmp_path)) == 20
+
+
+@pytest.mark.parametrize("wanted", [[], [7], [0, 1, 2], [0, 2, 3, 9], [*range(0, 200, 2)]])
+def test_positions_come_back_from_their_runs(wanted: list[int]) -> None:
+    shuffled = [*wanted[1:], *wanted[:1], *wanted[:2]]
+    assert positions_in(runs_of(shuffled)).tolist() == wanted
+
+
+def test_positions_in_many_runs_are_staged_in_parts_whose_names_fit(tmp_path: Path) -> None:
+    sparse = [replace(c, source="n1", position=3 * n) for n, c in enumerate(CITATIONS)]
+    write_part(embed_citations(split_citations(sparse, SPLITTER), bag_of_words), tmp_path, 1)
+    assert all(len(part.name) < 200 for part in part_files(tmp_path))
+    assert staged_positions(tmp_path).tolist() == list(range(0, 60, 3))
+    rows = [pmid for part in part_files(tmp_path) for pmid in pmids(read_part(part, 0))]
+    assert sorted(rows) == list(range(1, 21))
+
+
+def test_a_source_that_changed_is_staged_elsewhere(tmp_path: Path) -> None:
+    source = tmp_path / "n1.xml"
+    source.write_text("<PubmedArticleSet/>")
+    before = staging_directory(tmp_path, source)
+    assert staging_directory(tmp_path, source) == before
+    os.utime(source, ns=(1, 1))
+    assert staging_directory(tmp_path, source) != before
 
 
 def test_a_part_that_was_not_finished_is_no_part(tmp_path: Path) -> None:
@@ -133,10 +175,3 @@ def test_dimensions_are_those_of_the_first_vectors_there_are(tmp_path: Path) -> 
 def test_sources_without_any_text_cannot_be_indexed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no citation with a title or an abstract"):
         staged_dimensions([stage(tmp_path, [citation(1, "")])])
-
-
-def test_clearing_leaves_an_empty_folder(tmp_path: Path) -> None:
-    directory = stage(tmp_path / "staging", CITATIONS)
-    assert (directory / DELETIONS).is_file()
-    clear(directory)
-    assert list(directory.iterdir()) == []
