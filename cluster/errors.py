@@ -25,6 +25,10 @@ class IndexFormatError(CiteRayError):
     """An index that this code does not know how to read, or that is damaged."""
 
 
+class StorageError(CiteRayError):
+    """A place that cannot be written to: its disk is full, or it is read-only."""
+
+
 class LLMError(CiteRayError):
     """The language model is unreachable or answered with an error."""
 

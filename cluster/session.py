@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
 import ray
+from ray.exceptions import RayError, RayTaskError
 
+from cluster.errors import CiteRayError
 from cluster.settings import RaySettings
 
 TOKEN_LOGGER = "ray._private.authentication.authentication_token_setup"
@@ -25,6 +27,8 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
 
     Gives the address at which other processes join. Within the block `print` goes to
     standard error: Ray prints its own messages, and standard output is for results.
+    A CiteRayError of a task is raised as it was there, without Ray's traceback; what Ray
+    lost for good (a worker, a node, an object) is a CiteRayError too.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     logging.getLogger("ray.data").setLevel(logging.ERROR)
@@ -47,5 +51,26 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
     try:
         with redirect_stdout(sys.stderr):
             yield ray.get_runtime_context().gcs_address
+    except RayError as error:
+        if (plain := _plain(error)) is None:
+            raise
+        raise plain from error
     finally:
         ray.shutdown()
+
+
+def _plain(error: Exception) -> CiteRayError | None:
+    """What a user can mend, said in a line; None for an error that nobody foresaw."""
+    cause = error
+    while isinstance(cause, RayTaskError):
+        cause = cause.cause
+    # Ray adds advice of its own below.
+    said = str(cause).partition("\n")[0]
+    if isinstance(cause, CiteRayError):
+        return type(cause)(said)
+    if isinstance(cause, RayError):
+        return CiteRayError(
+            f"Ray lost what the command needs ({type(cause).__name__}: {said}); run the same "
+            "command again"
+        )
+    return None

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cluster.disk_faults import naming_disk_faults
 from cluster.object_store import File
 
 _BLOCK = 1 << 20
@@ -32,27 +33,36 @@ def _sync_directory(directory: Path) -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace `path` by `data` in one step that survives a crash at any moment."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with aside.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(aside, path)
-        _sync_directory(path.parent)
-    finally:
-        aside.unlink(missing_ok=True)
+    """Replace `path` by `data` in one step that survives a crash at any moment.
+
+    Raises StorageError where the disk is full or may not be written.
+    """
+    with published_atomically(path) as aside, aside.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    _sync_directory(path.parent)
 
 
 @contextmanager
 def published_atomically(path: Path) -> Iterator[Path]:
-    """Give a path beside `path` to write one file to; it takes `path`'s place on success."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Give a path beside `path` to write one file to; it takes `path`'s place on success.
+
+    Raises StorageError where the disk is full or may not be written.
+    """
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        yield aside
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with naming_disk_faults(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield aside
+            os.replace(aside, path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def require_writable(directory: Path) -> None:
+    """Raise StorageError now if nothing can be written to `directory`, which is made if absent."""
+    probe = directory / f".writable.{uuid.uuid4().hex}"
+    with published_atomically(probe) as aside:
+        aside.touch()
+    probe.unlink()

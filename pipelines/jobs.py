@@ -22,6 +22,7 @@ from cluster.index.write_segment import SegmentPlan
 from cluster.models import ModelStore, checksum
 from cluster.object_store import File, named_file
 from cluster.settings import EncoderSettings, Settings, SplitSettings
+from cluster.storage import require_writable
 from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
 from pipelines.compact_index import compact_shard
 from pipelines.embed_passages import embed_citations
@@ -119,6 +120,8 @@ def _embed(
     context.execution_options.verbose_progress = False
     # A large shard or a slow model is no stall.
     context.execution_no_progress_timeout_s = -1
+    # A worker or a node lost while an encoder loads is replaced like any other.
+    context.max_consecutive_actor_init_deaths = 3
     size = sum(path.stat().st_size for path, _ in pending)
     rows = min(max(size // BYTES_PER_CITATION // 50, MIN_PART_ROWS), MAX_PART_ROWS)
     context.target_max_block_size = rows * BLOCK_BYTES_PER_ROW
@@ -218,6 +221,7 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
     so that a rerun reads only that source. Raises CiteRayError when none can be read.
     """
     index = settings.index.path.resolve()
+    require_writable(index)
     models = _fetch_models(settings, report)
     build = index / "staging" / build_id(settings, models.checksum)
     places = [(path, staging_directory(build, path)) for path in sources]
@@ -233,11 +237,13 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
         max_tokens=settings.encoder.max_tokens,
     )
     name = segment_id(build.name, settings.index, [a for _, a in good])
-    quantiser = build / "quantiser.faiss"
+    quantiser = build / f"quantiser-{name}.faiss"
     plan = segment_plan(name, quantiser, encoder.dimensions, settings.index)
     shards = settings.index.shards
     limit = settings.index.training_vectors
-    ray.get(_train_task.remote(directories, shards, limit, quantiser, plan))
+    # Segments that a rerun keeps were coded by this very one.
+    if not quantiser.is_file():
+        ray.get(_train_task.remote(directories, shards, limit, quantiser, plan))
     calls = [(index, shard, directories, plan) for shard in range(shards)]
     summaries = _on_shards(build_shard, calls, plan, report)
     manifest = publish_build(
@@ -263,7 +269,10 @@ def update_index(
     manifest = read_manifest(index)
     new = new_sources(manifest, sources)
     if not new:
+        # A run that was killed after it had published left its own.
+        shutil.rmtree(index / "staging", ignore_errors=True)
         return BuildResult(manifest, ())
+    require_writable(index)
     quantiser = quantiser_of(index, manifest)
     models = _fetch_models(settings, report)
     check_settings(manifest, settings, models.checksum)
@@ -296,6 +305,7 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
     """
     index = settings.index.path.resolve()
     manifest = read_manifest(index)
+    require_writable(index)
     kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}
     like = settings.index.model_copy(update=kept)
     quantiser = quantiser_of(index, manifest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from pyarrow import ipc
 from pydantic import ValidationError
 
 from cluster.arrow_records import CITATION_SCHEMA, titles_and_abstracts
+from cluster.disk_faults import naming_disk_faults
 from cluster.errors import IndexFormatError
 from cluster.index import vectors
 from cluster.index.bm25 import Bm25Writer
@@ -214,20 +216,36 @@ def write_rows(
     """
     if (entry := read_entry(directory)) is not None:
         return entry
-    aside = directory.with_name(f".{directory.name}.partial")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    citations, passages, terms = _write_parts(batches, aside, plan)
-    dead = complete(aside)
-    entry = SegmentEntry(
-        id=plan.id,
-        citations=citations,
-        passages=passages,
-        terms=terms,
-        artefacts=artefacts_of(aside),
-        dead=dead,
-    )
-    write_atomically(aside / SEGMENT, entry.model_dump_json(indent=1).encode())
-    shutil.rmtree(directory, ignore_errors=True)
-    aside.rename(directory)
+    for left in directory.parent.glob(f".{directory.name}*.partial"):
+        shutil.rmtree(left, ignore_errors=True)
+    # A name of its own: a task of a killed run may still be writing the same segment.
+    aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.partial")
+    try:
+        with naming_disk_faults(aside):
+            aside.mkdir(parents=True)
+            citations, passages, terms = _write_parts(batches, aside, plan)
+            dead = complete(aside)
+            entry = SegmentEntry(
+                id=plan.id,
+                citations=citations,
+                passages=passages,
+                terms=terms,
+                artefacts=artefacts_of(aside),
+                dead=dead,
+            )
+            write_atomically(aside / SEGMENT, entry.model_dump_json(indent=1).encode())
+            return _put_in_place(aside, directory, entry)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_in_place(aside: Path, directory: Path, entry: SegmentEntry) -> SegmentEntry:
+    """Rename `aside`, unless another has put a whole segment there meanwhile; gives its entry."""
+    try:
+        aside.rename(directory)
+    except OSError:
+        if (there := read_entry(directory)) is not None:
+            return there
+        shutil.rmtree(directory, ignore_errors=True)
+        aside.rename(directory)
     return entry

@@ -1,0 +1,45 @@
+"""Names the place and the mend where a disk is full or may not be written."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster.errors import CiteRayError, StorageError
+
+_FULL = "free some space and run the same command again: what is whole is kept"
+_CLOSED = "make it writable, or name another place"
+_FAULTS = {
+    errno.ENOSPC: ("the disk is full", _FULL),
+    errno.EDQUOT: ("the disk quota is used up", _FULL),
+    errno.EROFS: ("the file system is read-only", _CLOSED),
+    errno.EACCES: ("this user may not write there", _CLOSED),
+}
+
+
+def _fault_of(error: Exception) -> tuple[str, str] | None:
+    if isinstance(error, OSError) and error.errno:
+        return _FAULTS.get(error.errno)
+    # FAISS and tantivy raise errors of their own kinds, which quote the system's words.
+    return next((f for code, f in _FAULTS.items() if os.strerror(code) in str(error)), None)
+
+
+@contextmanager
+def naming_disk_faults(path: Path) -> Iterator[None]:
+    """Around what writes to `path`: a disk that is full or closed becomes a StorageError.
+
+    Names the file that the system names, or else `path`. Other errors are as they were.
+    """
+    try:
+        yield
+    except CiteRayError:
+        raise
+    except Exception as error:
+        fault = _fault_of(error)
+        if fault is None:
+            raise
+        place = getattr(error, "filename", None) or path
+        raise StorageError(f"{place}: {fault[0]}; {fault[1]}") from error
