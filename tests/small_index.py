@@ -16,12 +16,12 @@ from cluster.index.manifest import (
     artefact,
     publish,
 )
-from cluster.index.vocabulary import write_concepts
 from cluster.index.write_segment import SegmentPlan, write_segment
 from cluster.records import Citation, Section
 from pipelines.build_shard import train_quantiser
 from pipelines.embed_passages import embed_citations, split_citations
 from pipelines.split_passages import make_splitter
+from tests.vocabulary_file import write_each
 
 DIMENSIONS = 64
 Encode = Callable[[Sequence[str]], np.ndarray]
@@ -76,7 +76,7 @@ def make_index(
         entries.append(ShardEntry(segments=(write_segment(batches, directory, plan),)))
     vocabulary = index / vocabulary_file("v000001")
     vocabulary.parent.mkdir(parents=True, exist_ok=True)
-    write_concepts([], vocabulary)
+    write_each([], vocabulary)
     manifest = Manifest(
         format=FORMAT,
         version="v000001",

@@ -11,13 +11,13 @@ from __future__ import annotations
 import bisect
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster.errors import IndexFormatError
 
@@ -26,7 +26,7 @@ _FORMAT_KEY = b"citeray.vocabulary"
 
 ConceptKind = Literal["mesh", "chemical", "keyword", "abbreviation"]
 
-_CONCEPT = pa.struct(
+CONCEPT = pa.struct(
     [
         pa.field("id", pa.large_string()),
         pa.field("kind", pa.large_string()),
@@ -39,12 +39,10 @@ _CONCEPT = pa.struct(
 _SCHEMA = pa.schema(
     [
         pa.field("key", pa.large_string()),
-        pa.field("concept", pa.dictionary(pa.int32(), _CONCEPT)),
+        pa.field("concept", pa.dictionary(pa.int32(), CONCEPT)),
     ],
     metadata={_FORMAT_KEY: FORMAT},
 )
-_NAMES = pa.schema([("key", pa.large_string()), ("concept", pa.int32()), ("uses", pa.int64())])
-_BATCH = 10_000
 
 _GREEK = {ord(c): unicodedata.name(c).split()[-1].lower() for c in "αβγδεζηθικμνξοπρστυφχψω"}
 _GREEK[ord("λ")] = "lambda"
@@ -69,6 +67,11 @@ class Concept:
     names: tuple[str, ...]
     uses: tuple[int, ...]
     citations: int
+
+
+def concept_of(row: dict[str, Any]) -> Concept:
+    """The concept in a row of an Arrow array of CONCEPT."""
+    return Concept(**row | {"names": tuple(row["names"]), "uses": tuple(row["uses"])})
 
 
 def normalise(name: str) -> str:
@@ -102,39 +105,24 @@ def _singular(word: str) -> str:
     return word if word.endswith(("aes", "ees", "oes")) else word[:-1]
 
 
-def write_concepts(concepts: Iterable[Concept], path: Path) -> None:
+def write_concepts(concepts: Any, keys: Any, path: Path) -> None:
     """Write the vocabulary file; equal concepts in equal order give equal bytes.
 
-    Concepts that share a key are ordered by how often the name is used for each, then by
-    their order here.
+    `concepts` is an Arrow array of CONCEPT, `keys` the normalised form of each name of
+    each concept, in order. Concepts that share a key are ordered by how often the name is
+    used for each, then by their order here. Memory: about twice the file.
     """
-    values = [pa.array([], _CONCEPT)]
-    names = [_NAMES.empty_table()]
-    remaining = iter(concepts)
-    written = 0
-    while batch := list(islice(remaining, _BATCH)):
-        values.append(pa.array([_as_row(concept) for concept in batch], _CONCEPT))
-        names.append(pa.Table.from_pylist(list(_name_rows(batch, written)), _NAMES))
-        written += len(batch)
-    rows = pa.concat_tables(names).sort_by(
+    of_name = np.repeat(
+        np.arange(len(concepts), dtype=np.int32), pc.list_value_length(concepts.field("names"))
+    )
+    uses = concepts.field("uses").flatten()
+    rows = pa.table({"key": keys, "concept": of_name, "uses": uses}).sort_by(
         [("key", "ascending"), ("uses", "descending"), ("concept", "ascending")]
     )
-    column = pa.DictionaryArray.from_arrays(
-        rows["concept"].combine_chunks(), pa.concat_arrays(values)
-    )
+    column = pa.DictionaryArray.from_arrays(rows["concept"].combine_chunks(), concepts)
     everything = pa.record_batch([rows["key"].combine_chunks(), column], schema=_SCHEMA)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
         writer.write_batch(everything)
-
-
-def _as_row(concept: Concept) -> dict[str, Any]:
-    return {name: getattr(concept, name) for name in _CONCEPT.names}
-
-
-def _name_rows(concepts: Iterable[Concept], first: int) -> Iterator[dict[str, Any]]:
-    for ordinal, concept in enumerate(concepts, start=first):
-        for name, uses in zip(concept.names, concept.uses, strict=True):
-            yield {"key": normalise(name), "concept": ordinal, "uses": uses}
 
 
 class Vocabulary:
@@ -198,5 +186,4 @@ class Vocabulary:
         return bytes(self._data[self._offsets[row] : self._offsets[row + 1]])
 
     def _concept(self, ordinal: int) -> Concept:
-        fields = self._concepts[ordinal].as_py()
-        return Concept(**fields | {"names": tuple(fields["names"]), "uses": tuple(fields["uses"])})
+        return concept_of(self._concepts[ordinal].as_py())

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.errors import IndexFormatError
-from cluster.index.vocabulary import Concept, Vocabulary, normalise, write_concepts
+from cluster.index.vocabulary import Concept, Vocabulary, normalise
+from tests.vocabulary_file import write_each
 
 
 def concept(ident: str, *names: str, uses: int = 1) -> Concept:
@@ -16,7 +17,7 @@ def concept(ident: str, *names: str, uses: int = 1) -> Concept:
 
 
 def written(tmp_path: Path, *concepts: Concept) -> Vocabulary:
-    write_concepts(concepts, tmp_path / "vocabulary.arrow")
+    write_each(concepts, tmp_path / "vocabulary.arrow")
     return Vocabulary.open(tmp_path / "vocabulary.arrow")
 
 
@@ -99,7 +100,7 @@ def test_short_form_never_matches_an_everyday_word(tmp_path: Path) -> None:
 def test_equal_concepts_give_equal_bytes(tmp_path: Path) -> None:
     concepts = [concept(f"kw:{i}", f"name {i}", "shared") for i in range(50)]
     for file in ("a", "b"):
-        write_concepts(iter(concepts), tmp_path / file)
+        write_each(iter(concepts), tmp_path / file)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -121,7 +122,7 @@ def test_absent_file_is_named(tmp_path: Path) -> None:
 
 def test_damaged_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.arrow"
-    write_concepts([concept("kw:a", "asthma")], path)
+    write_each([concept("kw:a", "asthma")], path)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(IndexFormatError, match=r"vocabulary\.arrow"):
         Vocabulary.open(path)

@@ -8,15 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.errors import IndexFormatError, InputError
-from cluster.index.vocabulary import Concept, Vocabulary
+from cluster.index.vocabulary import Concept, Vocabulary, concept_of
 from cluster.records import Chemical, Citation, MeshHeading, Section
-from pipelines.assemble_vocabulary import (
-    assemble_concepts,
-    natural_order,
-    read_mesh_headings,
-    write_vocabulary,
-)
+from pipelines.assemble_vocabulary import assemble_concepts, write_vocabulary
 from pipelines.mine_vocabulary import count_terms, merge_counts, read_counts, write_counts
+from pipelines.name_headings import natural_order, read_mesh_headings
 
 T2D = MeshHeading("D003924", "Diabetes Mellitus, Type 2", True)
 
@@ -40,7 +36,8 @@ def defining(*abstracts: str) -> list[Citation]:
 def concepts_of(
     citations: list[Citation], headings: tuple[tuple[str, str], ...] = ()
 ) -> dict[str, Concept]:
-    return {c.id: c for c in assemble_concepts(count_terms(citations), headings)}
+    concepts, _ = assemble_concepts(count_terms(citations), headings)
+    return {c.id: c for c in map(concept_of, concepts.to_pylist())}
 
 
 def test_a_citation_counts_once_for_a_term_it_repeats() -> None:

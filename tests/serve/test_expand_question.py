@@ -7,7 +7,7 @@ import torch
 from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
 
 from cluster.errors import InputError
-from cluster.index.vocabulary import Concept, Vocabulary, write_concepts
+from cluster.index.vocabulary import Concept, Vocabulary
 from cluster.records import Entity
 from serve.expand_question import (
     TaggedToken,
@@ -16,6 +16,7 @@ from serve.expand_question import (
     expansion_terms,
     merge_subwords,
 )
+from tests.vocabulary_file import write_each
 
 
 def concept(ident: str, *names: str) -> Concept:
@@ -34,7 +35,7 @@ def recogniser(tmp_path: Path) -> VocabularyRecogniser:
         concept("abbr:x", "ankylosing spondylitis", "AS"),
         concept("kw:2", "2"),
     ]
-    write_concepts(concepts, tmp_path / "vocabulary.arrow")
+    write_each(concepts, tmp_path / "vocabulary.arrow")
     return VocabularyRecogniser(Vocabulary.open(tmp_path / "vocabulary.arrow"))
 
 
