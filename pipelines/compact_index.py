@@ -37,10 +37,11 @@ def _rows(segments: Sequence[SegmentReader], chosen: Sequence[np.ndarray]) -> Se
     """The citations at `chosen` rows of each segment, together in PMID order."""
     tables, spans, parts = [], [], []
     for segment, rows in zip(segments, chosen, strict=True):
-        tables.append(segment.table(rows))
-        here = segment.span_lists(rows)
+        records = segment.records
+        tables.append(records.table(rows))
+        here = records.span_lists(rows)
         spans.append(here)
-        stored = segment.vectors(segment.passages_of(rows))
+        stored = segment.vectors(records.passages_of(rows))
         parts += np.split(stored, here.offsets.to_numpy()[1:-1]) if len(rows) else []
     together = pa.concat_tables(tables)
     order = np.argsort(together.column("pmid").to_numpy())
@@ -76,9 +77,11 @@ def compact_shard(index: Path, shard: int, before: ShardEntry, plan: SegmentPlan
     reader = ShardReader(index, shard, before, ef_search=1, exact_below=0)
 
     def complete(directory: Path) -> DeadEntry:
-        deleted = deleted_pmids(read_supersedes(s.directory) for s in reader.segments)
+        deleted = deleted_pmids(read_supersedes(s.records.directory) for s in reader.segments)
         write_supersedes(Supersedes(deleted, np.ones(len(deleted), np.bool_)), directory)
-        counts = merge_counts(read_counts(s.directory / TERM_COUNTS) for s in reader.segments)
+        counts = merge_counts(
+            read_counts(s.records.directory / TERM_COUNTS) for s in reader.segments
+        )
         write_counts(counts, directory / TERM_COUNTS)
         return DeadEntry()
 

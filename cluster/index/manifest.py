@@ -61,6 +61,16 @@ class ShardEntry(Entry):
 
     segments: tuple[SegmentEntry, ...]
 
+    def units(self, over: str) -> int:
+        """How many documents of this shard BM25 `over` "citations" or "passages" counts."""
+        if over == "citations":
+            return sum(s.citations - s.dead.citations for s in self.segments)
+        return sum(s.passages - s.dead.passages for s in self.segments)
+
+    def live_terms(self, over: str) -> int:
+        """The BM25 terms of those documents in all."""
+        return sum(segment.live_terms(over) for segment in self.segments)
+
 
 class SourceEntry(Entry):
     """What one source file held: records read = kept + deletions + dropped."""
@@ -168,8 +178,14 @@ def publish(index: Path, manifest: Manifest) -> None:
 
 def current_version(index: Path) -> str | None:
     """The published version's name, or None where nothing was published yet."""
+    pointer = current_pointer(index)
+    return pointer["version"] if pointer else None
+
+
+def current_pointer(index: Path) -> dict[str, str] | None:
+    """What CURRENT says, the published `version` and its manifest's `sha256`; None without it."""
     path = index / CURRENT
-    return _pointer(path)["version"] if path.is_file() else None
+    return _pointer(path) if path.is_file() else None
 
 
 def _pointer(path: Path) -> dict[str, str]:

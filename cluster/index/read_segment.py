@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -13,37 +14,60 @@ from cluster.index.layout import VECTORS, bm25_directory
 from cluster.index.manifest import SegmentEntry, check_artefact
 from cluster.index.read_records import Rows, SegmentRecords
 from cluster.index.supersedes import DeadTerms
-from cluster.index.vectors import VectorIndex, Vectors
+from cluster.index.vectors import VectorIndex, Vectors, live_selector
 
 
-class SegmentReader(SegmentRecords):
-    """`dead` rows, told by `hide`, are citations that a newer segment replaced or removed."""
+@dataclass(frozen=True, slots=True)
+class OpenSegment:
+    """A segment's files, verified and mapped; nothing in it changes, so versions share it.
 
-    def __init__(
-        self, directory: Path, entry: SegmentEntry, *, ef_search: int, exact_below: int
-    ) -> None:
-        for name, expected in entry.artefacts.items():
-            check_artefact(directory / name, expected)
-        super().__init__(directory)
-        self._over = tuple(entry.terms)
-        self._vectors = VectorIndex(directory / VECTORS, ef_search, exact_below)
-        self._dead_terms = DeadTerms(directory)
-        self._dead_citations: Rows = np.empty(0, np.int64)
-        self._dead: dict[str, frozenset[int]] = {}
+    No part refers back to the whole: once the last version that names it is let go, its
+    files are unmapped at once.
+    """
 
-    @cached_property
-    def _bm25(self) -> dict[str, Bm25Index]:
-        texts = {"citations": self.citation_texts, "passages": self.passage_texts}
-        return {
-            name: Bm25Index(self.directory / bm25_directory(name), texts[name])
-            for name in self._over
-        }
+    entry: SegmentEntry
+    records: SegmentRecords
+    vectors: VectorIndex
+    bm25: Mapping[str, Bm25Index]
+    dead_terms: DeadTerms
+    supersedes: Rows
 
-    def hide(self, pmids: Rows) -> None:
-        """Leave these PMIDs out of every search and look-up from now on."""
-        self._dead_citations = self.rows_of(np.unique(pmids))
-        passages = self.passages_of(self._dead_citations)
-        self._vectors.hide(passages)
+
+def open_segment(
+    directory: Path, entry: SegmentEntry, *, ef_search: int, exact_below: int
+) -> OpenSegment:
+    """Open every file that `entry` names; raises IndexFormatError for one that is not as it says.
+
+    All of them at once: pruning may remove them while they are still searched.
+    """
+    for name, expected in entry.artefacts.items():
+        check_artefact(directory / name, expected)
+    records = SegmentRecords(directory)
+    texts = {"citations": records.citation_texts, "passages": records.passage_texts}
+    return OpenSegment(
+        entry,
+        records,
+        VectorIndex(directory / VECTORS, ef_search, exact_below),
+        {name: Bm25Index(directory / bm25_directory(name), texts[name]) for name in entry.terms},
+        DeadTerms(directory),
+        records.supersedes(),
+    )
+
+
+class SegmentReader:
+    """What is live of a segment: all but the PMIDs that newer segments replaced or removed.
+
+    Rows count from 0 over all that the segment holds, dead or alive.
+    """
+
+    def __init__(self, opened: OpenSegment, newer: Rows) -> None:
+        """`newer` are the PMIDs, ascending, that newer segments replace or remove."""
+        self.opened = opened
+        self.records = opened.records
+        self.pmids = opened.records.pmids
+        self._dead_citations = self.records.rows_of(newer)
+        passages = self.records.passages_of(self._dead_citations)
+        self._live = live_selector(passages)
         self._dead = {
             "citations": frozenset(self._dead_citations.tolist()),
             "passages": frozenset(passages.tolist()),
@@ -54,11 +78,11 @@ class SegmentReader(SegmentRecords):
         row = int(np.searchsorted(self.pmids, pmid))
         if row == len(self.pmids) or self.pmids[row] != pmid:
             return None
-        return None if row in self._dead.get("citations", ()) else row
+        return None if row in self._dead["citations"] else row
 
     def _best_per_citation(self, rows: Rows, scores: Vectors) -> tuple[Rows, Vectors]:
         """Passage rows, best first, as citation rows with each one's best score."""
-        citations, first = np.unique(self.passage_citation[rows], return_index=True)
+        citations, first = np.unique(self.records.passage_citation[rows], return_index=True)
         order = np.argsort(first, kind="stable")
         return citations[order], scores[first[order]]
 
@@ -66,9 +90,9 @@ class SegmentReader(SegmentRecords):
         """The `limit` citations with the nearest passages to `query` (d,), best first."""
         wanted = 3 * limit
         while True:
-            rows, scores = self._vectors.search(query, wanted)
+            rows, scores = self.opened.vectors.search(query, wanted, self._live)
             citations, best = self._best_per_citation(rows, scores)
-            if len(citations) >= limit or len(rows) < wanted or wanted >= self._vectors.size:
+            if len(citations) >= limit or len(rows) < wanted or wanted >= self.opened.vectors.size:
                 return citations[:limit], best[:limit]
             wanted *= 2
 
@@ -76,10 +100,10 @@ class SegmentReader(SegmentRecords):
         self, query: Bm25Query, limit: int, over: Literal["citations", "passages"]
     ) -> tuple[Rows, Vectors]:
         """The `limit` citations best by BM25, or by their best passage's, best first."""
-        dead = self._dead.get(over, frozenset())
+        dead = self._dead[over]
         if over == "citations":
-            return self._bm25[over].search(query, limit, dead)
-        rows, scores = self._bm25[over].search(query, 3 * limit, dead)
+            return self.opened.bm25[over].search(query, limit, dead)
+        rows, scores = self.opened.bm25[over].search(query, 3 * limit, dead)
         citations, best = self._best_per_citation(rows, scores)
         return citations[:limit], best[:limit]
 
@@ -88,18 +112,18 @@ class SegmentReader(SegmentRecords):
 
         Of one segment that may be below 0; the sum over a shard's segments counts what is live.
         """
-        dead = self._dead_terms.frequencies(terms, over)
-        return {t: n - dead[t] for t, n in self._bm25[over].frequencies(terms).items()}
+        dead = self.opened.dead_terms.frequencies(terms, over)
+        return {t: n - dead[t] for t, n in self.opened.bm25[over].frequencies(terms).items()}
 
     def vectors(self, passages: Rows) -> Vectors:
         """The stored vectors (n, d) of passage rows; adding them again gives the same codes."""
-        return self._vectors.stored(passages)
+        return self.opened.vectors.stored(passages)
 
     def dense_scores(self, query: Vectors, rows: Rows) -> list[Vectors]:
         """For each citation row, the inner products of its passages, in their order."""
-        passages = [self.passage_rows(int(row)) for row in rows]
+        passages = [self.records.passage_rows(int(row)) for row in rows]
         flat = np.fromiter((p for r in passages for p in r), np.int64)
-        scores = self._vectors.scores(query, flat)
+        scores = self.opened.vectors.scores(query, flat)
         ends = np.cumsum([len(r) for r in passages], dtype=np.int64)
         return [scores[end - len(r) : end] for r, end in zip(passages, ends, strict=True)]
 
@@ -108,10 +132,10 @@ class SegmentReader(SegmentRecords):
     ) -> Vectors:
         """BM25 of each citation row, or of its best passage."""
         if over == "citations":
-            return self._bm25[over].scores(query, rows)
+            return self.opened.bm25[over].scores(query, rows)
         best = [
-            max(self._bm25[over].scores(query, np.arange(r.start, r.stop)), default=0.0)
-            for r in (self.passage_rows(int(row)) for row in rows)
+            max(self.opened.bm25[over].scores(query, np.arange(r.start, r.stop)), default=0.0)
+            for r in (self.records.passage_rows(int(row)) for row in rows)
         ]
         return np.asarray(best, np.float32)
 

@@ -6,7 +6,7 @@ so that fused scores depend neither on a branch's cut-off nor on the number of s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cluster.index.bm25 import Bm25Query
 from cluster.index.layout import segment_directory
 from cluster.index.manifest import ShardEntry
-from cluster.index.read_segment import SegmentReader
+from cluster.index.read_segment import SegmentReader, open_segment
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Passage
 
@@ -31,6 +31,15 @@ class ShardQuery:
     dense_limit: int
     bm25_limit: int
     bm25_over: Literal["citations", "passages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of a shard: its live units, their terms in all, and how many units hold each term."""
+
+    units: int
+    terms: int
+    frequencies: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +101,43 @@ def _search_segment(segment: SegmentReader, query: ShardQuery) -> Candidates:
 
 
 class ShardReader:
-    """Opens the segments of one shard, oldest first, verifying every checksum."""
+    """Opens the segments of one shard, oldest first, verifying every checksum.
+
+    Segments that `before`, a reader of another version, has open are shared with it, so
+    that an update costs the new segment and no more.
+    """
 
     def __init__(
-        self, index: Path, number: int, entry: ShardEntry, *, ef_search: int, exact_below: int
+        self,
+        index: Path,
+        number: int,
+        entry: ShardEntry,
+        *,
+        ef_search: int,
+        exact_below: int,
+        before: ShardReader | None = None,
     ) -> None:
         self.number = number
-        self.segments = [
-            SegmentReader(
-                index / segment_directory(number, segment.id),
-                segment,
-                ef_search=ef_search,
-                exact_below=exact_below,
-            )
-            for segment in entry.segments
-        ]
+        self.entry = entry
+        shared = {s.opened.entry.id: s.opened for s in before.segments} if before else {}
+        self.segments: list[SegmentReader] = []
         newer = np.empty(0, np.int64)
-        for segment in reversed(self.segments):
-            segment.hide(newer)
-            newer = np.union1d(newer, segment.supersedes())
+        for segment in reversed(entry.segments):
+            opened = shared.get(segment.id)
+            # Written anew under its old name, it is another one by its checksums.
+            if opened is None or opened.entry != segment:
+                directory = index / segment_directory(number, segment.id)
+                opened = open_segment(
+                    directory, segment, ef_search=ef_search, exact_below=exact_below
+                )
+            self.segments.insert(0, SegmentReader(opened, newer))
+            newer = np.union1d(newer, opened.supersedes)
+
+    def statistics(self, terms: list[str], over: str) -> Statistics:
+        """What BM25 `over` "citations" or "passages" needs to know of this shard."""
+        return Statistics(
+            self.entry.units(over), self.entry.live_terms(over), self.frequencies(terms, over)
+        )
 
     def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
         """How many live units of this shard hold each term."""
@@ -133,7 +160,7 @@ class ShardReader:
     def citation(self, pmid: int) -> Citation | None:
         """The live citation, or None when this shard holds none of that PMID."""
         found = self._locate(pmid)
-        return found[0].citation(found[1]) if found else None
+        return found[0].records.citation(found[1]) if found else None
 
     def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
         """The live citations among `pmids`, in their order, with their passages."""
@@ -143,8 +170,8 @@ class ShardReader:
             if found is None:
                 continue
             segment, row = found
-            citation = segment.citation(row)
-            passages = segment.passages(row, citation)
+            citation = segment.records.citation(row)
+            passages = segment.records.passages(row, citation)
             scores = [0.0] * len(passages)
             if vector is not None:
                 scores = segment.dense_scores(vector, np.asarray([row]))[0].tolist()

@@ -107,6 +107,11 @@ def build_on_gpu(vectors: Vectors, m: int, ef_construction: int) -> Any:
     return index
 
 
+def live_selector(dead: Rows) -> Any:
+    """What `VectorIndex.search` leaves `dead` rows out by; None where there are none."""
+    return faiss.IDSelectorNot(faiss.IDSelectorBatch(dead)) if len(dead) else None
+
+
 class VectorIndex:
     """The reader's side. Searches a small segment exactly, a large one by its graph."""
 
@@ -115,29 +120,22 @@ class VectorIndex:
         self._storage = faiss.downcast_index(self._index.storage)
         self._ef_search = ef_search
         self._exact = self._index.ntotal < exact_below
-        self._live: Any = None
 
     @property
     def size(self) -> int:
         return int(self._index.ntotal)
 
-    def hide(self, rows: Rows) -> None:
-        """Leave these rows out of every search from now on."""
-        self._live = faiss.IDSelectorNot(faiss.IDSelectorBatch(rows)) if len(rows) else None
-
-    def search(self, query: Vectors, limit: int) -> tuple[Rows, Vectors]:
-        """The rows nearest to `query` (d,) by inner product, best first, none that is hidden."""
+    def search(self, query: Vectors, limit: int, live: Any = None) -> tuple[Rows, Vectors]:
+        """The rows nearest to `query` (d,) by inner product, best first, of those in `live`."""
         limit = min(limit, self.size)
         if limit == 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if self._exact:
-            parameters = faiss.SearchParameters(sel=self._live)
+            parameters = faiss.SearchParameters(sel=live)
             scores, rows = self._storage.search(query[None, :], limit, params=parameters)
         else:
             # The default bounded queue: without it FAISS 1.15 ignores the selector.
-            parameters = faiss.SearchParametersHNSW(
-                efSearch=max(self._ef_search, limit), sel=self._live
-            )
+            parameters = faiss.SearchParametersHNSW(efSearch=max(self._ef_search, limit), sel=live)
             scores, rows = self._index.search(query[None, :], limit, params=parameters)
         found = rows[0] >= 0
         return rows[0][found], scores[0][found]

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import bm25s
@@ -10,6 +11,7 @@ from cluster.index.analysis import analyse
 from cluster.index.bm25 import Bm25Query
 from cluster.index.layout import CURRENT, shard_of
 from cluster.index.manifest import Manifest, current_version, publish, read_manifest
+from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardQuery, ShardReader
 from cluster.records import Citation
 from pipelines.generate_citations import generate_citations
@@ -176,10 +178,15 @@ def test_terms_that_no_shard_holds_find_nothing_by_bm25(tmp_path: Path) -> None:
     assert all(bm25 == 0 for _, _, bm25 in rows)
 
 
+def hiding(segment: SegmentReader, pmids: Iterable[int]) -> SegmentReader:
+    """The same opened segment as a version with newer records of `pmids` sees it."""
+    return SegmentReader(segment.opened, np.asarray(list(pmids)))
+
+
 def test_hidden_citations_are_neither_found_nor_fetched(tmp_path: Path) -> None:
     manifest = make_index(tmp_path, DRUGS, shards=1)
     shards = open_shards(tmp_path, manifest)
-    shards[0].segments[0].hide(np.asarray([9]))
+    shards[0].segments[0] = hiding(shards[0].segments[0], [9])
     assert 9 not in [row[0] for row in search(shards, manifest, "imatinib BCR-ABL kinase")]
     assert shards[0].citation(9) is None
     assert shards[0].fetch([9], None) == []
@@ -190,7 +197,7 @@ def test_what_is_live_is_found_behind_hundreds_of_better_dead_hits(tmp_path: Pat
     manifest = make_index(tmp_path, [*dead, citation(501, "A kinase and more.")], shards=1)
     shards = open_shards(tmp_path, manifest)
     [segment] = shards[0].segments
-    segment.hide(np.arange(1, 501))
+    segment = hiding(segment, range(1, 501))
     query = bm25_query("kinase", shards, manifest, "citations")
     rows, _ = segment.search_bm25(query, 3, "citations")
     assert segment.pmids[rows].tolist() == [501]
