@@ -218,6 +218,8 @@ ExactAnswer = str | list[list[str]] | None
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
+    """`index_version` is the oldest that any shard read, `last_source` its last source file."""
+
     question: Question
     system: str
     citations: tuple[RankedCitation, ...]
@@ -227,12 +229,16 @@ class SearchResult:
     degraded: tuple[str, ...]
     coverage: str
     index_version: str
+    last_source: str
     timings_ms: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A cited answer. `origin` says who wrote the ideal answer: the model or the evidence."""
+    """A cited answer. `origin` says who wrote the ideal answer: the model or the evidence.
+
+    `index_version` and `last_source` are those of the search.
+    """
 
     question: Question
     system: str
@@ -246,4 +252,5 @@ class Answer:
     degraded: tuple[str, ...]
     coverage: str
     index_version: str
+    last_source: str
     timings_ms: Mapping[str, float]

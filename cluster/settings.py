@@ -157,10 +157,13 @@ class StageSettings(Strict):
 
 
 class ServeSettings(Strict):
+    """Every `follow_s` seconds each replica looks for a newer version of the index; 0: never."""
+
     host: str
     port: Annotated[int, Field(ge=1, le=65535)]
     system: str
     request_deadline_s: Seconds
+    follow_s: Annotated[float, Field(ge=0)]
     gateway: StageSettings
     expander: StageSettings
     encoder: StageSettings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from cluster.index.layout import shard_of
@@ -10,7 +11,7 @@ from cluster.settings import ServeSettings, SystemSettings
 from serve.guess_type import guess_type
 from serve.search_citations import Searcher
 from serve.stages import IndexFacts, Stages
-from serve.watch_stages import StageWatch
+from serve.watch_stages import StageLostError, StageWatch
 
 
 def with_type(question: Question) -> Question:
@@ -59,8 +60,18 @@ class QuestionAnswerer:
         return tuple(await watch.run("snippets", work, deadline, "no snippets") or ())
 
     async def citation(self, pmid: int) -> Citation | None:
-        """The whole record, or None when the index holds none of that PMID."""
-        return await self._stages.shards[shard_of(pmid, self._facts.shards)].citation(pmid)
+        """The whole record, or None when the index holds none of that PMID.
+
+        Raises StageLostError when its shard does not answer.
+        """
+        number = shard_of(pmid, self._facts.shards)
+        work = self._stages.shards[number].citation(pmid)
+        try:
+            return await asyncio.wait_for(work, self._settings.shard.deadline_s)
+        except Exception as error:
+            raise StageLostError(
+                f"shard {number} does not answer; try again in a moment"
+            ) from error
 
     async def answer(
         self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
@@ -91,5 +102,6 @@ class QuestionAnswerer:
             tuple(watch.degraded),
             found.coverage,
             found.index_version,
+            found.last_source,
             dict(watch.timings_ms),
         )

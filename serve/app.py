@@ -8,51 +8,38 @@ Each stage is a deployment of its own, so each scales, batches and fails alone.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from fastapi import FastAPI
 from ray import serve as ray_serve
 from ray.serve import RunTarget
 from ray.serve.handle import DeploymentHandle
 
 from cluster.index.manifest import Manifest
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery
 from cluster.index.vectors import Vectors
-from cluster.records import Answer, Citation, Entity, Evidence, Passage, Question, SearchResult
-from cluster.settings import Settings, StageSettings, SystemSettings
-from serve.answer_question import QuestionAnswerer
-from serve.call_stages import HandleStages, call
+from cluster.records import Entity, Evidence, Passage, Question
+from cluster.settings import Settings, StageSettings
+from serve.call_stages import HandleTurns
 from serve.choose_snippets import choose_snippets
-from serve.gateway import Readiness, create_api
+from serve.follow_versions import StageVersion, follow_vocabulary
+from serve.index_stages import Expander, Shard
 from serve.language_model import ChatModel, Message
 from serve.llm_app import LLM_APP, HandleChatModel, build_llm_app, read_arguments
 from serve.load_stages import (
     load_encoder,
-    load_recogniser,
     load_reranker,
-    load_shard,
     load_writer,
     open_manifest,
     remote_model,
 )
-from serve.stages import IndexFacts
+from serve.serve_gateway import Gateway
+from serve.take_turns import Lease
 from serve.write_answer import WrittenAnswer
 
 APP = "citeray"
-
-
-class Expander:
-    def __init__(self, settings: Settings, manifest: Manifest) -> None:
-        self._recogniser = load_recogniser(settings, manifest)
-
-    def entities(self, text: str) -> list[Entity]:
-        return self._recogniser.entities(text)
-
-    def ready(self) -> str:
-        return "ready"
+# How soon the replicas of a lost node are missed, and started where there is room.
+HEALTH_CHECK_S = 3.0
 
 
 class Encoder:
@@ -77,28 +64,6 @@ class Encoder:
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
         return choose_snippets(question, evidence, self._encoder.encode, window=sentences)
-
-    def ready(self) -> str:
-        return "ready"
-
-
-class Shard:
-    """One shard of the index; its methods run in threads, and the libraries free the GIL."""
-
-    def __init__(self, settings: Settings, manifest: Manifest, number: int) -> None:
-        self._reader = load_shard(settings, manifest, number)
-
-    def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
-        return self._reader.frequencies(terms, over)
-
-    def search(self, query: ShardQuery) -> Candidates:
-        return self._reader.search(query)
-
-    def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
-        return self._reader.fetch(pmids, vector)
-
-    def citation(self, pmid: int) -> Citation | None:
-        return self._reader.citation(pmid)
 
     def ready(self) -> str:
         return "ready"
@@ -134,6 +99,7 @@ class Writer:
         self,
         settings: Settings,
         manifest: Manifest,
+        turns: DeploymentHandle,
         encoder: DeploymentHandle,
     ) -> None:
         self._model: ChatModel | None = (
@@ -149,11 +115,18 @@ class Writer:
             vectors: Vectors = response.result(timeout_s=deadline_s)
             return vectors
 
-        recogniser = load_recogniser(settings, manifest)
-        self._writer = load_writer(settings, encode, recogniser, self._model)
+        def recognise(text: str) -> list[Entity]:
+            return self._follower.current.value.entities(text)
+
+        self._follower = follow_vocabulary(settings, manifest)
+        self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
+        self._writer = load_writer(settings, encode, recognise, self._model)
 
     async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
         return await self._writer.write(question, evidence)
+
+    def version(self) -> StageVersion:
+        return self._follower.state()
 
     async def ready(self) -> str:
         """Ready once the model has said one token; a remote one is not waited for."""
@@ -163,85 +136,11 @@ class Writer:
         return "ready"
 
 
-class Gateway:
-    """Composes the stages and serves them over HTTP.
-
-    Ready once every stage has answered; a stage lost later degrades answers instead.
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        manifest: Manifest,
-        stages: dict[str, DeploymentHandle],
-        shards: Sequence[DeploymentHandle],
-    ) -> None:
-        self._settings = settings
-        self._manifest = manifest
-        self._stages = HandleStages(stages, shards)
-        facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
-        self._answerer = QuestionAnswerer(self._stages, facts, settings.serve)
-        self._loaded: set[str] = set()
-        self._loading: list[asyncio.Task[None]] = []
-
-    def __serve_build_asgi_app__(self) -> FastAPI:
-        api = create_api(self, self._settings.serve.system)
-
-        @contextlib.asynccontextmanager
-        async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-            self._loading = [
-                asyncio.create_task(self._await_stage(name, handle))
-                for name, handle in self._stages.handles().items()
-            ]
-            yield
-
-        api.router.lifespan_context = lifespan
-        return api
-
-    async def _await_stage(self, name: str, handle: DeploymentHandle) -> None:
-        while name not in self._loaded:
-            with contextlib.suppress(Exception):
-                await call(handle, "ready")
-                self._loaded.add(name)
-            await asyncio.sleep(0.2)
-
-    async def search(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> SearchResult:
-        return await self._answerer.search(question, system, limit, snippets)
-
-    async def answer(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> Answer:
-        return await self._answerer.answer(question, system, limit, snippets)
-
-    async def citation(self, pmid: int) -> Citation | None:
-        return await self._answerer.citation(pmid)
-
-    async def readiness(self) -> Readiness:
-        handles = self._stages.handles()
-        loaded = {name: "ready" if name in self._loaded else "loading" for name in handles}
-        shards = [state for name, state in loaded.items() if name.startswith("shard-")]
-        settings = self._settings
-        return Readiness(
-            ready=all(state == "ready" for state in loaded.values()),
-            index_version=self._manifest.version,
-            last_source=self._manifest.last_source,
-            coverage=f"{shards.count('ready')}/{len(shards)}",
-            citations=self._manifest.citations,
-            models={
-                "encoder": settings.encoder.model,
-                "reranker": settings.reranker.model or settings.reranker.kind,
-                "llm": settings.llm.model_id if settings.llm.kind != "none" else "none",
-            },
-            stages=loaded,
-        )
-
-
 def stage_options(stage: StageSettings) -> dict[str, Any]:
     """A deployment's options from its settings."""
     options: dict[str, Any] = {
         "max_ongoing_requests": stage.max_ongoing,
+        "health_check_period_s": HEALTH_CHECK_S,
         "ray_actor_options": {"num_cpus": stage.cpus, "num_gpus": stage.gpus},
     }
     if stage.max_replicas > stage.min_replicas:
@@ -261,20 +160,28 @@ def deployment(stage: Any, name: str, chosen: StageSettings, *arguments: Any) ->
     return wrapped.options(name=name, **stage_options(chosen)).bind(*arguments)
 
 
+def turns_deployment() -> Any:
+    """What gives out the turns to open a new version: one for the whole graph."""
+    wrapped: Any = ray_serve.deployment(Lease)
+    options = {"num_replicas": 1, "max_ongoing_requests": 1000}
+    return wrapped.options(name="Turns", ray_actor_options={"num_cpus": 0}, **options).bind()
+
+
 def build_app(settings: Settings) -> Any:
     """The Serve application over the published version of `settings.index.path`."""
     manifest = open_manifest(settings)
     stages = settings.serve
     facts = (settings, manifest)
+    following = (*facts, turns_deployment())
     encoder = deployment(Encoder, "Encoder", stages.encoder, *facts)
     bound = {
-        "expander": deployment(Expander, "Expander", stages.expander, *facts),
+        "expander": deployment(Expander, "Expander", stages.expander, *following),
         "encoder": encoder,
         "reranker": deployment(Reranker, "Reranker", stages.reranker, *facts),
-        "writer": deployment(Writer, "Writer", stages.writer, *facts, encoder),
+        "writer": deployment(Writer, "Writer", stages.writer, *following, encoder),
     }
     shards = [
-        deployment(Shard, f"Shard-{number:04d}", stages.shard, *facts, number)
+        deployment(Shard, f"Shard-{number:04d}", stages.shard, *following, number)
         for number in range(len(manifest.shards))
     ]
     gateway = ray_serve.ingress()(Gateway)

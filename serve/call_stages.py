@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
+from serve.read_version import FromVersion
 from serve.write_answer import WrittenAnswer
 
 Handle = Any
+TURN_DEADLINE_S = 10.0
 
 
 async def call(handle: Handle, method: str, *arguments: Any) -> Any:
@@ -35,16 +37,18 @@ class HandleShard:
     def __init__(self, handle: Handle) -> None:
         self.handle = handle
 
-    async def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
-        counts: dict[str, int] = await call(self.handle, "frequencies", terms, over)
+    async def statistics(self, terms: list[str], over: str) -> Statistics:
+        counts: Statistics = await call(self.handle, "statistics", terms, over)
         return counts
 
-    async def search(self, query: ShardQuery) -> Candidates:
-        candidates: Candidates = await call(self.handle, "search", query)
+    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+        candidates: FromVersion[Candidates] = await call(self.handle, "search", query)
         return candidates
 
-    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
-        fetched: list[Fetched] = await call(self.handle, "fetch", pmids, vector)
+    async def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None
+    ) -> FromVersion[list[Fetched]]:
+        fetched: FromVersion[list[Fetched]] = await call(self.handle, "fetch", pmids, vector)
         return fetched
 
     async def citation(self, pmid: int) -> Citation | None:
@@ -87,13 +91,25 @@ class HandleStages:
         written: WrittenAnswer = await call(self._writer, "write", question, tuple(evidence))
         return written
 
+    def followers(self) -> dict[str, Handle]:
+        """The deployments that read the index, by stage name."""
+        shards = {f"shard-{n:04d}": s.handle for n, s in enumerate(self.shards)}
+        return {"expander": self._expander, **shards, "writer": self._writer}
+
     def handles(self) -> dict[str, Handle]:
         """Every deployment by the stage name that readiness shows."""
-        shards = {f"shard-{n:04d}": s.handle for n, s in enumerate(self.shards)}
-        return {
-            "expander": self._expander,
-            "encoder": self._encoder,
-            **shards,
-            "reranker": self._reranker,
-            "writer": self._writer,
-        }
+        return {**self.followers(), "encoder": self._encoder, "reranker": self._reranker}
+
+
+class HandleTurns:
+    """The graph's lease as `Turns`, for a thread of a replica: its calls block."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def take(self, holder: str) -> bool:
+        taken: bool = self._handle.take.remote(holder).result(timeout_s=TURN_DEADLINE_S)
+        return taken
+
+    def give_back(self, holder: str) -> None:
+        self._handle.give_back.remote(holder).result(timeout_s=TURN_DEADLINE_S)

@@ -26,7 +26,12 @@ RETRY_AFTER_S = 5
 
 
 class Readiness(BaseModel):
-    """`coverage` is shards answering of all, as "2/2"; `stages` says "ready" or "loading"."""
+    """`coverage` is shards answering of all, as "2/2"; `stages` says "ready" or "loading".
+
+    `versions` is what one replica of each stage that reads the index serves now, and
+    `index_version` the oldest among the shards'; `refused` says of a stage why it does not
+    serve what is published.
+    """
 
     ready: bool
     index_version: str
@@ -35,6 +40,8 @@ class Readiness(BaseModel):
     citations: int
     models: dict[str, str]
     stages: dict[str, str]
+    versions: dict[str, str]
+    refused: dict[str, str]
 
 
 class Service(Protocol):
@@ -47,6 +54,10 @@ class Service(Protocol):
         self, question: Question, system: SystemSettings, limit: int, snippets: bool
     ) -> Answer: ...
     async def citation(self, pmid: int) -> Citation | None: ...
+    def loading(self) -> list[str]:
+        """The stages that are not ready yet."""
+        ...
+
     async def readiness(self) -> Readiness: ...
 
 
@@ -121,9 +132,7 @@ def create_api(service: Service, default_system: str) -> FastAPI:
         return _problem(503, str(error), **{"Retry-After": str(RETRY_AFTER_S)})
 
     async def require_ready() -> None:
-        readiness = await service.readiness()
-        if not readiness.ready:
-            loading = [name for name, state in readiness.stages.items() if state != "ready"]
+        if loading := service.loading():
             raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
 
     @api.post("/v1/answer")

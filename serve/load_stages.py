@@ -19,6 +19,7 @@ from cluster.models import ModelStore, as_transformers_folder, checksum
 from cluster.settings import Settings
 from serve.attribute_sentences import Encoder as Encode
 from serve.expand_question import Recogniser, TransformerRecogniser, VocabularyRecogniser
+from serve.extract_exact import Recogniser as Recognise
 from serve.language_model import ChatModel, OpenAIChatModel
 from serve.write_answer import AnswerWriter, WriterLimits
 
@@ -36,12 +37,17 @@ def open_manifest(settings: Settings) -> Manifest:
     """The published manifest, refused where it doesn't fit the settings or this code."""
     index = settings.index.path.resolve()
     manifest = read_manifest(index)
+    check_analyser(manifest)
+    return manifest
+
+
+def check_analyser(manifest: Manifest) -> None:
+    """Raise IndexFormatError where the version's BM25 terms are not made as questions' are."""
     if manifest.analyser != ANALYSER:
         raise IndexFormatError(
-            f"{index}: its BM25 terms were made by {manifest.analyser}, this CiteRay uses "
-            f"{ANALYSER}; build the index again"
+            f"the BM25 terms of {manifest.version} were made by {manifest.analyser}, this CiteRay "
+            f"uses {ANALYSER}; build the index again"
         )
-    return manifest
 
 
 def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
@@ -79,14 +85,17 @@ def load_recogniser(settings: Settings, manifest: Manifest) -> Recogniser:
     return VocabularyRecogniser(Vocabulary.open(path))
 
 
-def load_shard(settings: Settings, manifest: Manifest, number: int) -> ShardReader:
-    """The reader of one shard, every checksum verified."""
+def load_shard(
+    settings: Settings, manifest: Manifest, number: int, before: ShardReader | None = None
+) -> ShardReader:
+    """The reader of one shard, every checksum of what `before` has not open verified."""
     return ShardReader(
         settings.index.path.resolve(),
         number,
         manifest.shards[number],
         ef_search=settings.index.ef_search,
         exact_below=settings.index.exact_below,
+        before=before,
     )
 
 
@@ -107,11 +116,12 @@ def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
 
 
 def load_writer(
-    settings: Settings, encode: Encode, recogniser: Recogniser, model: ChatModel | None
+    settings: Settings, encode: Encode, recognise: Recognise, model: ChatModel | None
 ) -> AnswerWriter:
     """The writer over `model`; None answers from the evidence alone.
 
-    `encode` gives the vectors (n, d) by which sentences are compared.
+    `encode` gives the vectors (n, d) by which sentences are compared, `recognise` the
+    entities of a text.
     """
     llm, support = settings.llm, settings.support
     scorer = None
@@ -130,7 +140,7 @@ def load_writer(
         support_threshold=support.threshold,
         deadline_s=settings.serve.llm.deadline_s,
     )
-    return AnswerWriter(model, encode, scorer, recogniser.entities, limits)
+    return AnswerWriter(model, encode, scorer, recognise, limits)
 
 
 def llm_folder(settings: Settings) -> Path:

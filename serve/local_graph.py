@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery, ShardReader
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
 from cluster.settings import Settings
@@ -22,6 +22,7 @@ from serve.load_stages import (
     load_writer,
     open_manifest,
 )
+from serve.read_version import FromVersion, ShardVersion
 from serve.stages import IndexFacts
 from serve.write_answer import WrittenAnswer
 
@@ -29,20 +30,22 @@ from serve.write_answer import WrittenAnswer
 class LocalShard:
     """A shard read in this process, its searches in threads."""
 
-    def __init__(self, reader: ShardReader) -> None:
-        self._reader = reader
+    def __init__(self, shard: ShardVersion) -> None:
+        self._shard = shard
 
-    async def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
-        return await asyncio.to_thread(self._reader.frequencies, terms, over)
+    async def statistics(self, terms: list[str], over: str) -> Statistics:
+        return await asyncio.to_thread(self._shard.statistics, terms, over)
 
-    async def search(self, query: ShardQuery) -> Candidates:
-        return await asyncio.to_thread(self._reader.search, query)
+    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+        return await asyncio.to_thread(self._shard.search, query)
 
-    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
-        return await asyncio.to_thread(self._reader.fetch, pmids, vector)
+    async def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None
+    ) -> FromVersion[list[Fetched]]:
+        return await asyncio.to_thread(self._shard.fetch, pmids, vector)
 
     async def citation(self, pmid: int) -> Citation | None:
-        return await asyncio.to_thread(self._reader.citation, pmid)
+        return await asyncio.to_thread(self._shard.citation, pmid)
 
 
 class LocalStages:
@@ -54,9 +57,10 @@ class LocalStages:
         self._recogniser = load_recogniser(settings, manifest)
         self._encoder = load_encoder(settings, manifest)
         self._reranker = load_reranker(settings, self._encoder)
-        self._writer = load_writer(settings, self._encoder.encode, self._recogniser, model)
+        self._writer = load_writer(settings, self._encoder.encode, self._recogniser.entities, model)
         self.shards = [
-            LocalShard(load_shard(settings, manifest, n)) for n in range(len(manifest.shards))
+            LocalShard(ShardVersion(load_shard(settings, manifest, n), manifest))
+            for n in range(len(manifest.shards))
         ]
 
     async def entities(self, text: str) -> list[Entity]:

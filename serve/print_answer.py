@@ -25,7 +25,8 @@ def _footer(console: Console, reply: Reply) -> None:
     if reply["degraded"]:
         console.print(f"degraded: {escape('; '.join(reply['degraded']))}", style="yellow")
     console.print(
-        f"index {reply['index_version']}, coverage {reply['coverage']}, "
+        f"index {reply['index_version']} to {reply['last_source']}, "
+        f"coverage {reply['coverage']}, "
         f"system {reply['system']}; {_timings(reply)}",
         style="dim",
         soft_wrap=True,

@@ -21,6 +21,7 @@ from cluster.records import Entity, Evidence, Question, RankedCitation, SearchRe
 from cluster.settings import ServeSettings, SystemSettings
 from serve.expand_question import expansion_terms
 from serve.fuse_scores import Fused, fuse, rerank_order
+from serve.read_version import FromVersion, oldest
 from serve.stages import IndexFacts, Stages
 from serve.watch_stages import StageLostError, StageWatch
 
@@ -85,8 +86,23 @@ def bm25_alone(system: SystemSettings) -> SystemSettings:
     return system.model_copy(update={"retrieve": retrieve, "fuse": fusion})
 
 
+def _rank(fused: Fused, wanted: int, fetched: Sequence[Fetched]) -> list[_Ranked]:
+    """The first `wanted` of `fused` that could be fetched, in their order."""
+    held = {f.citation.pmid: f for f in fetched}
+    rows = zip(fused.pmids[:wanted].tolist(), fused.score, fused.dense, fused.bm25, strict=False)
+    return [
+        _Ranked(
+            held[pmid],
+            float(score),
+            {"fused": float(score), "dense": float(dense), "bm25": float(bm25)},
+        )
+        for pmid, score, dense, bm25 in rows
+        if pmid in held
+    ]
+
+
 class Searcher:
-    """Searches one version of an index; holds no state between questions."""
+    """Searches the shards of an index; holds no state between questions."""
 
     def __init__(self, stages: Stages, facts: IndexFacts, settings: ServeSettings) -> None:
         self._stages = stages
@@ -105,10 +121,13 @@ class Searcher:
         )
         if vector is None:
             system = bm25_alone(system)
-        candidates, answered = await self._search_shards(question, system, entities, vector, watch)
+        found = await self._search_shards(question, system, entities, vector, watch)
+        candidates = join_candidates([part.value for part in found])
         fused = fuse(candidates, system.retrieve, system.fuse)
         wanted = max(limit, system.rerank.depth, system.evidence)
-        ranked = await self._fetch(fused, wanted, vector, watch)
+        parts = await self._fetch(fused, wanted, vector, watch)
+        read = oldest([part.read for part in found] + [part.read for part in parts])
+        ranked = _rank(fused, wanted, [f for part in parts for f in part.value])
         ranked = await self._rerank(question, ranked, system, watch)
         live = [r for r in ranked if not r.fetched.citation.retracted]
         evidence = [r.evidence() for r in live[: system.evidence]]
@@ -120,8 +139,9 @@ class Searcher:
             (),
             tuple(entities),
             tuple(watch.degraded),
-            f"{answered}/{self._facts.shards}",
-            self._facts.version,
+            f"{len(found)}/{self._facts.shards}",
+            read.version,
+            read.last_source,
             dict(watch.timings_ms),
         )
 
@@ -147,7 +167,7 @@ class Searcher:
         entities: Sequence[Entity],
         watch: StageWatch,
     ) -> Bm25Query:
-        """The query with the document frequencies of all shards that answer."""
+        """The query with the statistics of all shards that answer, each of the version it reads."""
         synonyms = expansion_terms(question.body, entities) if system.expansion_weight else []
         weights = query_weights(question.body, synonyms, system.expansion_weight)
         over = system.retrieve.bm25_over
@@ -155,24 +175,21 @@ class Searcher:
             *(
                 watch.run(
                     "statistics",
-                    shard.frequencies(list(weights), over),
+                    shard.statistics(list(weights), over),
                     self._settings.shard.deadline_s,
                     f"shard {number} not counted",
                 )
                 for number, shard in enumerate(self._stages.shards)
             )
         )
+        counted = [count for count in counts if count is not None]
         total: Counter[str] = Counter()
-        for count in counts:
-            total.update(count or {})
-        return Bm25Query(
-            weights,
-            dict(total),
-            self._facts.units(over),
-            self._facts.mean_terms[over],
-            self._facts.k1,
-            self._facts.b,
-        )
+        for count in counted:
+            total.update(count.frequencies)
+        units = sum(count.units for count in counted)
+        mean_terms = sum(count.terms for count in counted) / max(units, 1)
+        facts = self._facts
+        return Bm25Query(weights, dict(total), units, mean_terms, facts.k1, facts.b)
 
     async def _search_shards(
         self,
@@ -181,8 +198,8 @@ class Searcher:
         entities: Sequence[Entity],
         vector: Vectors | None,
         watch: StageWatch,
-    ) -> tuple[Candidates, int]:
-        """The candidates of the shards that answered, and how many did."""
+    ) -> list[FromVersion[Candidates]]:
+        """The candidates of each shard that answered; raises StageLostError when none did."""
         retrieve = system.retrieve
         bm25 = None
         if retrieve.bm25:
@@ -208,14 +225,14 @@ class Searcher:
         found = [a for a in answers if a is not None]
         if not found:
             raise StageLostError("no shard of the index answered; try again in a moment")
-        return join_candidates(found), len(found)
+        return found
 
     async def _fetch(
         self, fused: Fused, wanted: int, vector: Vectors | None, watch: StageWatch
-    ) -> list[_Ranked]:
-        head = fused.pmids[:wanted].tolist()
+    ) -> list[FromVersion[list[Fetched]]]:
+        """The first `wanted` of `fused`, from each shard that answered."""
         by_shard: dict[int, list[int]] = {}
-        for pmid in head:
+        for pmid in fused.pmids[:wanted].tolist():
             by_shard.setdefault(shard_of(pmid, self._facts.shards), []).append(pmid)
         parts = await asyncio.gather(
             *(
@@ -228,17 +245,7 @@ class Searcher:
                 for number, pmids in by_shard.items()
             )
         )
-        fetched = {f.citation.pmid: f for part in parts if part for f in part}
-        rows = zip(head, fused.score, fused.dense, fused.bm25, strict=False)
-        return [
-            _Ranked(
-                fetched[pmid],
-                float(score),
-                {"fused": float(score), "dense": float(dense), "bm25": float(bm25)},
-            )
-            for pmid, score, dense, bm25 in rows
-            if pmid in fetched
-        ]
+        return [part for part in parts if part is not None]
 
     async def _rerank(
         self,

@@ -14,16 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.index.manifest import Manifest
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
+from serve.read_version import FromVersion
 from serve.write_answer import WrittenAnswer
 
 
 class ShardStage(Protocol):
-    async def frequencies(self, terms: list[str], over: str) -> dict[str, int]: ...
-    async def search(self, query: ShardQuery) -> Candidates: ...
-    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]: ...
+    async def statistics(self, terms: list[str], over: str) -> Statistics: ...
+    async def search(self, query: ShardQuery) -> FromVersion[Candidates]: ...
+    async def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None
+    ) -> FromVersion[list[Fetched]]: ...
     async def citation(self, pmid: int) -> Citation | None: ...
 
 
@@ -43,29 +46,12 @@ class Stages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """What the path needs to know of the index version that it searches."""
+    """What holds for every version that a graph moves to: its shards, and BM25's constants."""
 
-    version: str
     shards: int
-    citations: int
-    passages: int
-    mean_terms: dict[str, float]
-    bm25_over: tuple[str, ...]
     k1: float
     b: float
 
     @classmethod
     def of(cls, manifest: Manifest, k1: float, b: float) -> IndexFacts:
-        return cls(
-            manifest.version,
-            len(manifest.shards),
-            manifest.citations,
-            manifest.passages,
-            {over: manifest.mean_terms(over) for over in manifest.bm25_over},
-            manifest.bm25_over,
-            k1,
-            b,
-        )
-
-    def units(self, over: str) -> int:
-        return self.citations if over == "citations" else self.passages
+        return cls(len(manifest.shards), k1, b)

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery, join_candidates
+from cluster.index.read_shard import (
+    Candidates,
+    Fetched,
+    ShardQuery,
+    Statistics,
+    join_candidates,
+)
 from cluster.index.vectors import Vectors
 from cluster.records import (
     ABSTRACT,
@@ -28,6 +34,7 @@ from cluster.records import (
 )
 from cluster.settings import RerankSettings, SystemSettings
 from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id
+from serve.read_version import FromVersion
 from serve.search_citations import rerank_text
 from serve.stages import ShardStage, Stages
 from serve.write_answer import WrittenAnswer
@@ -80,13 +87,15 @@ class _Shard:
     def __init__(self, shard: ShardStage) -> None:
         self._shard = shard
 
-    async def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
-        return await self._shard.frequencies(terms, over)
+    async def statistics(self, terms: list[str], over: str) -> Statistics:
+        return await self._shard.statistics(terms, over)
 
-    async def search(self, query: ShardQuery) -> Candidates:
+    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
         return await self._shard.search(query)
 
-    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
+    async def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None
+    ) -> FromVersion[list[Fetched]]:
         return await self._shard.fetch(pmids, vector)
 
     async def citation(self, pmid: int) -> Citation | None:
@@ -131,26 +140,29 @@ class GoldRetrieval(_Stages):
     def __init__(self, stages: Stages, gold: Material) -> None:
         super().__init__(stages, gold)
         self.shards = [_GoldShard(s, n, self) for n, s in enumerate(stages.shards)]
-        self._search: asyncio.Task[list[Candidates]] | None = None
+        self._search: asyncio.Task[list[FromVersion[Candidates]]] | None = None
 
-    async def candidates(self, query: ShardQuery) -> list[Candidates]:
+    async def candidates(self, query: ShardQuery) -> list[FromVersion[Candidates]]:
         """The candidates of each shard; all shards ask for them with the same query."""
         if self._search is None:
             self._search = asyncio.create_task(self._find(query))
         # A caller that is late must not take the search away from the others.
         return await asyncio.shield(self._search)
 
-    async def _find(self, query: ShardQuery) -> list[Candidates]:
+    async def _find(self, query: ShardQuery) -> list[FromVersion[Candidates]]:
         shards = self._stages.shards
         parts = await asyncio.gather(*(shard.search(query) for shard in shards))
-        every = join_candidates(parts)
+        every = join_candidates([part.value for part in parts])
         dense = _top(every.dense) if query.vector is not None else 0.0
         bm25 = _top(every.bm25) if query.bm25 is not None else 0.0
         held: list[list[int]] = [[] for _ in shards]
         for pmid in sorted(self._gold.pmids):
             if await self._citation(pmid) is not None:
                 held[shard_of(pmid, len(shards))].append(pmid)
-        return [_promote(p, pmids, dense, bm25) for p, pmids in zip(parts, held, strict=True)]
+        return [
+            replace(part, value=_promote(part.value, pmids, dense, bm25))
+            for part, pmids in zip(parts, held, strict=True)
+        ]
 
 
 class _GoldShard(_Shard):
@@ -159,7 +171,7 @@ class _GoldShard(_Shard):
         self._number = number
         self._retrieval = retrieval
 
-    async def search(self, query: ShardQuery) -> Candidates:
+    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
         return (await self._retrieval.candidates(query))[self._number]
 
 
@@ -211,9 +223,11 @@ class _NotingShard(_Shard):
         super().__init__(shard)
         self._reranking = reranking
 
-    async def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
+    async def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None
+    ) -> FromVersion[list[Fetched]]:
         fetched = await super().fetch(pmids, vector)
-        self._reranking.note(fetched)
+        self._reranking.note(fetched.value)
         return fetched
 
 

@@ -51,7 +51,7 @@ def tops(index: Path, encode: Remembered, bodies: list[str], exact: int) -> list
         ShardReader(index, n, s, ef_search=64, exact_below=exact)
         for n, s in enumerate(found.shards)
     ]
-    stages = SmallStages(readers, (), encode)
+    stages = SmallStages(found, readers, (), encode)
     answerer = QuestionAnswerer(stages, IndexFacts.of(found, 0.9, 0.4), load_settings().serve)
     system = load_system("hybrid")
 

@@ -32,6 +32,7 @@ def reply(
         degraded=(),
         coverage="1/1",
         index_version=version,
+        last_source="pubmed26n0001.xml.gz",
         timings_ms={},
     )
     plain: dict[str, Any] = json.loads(json.dumps(asdict(answer)))

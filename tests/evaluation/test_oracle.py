@@ -58,7 +58,7 @@ class Graph:
         snippets: tuple[Snippet, ...] = (),
     ) -> SearchResult | Answer:
         entry = Entry("q", "summary", tuple(map(str, gold)), snippets, None, ())
-        stages = SmallStages(self.readers, self.broken)
+        stages = SmallStages(self.manifest, self.readers, self.broken)
         question = Question("q", body or self.body, "summary")
         plan = Plan(system, k, answers, oracle)
         return asyncio.run(ask_stages(stages, self.facts, SETTINGS, {"q": entry}, question, plan))
@@ -266,7 +266,7 @@ def test_every_other_stage_is_the_graphs_own(graph: Graph, oracle: str) -> None:
 
 
 def test_a_record_is_read_through_every_oracle(graph: Graph) -> None:
-    stages = SmallStages(graph.readers, ())
+    stages = SmallStages(graph.manifest, graph.readers, ())
     for oracle in ORACLES.values():
         wrapped = oracle(stages, Material(frozenset(), ()))
         answerer = QuestionAnswerer(wrapped, graph.facts, SETTINGS.serve)

@@ -5,19 +5,21 @@ from pathlib import Path
 
 import numpy as np
 
+from cluster.index.manifest import Manifest
 from cluster.index.read_shard import Candidates, ShardQuery, ShardReader
 from cluster.records import Citation, Entity, Evidence, Passage, Question
 from cluster.settings import ServeSettings, load_settings
 from serve.answer_question import QuestionAnswerer
 from serve.choose_snippets import choose_snippets
 from serve.local_graph import LocalShard
+from serve.read_version import FromVersion, ShardVersion
 from serve.stages import IndexFacts
 from serve.write_answer import AnswerWriter, WrittenAnswer
 from tests.small_index import Encode, bag_of_words, make_index
 
 
 class BrokenShard(LocalShard):
-    async def search(self, query: ShardQuery) -> Candidates:
+    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
         raise RuntimeError("this shard is gone")
 
 
@@ -26,6 +28,7 @@ class SmallStages:
 
     def __init__(
         self,
+        manifest: Manifest,
         shards: Sequence[ShardReader],
         broken: Sequence[str],
         encode: Encode = bag_of_words,
@@ -33,7 +36,8 @@ class SmallStages:
         self._encode = encode
         self._broken = broken
         self.shards = [
-            (BrokenShard if f"shard-{n}" in broken else LocalShard)(r) for n, r in enumerate(shards)
+            (BrokenShard if f"shard-{n}" in broken else LocalShard)(ShardVersion(r, manifest))
+            for n, r in enumerate(shards)
         ]
         self._writer = AnswerWriter(None, bag_of_words, None, lambda text: [])
 
@@ -77,6 +81,6 @@ def make_answerer(
         ShardReader(index, n, entry, ef_search=64, exact_below=10**9)
         for n, entry in enumerate(manifest.shards)
     ]
-    stages = SmallStages(readers, broken)
+    stages = SmallStages(manifest, readers, broken)
     facts = IndexFacts.of(manifest, 0.9, 0.4)
     return QuestionAnswerer(stages, facts, serve or load_settings().serve)

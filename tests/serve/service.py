@@ -40,6 +40,9 @@ class SmallService:
     async def citation(self, pmid: int) -> Citation | None:
         return await self._answerer.citation(pmid)
 
+    def loading(self) -> list[str]:
+        return [] if self.state == "ready" else ["shard-0001"]
+
     async def readiness(self) -> Readiness:
         ready = self.state == "ready"
         return Readiness(
@@ -50,4 +53,6 @@ class SmallService:
             citations=len(CORPUS),
             models={"encoder": "test"},
             stages={"encoder": "ready", "shard-0001": self.state},
+            versions={"shard-0000": "v000001", "shard-0001": "v000001"},
+            refused={},
         )

@@ -44,6 +44,7 @@ def search_result(
         degraded=(),
         coverage="1/1",
         index_version="v1",
+        last_source="n1.xml",
         timings_ms={},
     )
 
@@ -68,6 +69,7 @@ def answer(
         degraded=(),
         coverage="1/1",
         index_version="v1",
+        last_source="n1.xml",
         timings_ms={},
     )
 
