@@ -1,0 +1,196 @@
+"""A serving graph moves through an update, a compaction and a version it cannot serve."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cluster.source_order import natural_key
+from pipelines.sample.write_sample import SampleCorpus, write_sample
+from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
+from tests.end_to_end.conftest import RayHead
+from tests.serve.http_server import free_port
+
+DEADLINE_S = 240
+DELETED, ADDED = 90_000_028, 90_000_250
+ASKERS = 3
+
+
+@dataclass
+class Graph:
+    """A graph on the tests' Ray, its index, and every reply that was asked of it meanwhile."""
+
+    url: str
+    settings: list[str]
+    driver: dict[str, str]
+    replies: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+
+    def index(self, *words: str) -> dict[str, Any]:
+        """Run a command of `citeray index` beside the serving graph."""
+        command = [str(BIN / "citeray"), "index", *words, "--json"]
+        done = run(with_settings(command, self.settings), self.driver)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    def ready(self) -> dict[str, Any]:
+        found: dict[str, Any] = httpx.get(f"{self.url}/readyz", timeout=30).json()
+        return found
+
+    def await_ready(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        begun = time.monotonic()
+        found: dict[str, Any] = {}
+        while time.monotonic() - begun < DEADLINE_S:
+            try:
+                found = self.ready()
+                if wanted(found):
+                    return found
+            except (httpx.HTTPError, ValueError, KeyError):
+                pass
+            time.sleep(0.2)
+        pytest.fail(f"not so within {DEADLINE_S} s: {found}")
+
+    def await_version(self, version: str) -> dict[str, Any]:
+        """Until every stage serves `version`."""
+        return self.await_ready(lambda found: set(found["versions"].values()) == {version})
+
+    def ask(self, stopped: threading.Event) -> None:
+        with httpx.Client(timeout=60) as client:
+            while not stopped.is_set():
+                try:
+                    reply = client.post(f"{self.url}/v1/search", json={"question": "metformin"})
+                    self.replies.append((reply.status_code, reply.json()))
+                except (httpx.HTTPError, ValueError) as error:
+                    self.lost.append(repr(error))
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleCorpus:
+    return write_sample(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture(scope="module")
+def graph(
+    tmp_path_factory: pytest.TempPathFactory,
+    sample: SampleCorpus,
+    encoder: Path,
+    ray_head: RayHead,
+) -> Iterator[Graph]:
+    """`citeray serve` over the first source, while three ask it without a pause."""
+    port = free_port()
+    path = tmp_path_factory.mktemp("swapped") / "index"
+    settings = [*small_settings(path, encoder, 2), f"serve.port={port}", "serve.follow_s=0.5"]
+    found = Graph(f"http://127.0.0.1:{port}", settings, ray_head.driver)
+    found.index("build", str(sample.sources[0]))
+    process = subprocess.Popen(
+        with_settings([str(BIN / "citeray"), "serve"], settings),
+        cwd=ROOT,
+        env=environment(ray_head.driver),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    stopped = threading.Event()
+    askers = [threading.Thread(target=found.ask, args=(stopped,)) for _ in range(ASKERS)]
+    try:
+        found.await_ready(lambda ready: ready["ready"])
+        for asker in askers:
+            asker.start()
+        yield found
+    finally:
+        stopped.set()
+        for asker in askers:
+            if asker.ident:
+                asker.join()
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """What `/readyz` said at each step, and the last answer before the version refused."""
+
+    graph: Graph
+    first: dict[str, Any]
+    updated: dict[str, Any]
+    compacted: dict[str, Any]
+    found: dict[int, list[int]]
+    refused: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def swapped(graph: Graph, sample: SampleCorpus) -> Swapped:
+    def statuses() -> list[int]:
+        pmids = (DELETED, ADDED)
+        return [httpx.get(f"{graph.url}/v1/citations/{p}", timeout=30).status_code for p in pmids]
+
+    first, found = graph.await_version("v000001"), {1: statuses()}
+    graph.index("update", str(sample.sources[1]), str(sample.sources[2]))
+    updated = graph.await_version("v000002")
+    found[2] = statuses()
+    graph.index("compact", "--prune")
+    compacted = graph.await_version("v000003")
+    found[3] = statuses()
+    served = len(graph.replies)
+    while len(graph.replies) < served + 2 * ASKERS:
+        time.sleep(0.1)
+    graph.index("build", str(sample.sources[0]), "--set", "index.shards=3")
+    refused = graph.await_ready(lambda ready: len(ready["refused"]) == len(ready["versions"]))
+    return Swapped(graph, first, updated, compacted, found, refused)
+
+
+def test_no_request_fails_while_the_graph_moves(swapped: Swapped) -> None:
+    assert swapped.graph.lost == []
+    assert {status for status, _ in swapped.graph.replies} == {200}
+    assert not [body for _, body in swapped.graph.replies if body["degraded"]]
+
+
+def test_versions_of_answers_only_grow_to_the_last(swapped: Swapped) -> None:
+    versions = {body["index_version"] for _, body in swapped.graph.replies}
+    assert versions == {"v000001", "v000002", "v000003"}
+    assert swapped.graph.replies[-1][1]["index_version"] == "v000003"
+
+
+def test_an_answer_names_the_last_source_of_its_version(swapped: Swapped) -> None:
+    named = {(b["index_version"], b["last_source"]) for _, b in swapped.graph.replies}
+    assert sorted(named, key=lambda pair: natural_key(pair[0])) == [
+        ("v000001", "citeray26n0001.xml.gz"),
+        ("v000002", "citeray26n0003.xml.gz"),
+        ("v000003", "citeray26n0003.xml.gz"),
+    ]
+
+
+def test_what_is_deleted_goes_and_what_is_new_comes(swapped: Swapped) -> None:
+    assert swapped.found == {1: [200, 404], 2: [404, 200], 3: [404, 200]}
+
+
+def test_readiness_names_version_last_source_and_coverage(swapped: Swapped) -> None:
+    keys = ("ready", "index_version", "last_source", "coverage", "citations", "refused")
+    assert [swapped.updated[key] for key in keys] == [
+        True, "v000002", "citeray26n0003.xml.gz", "2/2", 313, {},
+    ]  # fmt: skip
+    assert set(swapped.first["versions"]) == {"expander", "shard-0000", "shard-0001", "writer"}
+    assert swapped.compacted["index_version"] == "v000003"
+
+
+def test_a_version_that_cannot_be_served_is_named_and_the_old_one_goes_on(
+    swapped: Swapped,
+) -> None:
+    assert set(swapped.refused["versions"].values()) == {"v000003"}
+    assert swapped.refused["ready"] is True
+    assert swapped.refused["refused"]["shard-0000"] == (
+        "v000004 is not served: it has 3 shards, the graph was started on 2; start the graph "
+        "again to serve it"
+    )
+    reply = httpx.post(f"{swapped.graph.url}/v1/search", json={"question": "metformin"}, timeout=60)
+    assert (reply.status_code, reply.json()["index_version"]) == (200, "v000003")
