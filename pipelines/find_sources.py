@@ -16,6 +16,7 @@ from cluster.object_store import (
     join_url,
     list_folder,
 )
+from cluster.source_order import check_one_baseline
 from cluster.source_order import natural_key as natural_key
 
 # The folders of NCBI's server, which `citeray download` keeps.
@@ -63,8 +64,8 @@ def find_sources(patterns: Sequence[str]) -> list[File]:
 
     Local paths are made absolute. A folder gives its XML files and those in its
     `baseline` and `updatefiles`. The number order is the order in which PubMed's baseline
-    and update files apply. Raises InputError for a pattern without a match and for two
-    files of one name.
+    and update files apply. Raises InputError for a pattern without a match, for two files
+    of one name, and for files of two years' baselines.
     """
     if not patterns:
         raise InputError("no source given; name PubMed XML files, folders or globs")
@@ -78,4 +79,5 @@ def find_sources(patterns: Sequence[str]) -> list[File]:
                 f"two sources are named {file.name}: {other} and {file}; names give the order, "
                 "so each must be there once"
             )
+    check_one_baseline(by_name)
     return [by_name[name] for name in sorted(by_name, key=natural_key)]

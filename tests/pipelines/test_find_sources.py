@@ -24,9 +24,9 @@ def test_a_folder_gives_its_xml_files_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_files_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    make(tmp_path, "pubmed26n10.xml", "pubmed26n9.xml", "pubmed25n100.xml", "pubmed26n0011.xml")
+    make(tmp_path, "pubmed26n10.xml", "pubmed26n9.xml", "extra25n100.xml", "pubmed26n0011.xml")
     assert found(tmp_path) == [
-        "pubmed25n100.xml",
+        "extra25n100.xml",
         "pubmed26n9.xml",
         "pubmed26n10.xml",
         "pubmed26n0011.xml",
@@ -77,6 +77,13 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     make(tmp_path / "b", "n1.xml")
     with pytest.raises(InputError, match=r"two sources are named n1\.xml: .*a/n1.* and .*b/n1"):
         found(tmp_path / "a", tmp_path / "b")
+
+
+def test_files_of_two_years_baselines_are_refused(tmp_path: Path) -> None:
+    make(tmp_path, "pubmed25n1340.xml.gz", "pubmed26n0001.xml.gz", "own25n0001.xml")
+    match = r"pubmed26n0001\.xml\.gz and pubmed25n1340\.xml\.gz are of two years' baselines"
+    with pytest.raises(InputError, match=match):
+        found(tmp_path)
 
 
 def test_no_source_at_all_is_refused() -> None:

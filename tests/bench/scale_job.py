@@ -1,0 +1,68 @@
+"""One build or update in a process of its own, with the stand-in encoder; prints what it took.
+
+    python -m tests.bench.scale_job build|update SHARDS INDEX SOURCE...
+
+The real jobs on a real Ray: only `load_encoder` is replaced, in the workers too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import ray.cloudpickle
+
+from cluster.session import ray_session
+from cluster.settings import load_settings
+from pipelines import jobs
+from pipelines.find_sources import find_sources
+from pipelines.plan_build import Progress
+from tests.bench.stand_in import BagOfWords
+
+
+class StageClock:
+    """When each stage was last heard of, in seconds from now."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._last: dict[str, float] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        self._last[progress.stage] = time.monotonic() - self._begun
+
+    def stages(self) -> dict[str, float]:
+        """Seconds from one stage's last word to the next one's; `publish` is the rest."""
+        ends = [*self._last.items(), ("publish", time.monotonic() - self._begun)]
+        begins = [0.0, *(end for _, end in ends[:-1])]
+        pairs = zip(ends, begins, strict=True)
+        return {stage: round(end - begin, 2) for (stage, end), begin in pairs}
+
+
+def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
+    model = index.parent / "stand-in"
+    model.mkdir(exist_ok=True)
+    (model / "config.json").write_text('{"stand-in": "tests.bench.stand_in"}')
+    overrides = {
+        "index.path": index,
+        "index.shards": shards,
+        "encoder.model": model,
+        "vocabulary.mesh_headings": "",
+    }
+    settings = load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
+    jobs.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
+    # Or the workers would import the module anew, with the real encoder.
+    ray.cloudpickle.register_pickle_by_value(jobs)  # type: ignore[attr-defined]
+    clock = StageClock()
+    work = {"build": jobs.build_index, "update": jobs.update_index}[job]
+    with ray_session(settings.ray):
+        result = work(find_sources(sources), settings, clock)
+    stages = clock.stages()
+    citations = sum(source.kept for source in result.sources)
+    print(json.dumps({"citations": citations, "seconds": sum(stages.values()), "stages": stages}))
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[4:])
