@@ -80,8 +80,8 @@ def _passage_batch(spans: pa.ListArray, first_row: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=PASSAGE_SCHEMA)
 
 
-class _Bm25Sides:
-    """The BM25 indexes of a segment and how many terms each holds."""
+class PostingsWriter:
+    """The BM25 indexes of a segment, over citations, passages or both."""
 
     def __init__(self, directory: Path, over: Sequence[str]) -> None:
         self._writers = {name: Bm25Writer(directory / bm25_directory(name)) for name in over}
@@ -98,6 +98,7 @@ class _Bm25Sides:
 
     @property
     def terms(self) -> dict[str, int]:
+        """How many terms each of them holds."""
         return {name: writer.terms for name, writer in self._writers.items()}
 
     def close(self) -> None:
@@ -132,7 +133,7 @@ def _write_parts(
 ) -> tuple[int, int, dict[str, int]]:
     citations = passages = 0
     last_pmid = 0
-    sides = _Bm25Sides(directory, plan.bm25_over)
+    sides = PostingsWriter(directory, plan.bm25_over)
 
     with (
         ipc.new_file(directory / CITATIONS, CITATION_SCHEMA) as citation_file,
