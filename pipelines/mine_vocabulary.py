@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +23,7 @@ from cluster.errors import IndexFormatError
 from cluster.index.vocabulary import ConceptKind, normalise
 from cluster.records import Citation
 from pipelines.mine_abbreviations import mine_abbreviations
+from pipelines.sorted_runs import run_starts
 
 COUNTS_SCHEMA = pa.schema(
     [
@@ -34,12 +36,13 @@ COUNTS_SCHEMA = pa.schema(
     ],
     metadata={b"citeray.term-counts": b"1"},
 )
+_KINDS = sorted(get_args(ConceptKind))
 _TERM = [name for name in COUNTS_SCHEMA.names if name != "citations"]
 
 # Longer "keywords" are sentences or whole lists in one element.
 MAX_KEYWORD_CHARS = 100
 _CITATIONS_A_BATCH = 20_000
-_FIRST_SUM_ROWS = 500_000
+_FIRST_MERGE_ROWS = 500_000
 _SHORT_PLURAL = re.compile(r"(?<=[A-Z])s$")
 
 
@@ -65,24 +68,42 @@ class TermCounts:
 
 
 def count_terms(citations: Iterable[Citation]) -> TermCounts:
-    """The terms of `citations`, each of which must occur once. Memory: distinct terms."""
-    return merge_counts(_count_batches(iter(citations)))
+    """The terms of `citations`, each of which must occur once. Memory: distinct terms.
+
+    Batches are merged when they outgrow what is merged so far, so each row is merged a
+    logarithmic number of times.
+    """
+    merged = TermCounts(COUNTS_SCHEMA.empty_table())
+    waiting: list[TermCounts] = []
+    for batch in _count_batches(iter(citations)):
+        waiting.append(batch)
+        if sum(map(len, waiting)) > max(len(merged), _FIRST_MERGE_ROWS):
+            merged, waiting = merge_counts([merged, *waiting]), []
+    return merge_counts([merged, *waiting])
 
 
 def merge_counts(parts: Iterable[TermCounts]) -> TermCounts:
-    """The counts of all parts together, whatever their order. Memory: distinct terms.
+    """The counts of all parts together, whatever their order.
 
-    Parts are summed when they outgrow what is merged so far, so each row is regrouped a
-    logarithmic number of times.
+    Memory: the rows of all parts, of one kind at a time, and twice the result.
     """
-    merged = COUNTS_SCHEMA.empty_table()
-    waiting: list[Any] = []
-    for part in parts:
-        waiting.append(part.table)
-        rows = sum(table.num_rows for table in waiting)
-        if rows > max(merged.num_rows, _FIRST_SUM_ROWS):
-            merged, waiting = _sum([merged, *waiting]), []
-    return TermCounts(_sum([merged, *waiting]))
+    held = list(parts)
+    merged = [sum_counts([part.of_kind(kind) for part in held]) for kind in _KINDS]
+    return TermCounts(pa.concat_tables(merged).combine_chunks())
+
+
+def sum_counts(tables: Sequence[Any]) -> Any:
+    """Add up tables of COUNTS_SCHEMA: sorted by all columns, without what comes to nothing.
+
+    Tables that are sorted already cost a merge, a fifth of what grouping by strings does.
+    """
+    rows = pa.concat_tables(tables).combine_chunks()
+    order = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in _TERM])
+    firsts = run_starts([rows[name].take(order) for name in _TERM])
+    citations = np.add.reduceat(rows["citations"].to_numpy()[order.to_numpy()], firsts)
+    kept = citations != 0
+    terms = rows.select(_TERM).take(order.take(pa.array(firsts[kept])))
+    return pa.table([*terms.columns, citations[kept]], schema=COUNTS_SCHEMA)
 
 
 def negated(counts: TermCounts) -> TermCounts:
@@ -115,24 +136,12 @@ def read_counts(path: Path) -> TermCounts:
     return TermCounts(table)
 
 
-def _sum(tables: list[Any]) -> Any:
-    grouped = (
-        pa.concat_tables(tables)
-        .group_by(_TERM, use_threads=False)
-        .aggregate([("citations", "sum")])
-        .rename_columns([*_TERM, "citations"])
-        .filter(pc.not_equal(pc.field("citations"), 0))
-        .sort_by([(name, "ascending") for name in _TERM])
-    )
-    columns = [grouped[name].combine_chunks() for name in COUNTS_SCHEMA.names]
-    return pa.table(columns, schema=COUNTS_SCHEMA)
-
-
 def _count_batches(citations: Iterator[Citation]) -> Iterator[TermCounts]:
     while batch := list(islice(citations, _CITATIONS_A_BATCH)):
         counts = Counter(term for citation in batch for term in _terms(citation))
         columns = [[term[i] for term in counts] for i in range(len(_TERM))]
-        yield TermCounts(pa.table([*columns, list(counts.values())], schema=COUNTS_SCHEMA))
+        table = pa.table([*columns, list(counts.values())], schema=COUNTS_SCHEMA)
+        yield TermCounts(sum_counts([table]))
 
 
 def _terms(citation: Citation) -> list[tuple[str, ...]]:
