@@ -52,30 +52,36 @@ def make_words() -> Any:
     return pa.array(words, TEXT)
 
 
-def make_counts(terms: int, seed: int, words: Any) -> TermCounts:
-    """About `terms` counts as PubMed has them: half keywords and half definitions.
-
-    A name has one to four words, drawn by Zipf's law as the citations of a term are, and
-    in three of ten rows a capital; a short form is two letters and the further initials.
-    """
-    rng = np.random.default_rng(seed)
-    size = rng.integers(1, 5, terms)
+def make_names(names: int, words: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Names of one to four words drawn by Zipf's law; two letters and the further initials."""
+    size = rng.integers(1, 5, names)
     parts = []
     for place in range(4):
-        drawn = words.take(pa.array(rng.zipf(1.1, terms) % len(words)))
+        drawn = words.take(pa.array(rng.zipf(1.1, names) % len(words)))
         parts.append(pc.if_else(pa.array(size > place), drawn, BLANK))
-    key = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*parts, pa.scalar(" ", TEXT)))
-    form = pc.if_else(pa.array(rng.random(terms) < 0.3), pc.utf8_capitalize(key), key)
     initials = [pc.utf8_slice_codeunits(p, 0, 1 + (n == 0)) for n, p in enumerate(parts)]
-    short = pc.utf8_upper(pc.binary_join_element_wise(*initials, BLANK))
+    name = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*parts, pa.scalar(" ", TEXT)))
+    return name, pc.utf8_upper(pc.binary_join_element_wise(*initials, BLANK))
+
+
+def make_counts(terms: int, seed: int, words: Any) -> TermCounts:
+    """About `terms` counts, half of keywords and half of definitions, most of one citation.
+
+    The shares of distinct names, of short forms to keep and of single citations are about
+    those of the BioASQ corpus.
+    """
+    rng = np.random.default_rng(seed)
+    names, shorts = make_names(terms * 2 // 3, words, rng)
+    picked = pa.array(rng.integers(0, len(names), terms))
+    key, short = names.take(picked), shorts.take(picked)
     kind = rng.choice(len(KINDS), terms, p=SHARES)
     columns = [
         KINDS.take(pa.array(kind)),
         key,
         pc.if_else(pa.array(kind < 2), key, BLANK),
-        form,
+        pc.if_else(pa.array(rng.random(terms) < 0.3), pc.utf8_capitalize(key), key),
         pc.if_else(pa.array(kind == 3), short, BLANK),
-        np.minimum(rng.zipf(1.8, terms), 100_000),
+        np.minimum(rng.zipf(2.4, terms), 100_000),
     ]
     return TermCounts(sum_counts([pa.table(columns, schema=COUNTS_SCHEMA)]))
 

@@ -87,6 +87,12 @@ def test_most_used_meaning_of_a_name_comes_first(tmp_path: Path) -> None:
     assert [c.id for c in found] == ["abbr:alzheimer disease", "abbr:atopic dermatitis"]
 
 
+def test_equally_usual_meanings_come_in_the_order_they_were_written(tmp_path: Path) -> None:
+    names = ("zoster disease", "atopic disease", "mite disease")
+    found = written(tmp_path, *(concept(f"abbr:{n}", n, "XD") for n in names)).lookup("XD")
+    assert [c.name for c in found] == list(names)
+
+
 def test_capitals_fall_back_to_lower_case(tmp_path: Path) -> None:
     vocabulary = written(tmp_path, concept("kw:asthma", "asthma"))
     assert [c.id for c in vocabulary.lookup("ASTHMA")] == ["kw:asthma"]

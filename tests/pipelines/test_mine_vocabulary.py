@@ -11,7 +11,13 @@ from cluster.errors import IndexFormatError, InputError
 from cluster.index.vocabulary import Concept, Vocabulary, concept_of
 from cluster.records import Chemical, Citation, MeshHeading, Section
 from pipelines.assemble_vocabulary import assemble_concepts, write_vocabulary
-from pipelines.mine_vocabulary import count_terms, merge_counts, read_counts, write_counts
+from pipelines.mine_vocabulary import (
+    count_terms,
+    merge_counts,
+    negated,
+    read_counts,
+    write_counts,
+)
 from pipelines.name_headings import natural_order, read_mesh_headings
 
 T2D = MeshHeading("D003924", "Diabetes Mellitus, Type 2", True)
@@ -107,6 +113,21 @@ def test_counts_survive_their_file(tmp_path: Path) -> None:
     counts = count_terms([citation(keywords=("asthma",)), citation(mesh=(T2D,))])
     write_counts(counts, tmp_path / "counts.arrow")
     assert read_counts(tmp_path / "counts.arrow").table.equals(counts.table)
+
+
+def test_what_is_taken_off_leaves_no_row() -> None:
+    before = count_terms([citation(1, keywords=("asthma", "pain")), citation(2, mesh=(T2D,))])
+    gone = negated(count_terms([citation(1, keywords=("asthma", "pain"))]))
+    after = merge_counts([gone, before])
+    assert after.table.equals(count_terms([citation(2, mesh=(T2D,))]).table)
+
+
+def test_counts_do_not_depend_on_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    citations = [citation(n, keywords=(f"term {n % 3}", "pain"), mesh=(T2D,)) for n in range(9)]
+    at_once = count_terms(citations)
+    monkeypatch.setattr("pipelines.mine_vocabulary._CITATIONS_A_BATCH", 2)
+    monkeypatch.setattr("pipelines.mine_vocabulary._FIRST_MERGE_ROWS", 1)
+    assert count_terms(citations).table.equals(at_once.table)
 
 
 def test_damaged_counts_are_named(tmp_path: Path) -> None:
