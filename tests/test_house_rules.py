@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("cluster", "pipelines", "serve", "evaluation")
+PACKAGES = ("cluster", "pipelines", "serve", "evaluation", "planning")
 MAY_IMPORT_RAY = {"cluster/session.py", "pipelines/jobs.py", "serve/app.py", "serve/llm_app.py"}
 FORBIDDEN = {
-    "cluster": {"pipelines", "serve", "evaluation"},
-    "pipelines": {"serve", "evaluation"},
-    "serve": {"pipelines", "evaluation"},
-    "evaluation": {"pipelines"},
+    "cluster": {"pipelines", "serve", "evaluation", "planning"},
+    "pipelines": {"serve", "evaluation", "planning"},
+    "serve": {"pipelines", "evaluation", "planning"},
+    "evaluation": {"pipelines", "planning"},
+    "planning": {"evaluation"},
 }
 MODULES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 

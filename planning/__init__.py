@@ -1,0 +1,1 @@
+"""How much machine a corpus and its readers need: measured here, carried to any size."""

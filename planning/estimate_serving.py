@@ -1,0 +1,199 @@
+"""From coefficients to how many replicas answer so many questions a second in time.
+
+A question passes its stages one after the other; each is an M/M/c queue of its own
+(`planning.queueing`). The 95th percentile of the whole is taken as the sum of those of the
+stages, which is at least what it is when stages are not slow together more often than
+always: an upper bound in practice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from cluster.settings import Settings, StageSettings
+from planning.coefficients import Coefficients, Point
+from planning.estimate_build import Size
+from planning.figures import Figure
+from planning.queueing import (
+    servers_for,
+    service_mean,
+    service_quantile,
+    slowest_of,
+    wait_quantile,
+)
+
+# HTTP, handles and the gateway's own work: not measured, the bound that the service is held to.
+GRAPH_SECONDS = 0.025
+# A GPU is worth about so many cores where two ways to run a stage are compared.
+CORES_A_GPU = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a stage must do: its ways to run, over `parts` that all must answer."""
+
+    name: str
+    points: tuple[Point, ...]
+    parts: int = 1
+    cpus: float = 1.0
+    gpus: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """Replicas of each part of a stage, and seconds at the 95th percentile of a question."""
+
+    name: str
+    parts: int
+    replicas: int
+    batch: int
+    cpus: float
+    gpus: float
+    utilisation: Figure
+    service: Figure
+    wait: Figure
+
+    @property
+    def seconds(self) -> float:
+        return self.service.value + self.wait.value
+
+    @property
+    def cores(self) -> float:
+        return self.parts * self.replicas * (self.cpus + CORES_A_GPU * self.gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPlan:
+    """`problem` says why the asked percentile cannot be met, or is empty."""
+
+    stages: tuple[StagePlan, ...]
+    p95: Figure
+    problem: str
+
+    def stage(self, name: str) -> StagePlan | None:
+        return next((s for s in self.stages if s.name == name), None)
+
+
+def shard_point(found: Coefficients, size: Size) -> Point:
+    """Everything that one question asks of one shard."""
+    s = found.serving
+    median = (
+        s.statistics_seconds
+        + s.dense_seconds.at(size.shard_passages)
+        + s.bm25_seconds.at(size.shard_citations)
+        + s.join_seconds
+        # The citations to fetch lie spread over the shards.
+        + s.fetch_seconds / size.shards
+    )
+    return Point(concurrent=1, median_seconds=median, p95_seconds=median * s.shard_p95_over_median)
+
+
+def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> list[Demand]:
+    """The stages of a search, or of an answer, in the order of a question."""
+    s, on_gpu = found.serving, found.machine.device != "cpu"
+    threads = min(found.measured_with.encoder_threads, found.machine.cpus)
+
+    def model_stage(name: str, points: tuple[Point, ...], stage: StageSettings) -> Demand:
+        # Measured with so many threads, it keeps its promise with no fewer cores.
+        cpus = max(stage.cpus, 1.0) if on_gpu else max(stage.cpus, float(threads))
+        return Demand(name, points, cpus=cpus, gpus=stage.gpus if on_gpu else 0.0)
+
+    serve = settings.serve
+    shard = Demand("shard", (shard_point(found, size),), size.shards, cpus=1.0)
+    wanted = [
+        Demand("expander", s.expand),
+        model_stage("encoder", s.encode, serve.encoder),
+        shard,
+        model_stage("reranker", s.rerank, serve.reranker),
+    ]
+    if path == "answer":
+        wanted.append(
+            Demand(
+                "llm",
+                s.llm,
+                cpus=max(serve.llm.cpus, 1.0),
+                gpus=serve.llm.gpus * settings.llm.tensor_parallel,
+            )
+        )
+    return [d for d in wanted if d.points]
+
+
+def _service(demand: Demand, point: Point) -> Figure:
+    q = slowest_of(demand.parts)
+    value = service_quantile(point.median_seconds, point.p95_seconds, q)
+    return Figure(
+        f"{demand.name} service", value, "seconds",
+        "lognormal quantile q of median_seconds and p95_seconds",
+        {"median_seconds": point.median_seconds, "p95_seconds": point.p95_seconds, "q": q,
+         "requests_at_once": point.concurrent},
+    )  # fmt: skip
+
+
+def _stage(demand: Demand, point: Point, qps: float, budget_s: float) -> StagePlan:
+    q = slowest_of(demand.parts)
+    mean = service_mean(point.median_seconds, point.p95_seconds)
+    # A replica that works on several at once is as many servers, each that slow.
+    needed = servers_for(qps, mean, budget_s, q)
+    replicas = math.ceil(needed / point.concurrent)
+    servers = replicas * point.concurrent
+    inputs = {"questions_per_s": qps, "mean_seconds": mean, "servers": servers}
+    return StagePlan(
+        demand.name,
+        demand.parts,
+        replicas,
+        point.concurrent,
+        demand.cpus,
+        demand.gpus,
+        Figure(f"{demand.name} utilisation", qps * mean / servers, "",
+               "questions_per_s x mean_seconds / servers", inputs),
+        _service(demand, point),
+        Figure(f"{demand.name} wait", wait_quantile(servers, qps, mean, q), "seconds",
+               "M/M/c: ln(ErlangC / (1 - q)) / (servers / mean_seconds - questions_per_s)",
+               {**inputs, "q": q, "wait_budget_seconds": min(budget_s, 1e9)}),
+    )  # fmt: skip
+
+
+def _plan_points(
+    wanted: Sequence[Demand], points: Sequence[Point], qps: float, p95_s: float
+) -> ServingPlan:
+    """Replicas for one way to run each stage; what time services leave is shared for waiting."""
+    services = [_service(d, p).value for d, p in zip(wanted, points, strict=True)]
+    slack = p95_s - GRAPH_SECONDS - sum(services)
+    share = slack / sum(services) if slack > 0 else math.inf
+    stages = tuple(
+        _stage(d, p, qps, service * share)
+        for d, p, service in zip(wanted, points, services, strict=True)
+    )
+    inputs = {"graph": GRAPH_SECONDS}
+    for s in stages:
+        inputs |= {f"{s.name} service": s.service.value, f"{s.name} wait": s.wait.value}
+    p95 = Figure("p95 of a question", sum(inputs.values()), "seconds", " + ".join(inputs), inputs)
+    problem = ""
+    if slack <= 0:
+        slowest = max(stages, key=lambda s: s.service.value)
+        problem = (
+            f"p95 of {p95_s:g} s cannot be met: without any waiting the stages take "
+            f"{sum(services) + GRAPH_SECONDS:.3g} s, of which {slowest.name} "
+            f"{slowest.service.value:.3g} s"
+        )
+    return ServingPlan(stages, p95, problem)
+
+
+def plan_serving(
+    found: Coefficients, settings: Settings, size: Size, qps: float, p95_s: float, path: str
+) -> ServingPlan:
+    """The fewest cores that answer `qps` questions a second with a 95th percentile of `p95_s`.
+
+    Where that cannot be, the plan carries the load with the least delay, and says so.
+    """
+    wanted = demands(found, settings, size, path)
+    plans = [
+        _plan_points(wanted, points, qps, p95_s) for points in product(*(d.points for d in wanted))
+    ]
+    meeting = [plan for plan in plans if not plan.problem]
+    if meeting:
+        return min(meeting, key=lambda plan: (sum(s.cores for s in plan.stages), plan.p95.value))
+    return min(plans, key=lambda plan: sum(s.service.value for s in plan.stages))

@@ -1,0 +1,132 @@
+"""Which nodes hold what: groups of workers, and the fleet that builds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cluster.settings import Settings
+from planning.coefficients import Coefficients
+from planning.estimate_build import Fleet, Size, shard_bytes
+from planning.estimate_serving import ServingPlan
+from planning.figures import Figure
+
+# The rest is the system's, Ray's and its object store's.
+USABLE_MEMORY = 0.8
+MODEL_DISK_BYTES, LLM_DISK_BYTES = 20e9, 200e9
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is wanted, and what a node has. `nodes` None: as many as serving needs; prices
+    None: no cost is told; `shards` None: chosen.
+    """
+
+    citations: int
+    qps: float
+    p95_s: float
+    path: str = "search"
+    node_memory: int = 64_000_000_000
+    node_cpus: int = 16
+    nodes: int | None = None
+    gpu_nodes: int = 0
+    gpus_per_node: int = 1
+    changed: int = 30_000
+    shards: int | None = None
+    node_price: float | None = None
+    gpu_price: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerGroup:
+    """Nodes of one kind: what each has for Ray's workers, and its local disk, in bytes."""
+
+    name: str
+    nodes: int
+    cpus: float
+    memory_bytes: float
+    gpus: float
+    disk_bytes: float
+    holds: str
+
+
+def replica_memory(found: Coefficients, size: Size) -> Figure:
+    """One replica of a shard with all that its searches map in memory."""
+    own = found.memory.shard_replica_bytes.at(size.shard_citations)
+    mapped = shard_bytes(found, size)
+    return Figure("shard replica", own + mapped, "bytes", "own_bytes + mapped_bytes",
+                  {"own_bytes": own, "mapped_bytes": mapped})  # fmt: skip
+
+
+def retrieval_group(found: Coefficients, size: Size, serving: ServingPlan, ask: Ask) -> WorkerGroup:
+    memory = replica_memory(found, size).value
+    shard = serving.stage("shard")
+    replicas = size.shards * (shard.replicas if shard else 1)
+    fitting = int(USABLE_MEMORY * ask.node_memory / memory)
+    a_node = max(min(fitting, ask.node_cpus), 1)
+    nodes = math.ceil(replicas / a_node)
+    here = math.ceil(replicas / nodes)
+    return WorkerGroup(
+        "retrieval", nodes, here, here * memory / USABLE_MEMORY, 0,
+        # A verified copy of its shards, and of the next version's beside them.
+        2 * here * shard_bytes(found, size),
+        f"{replicas} shard replicas, {here} a node",
+    )  # fmt: skip
+
+
+def model_group(
+    found: Coefficients, settings: Settings, serving: ServingPlan, ask: Ask
+) -> WorkerGroup:
+    stages = [s for s in serving.stages if s.name not in ("shard", "llm")]
+    gateways = settings.serve.gateway.min_replicas
+    cpus = sum(s.replicas * s.cpus for s in stages) + gateways
+    gpus = sum(s.replicas * s.gpus for s in stages)
+    memory = gateways * found.memory.driver_bytes
+    memory += sum(s.replicas for s in stages) * found.memory.encode_worker_bytes
+    nodes = max(
+        math.ceil(cpus / ask.node_cpus),
+        math.ceil(memory / (USABLE_MEMORY * ask.node_memory)),
+        math.ceil(gpus / ask.gpus_per_node),
+    )
+    told = ", ".join(f"{s.replicas} {s.name}" for s in stages)
+    return WorkerGroup(
+        "models", nodes, math.ceil(cpus / nodes), memory / nodes / USABLE_MEMORY,
+        math.ceil(gpus / nodes), MODEL_DISK_BYTES, f"{gateways} gateway, {told}",
+    )  # fmt: skip
+
+
+def llm_groups(serving: ServingPlan, ask: Ask, settings: Settings) -> list[WorkerGroup]:
+    stage = serving.stage("llm")
+    if stage is None or settings.llm.kind != "vllm":
+        return []
+    a_node = max(int(ask.gpus_per_node / stage.gpus), 1) if stage.gpus else 1
+    nodes = math.ceil(stage.replicas / a_node)
+    gpus = math.ceil(stage.gpus * a_node)
+    return [
+        WorkerGroup("llm", nodes, stage.cpus * a_node, ask.node_memory, gpus, LLM_DISK_BYTES,
+                    f"{stage.replicas} language models")
+    ]  # fmt: skip
+
+
+def fleet_for(found: Coefficients, settings: Settings, ask: Ask, nodes: int) -> Fleet:
+    cpus, gpus = nodes * ask.node_cpus, ask.gpu_nodes * ask.gpus_per_node
+    threads = min(found.measured_with.encoder_threads, found.machine.cpus)
+    on_gpu = found.machine.device != "cpu"
+    encoders = max(gpus, 1) if on_gpu else max(cpus // threads, 1)
+    index = settings.index
+    return Fleet(nodes, cpus, gpus, encoders, index.build_threads, index.training_vectors)
+
+
+def build_group(
+    plan_memory: tuple[Figure, ...], fleet: Fleet, ask: Ask, disk: float
+) -> WorkerGroup:
+    named = {f.name: f.value for f in plan_memory}
+    a_node = fleet.cpus / fleet.nodes
+    workers = fleet.encoders / fleet.nodes * named["encode worker"]
+    workers += a_node * named["read worker"]
+    memory = max(workers, named["shard task"], named["sample task"]) + named["driver"]
+    return WorkerGroup(
+        "build", fleet.nodes, ask.node_cpus, memory / USABLE_MEMORY,
+        fleet.gpus / fleet.nodes, disk / fleet.nodes,
+        f"{fleet.encoders} encoders, then a task a shard",
+    )  # fmt: skip

@@ -1,0 +1,105 @@
+"""A plan and a check as short tables, or as one JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from planning.check_plan import Compared
+from planning.estimate_serving import StagePlan
+from planning.figures import Figure
+from planning.plan import Plan
+from planning.units import format_bytes, format_seconds
+
+
+def _table(title: str, *columns: str) -> Table:
+    return Table(*columns, title=title, title_justify="left")
+
+
+def _figures(title: str, figures: Iterable[Figure]) -> Table:
+    table = Table(show_header=False, title=title, title_justify="left")
+    for figure in figures:
+        table.add_row(figure.name, str(figure))
+    return table
+
+
+def _groups(plan: Plan) -> Table:
+    columns = ("group", "nodes", "cores", "memory", "GPUs", "disk", "holds")
+    table = _table("Nodes (cores, memory, GPUs and disk of each)", *columns)
+    for g in plan.groups:
+        table.add_row(
+            g.name, f"{g.nodes}", f"{g.cpus:g}", format_bytes(g.memory_bytes), f"{g.gpus:g}",
+            format_bytes(g.disk_bytes), g.holds,
+        )  # fmt: skip
+    return table
+
+
+def _serving(plan: Plan) -> Table:
+    ask = plan.ask
+    columns = ("stage", "replicas", "cores each", "GPUs each", "batch", "busy", "p95", "waiting")
+    table = _table(f"Serving {ask.qps:g} questions/s ({ask.path})", *columns)
+
+    def replicas(s: StagePlan) -> str:
+        return f"{s.replicas} x {s.parts} shards" if s.name == "shard" else f"{s.replicas}"
+
+    for s in plan.serving.stages:
+        table.add_row(
+            s.name, replicas(s), f"{s.cpus:g}", f"{s.gpus:g}", f"{s.batch}",
+            f"{s.utilisation.value:.0%}", format_seconds(s.seconds), format_seconds(s.wait.value),
+        )  # fmt: skip
+    return table
+
+
+def all_figures(plan: Plan) -> list[Figure]:
+    """Every figure of the plan, in the order of the tables."""
+    figures = [*plan.disk, *plan.artefacts, *plan.memory, *plan.phases, plan.build, plan.update]
+    for stage in plan.serving.stages:
+        figures += [stage.service, stage.wait, stage.utilisation]
+    figures += [plan.serving.p95, plan.shard_start, *plan.costs]
+    return figures + ([plan.gpu_hours] if plan.gpu_hours else [])
+
+
+def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
+    ask, size = plan.ask, plan.size
+    out.print(
+        f"{ask.citations:,} citations, {size.passages:,.0f} passages: {size.shards} shards of "
+        f"{size.shard_citations:,.0f} citations",
+        soft_wrap=True,
+    )
+    out.print(_figures("Disk", plan.disk))
+    hours = [plan.gpu_hours] if plan.gpu_hours else []
+    title = f"Build on {plan.fleet.nodes} nodes, {plan.fleet.encoders} encoders"
+    update = Figure(f"an update of {ask.changed:,}", plan.update.value, "seconds", "")
+    out.print(_figures(title, [*plan.phases, plan.build, *hours, update]))
+    out.print(_figures("Memory of one process", plan.memory))
+    out.print(_serving(plan))
+    out.print(f"p95 of a question: {plan.serving.p95}, asked {ask.p95_s:g} s; a shard's checksums "
+              f"take {plan.shard_start} when it starts", soft_wrap=True)  # fmt: skip
+    out.print(_groups(plan))
+    if plan.costs:
+        out.print(_figures("Cost, in the currency of your prices", plan.costs))
+    if explain:
+        for figure in all_figures(plan):
+            out.print(figure.explained(), soft_wrap=True, markup=False, highlight=False)
+    for line in plan.assumptions:
+        out.print(f"- {line}", soft_wrap=True, markup=False, highlight=False)
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    return {**asdict(plan), "feasible": not plan.problems}
+
+
+def show_check(out: Console, rows: Sequence[Compared]) -> None:
+    table = _table("Predicted beside measured", "what", "predicted", "measured", "error")
+    for row in rows:
+        shown = [str(Figure("", v, row.unit, "")) for v in (row.predicted, row.measured)]
+        table.add_row(row.name, *shown, f"{row.error:+.0%}")
+    out.print(table)
+
+
+def check_json(rows: Sequence[Compared]) -> list[dict[str, Any]]:
+    return [{**asdict(row), "error": round(row.error, 4)} for row in rows]

@@ -1,0 +1,198 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.settings import load_settings
+from planning.coefficients import Point
+from planning.emit import config_yaml, values, values_yaml
+from planning.estimate_build import Fleet, Size, artefact_bytes, build_phases
+from planning.place_workers import Ask
+from planning.plan import Plan, make_plan
+from planning.show_plan import all_figures
+from tests.planning.some_coefficients import coefficients
+
+SETTINGS = load_settings()
+ASK = Ask(citations=38_000_000, qps=50, p95_s=2.0)
+
+
+def plan(found: object = None, **changes: object) -> Plan:
+    ask = replace(ASK, **changes)  # type: ignore[arg-type]
+    return make_plan(found or coefficients(), SETTINGS, ask)  # type: ignore[arg-type]
+
+
+def replicas(made: Plan) -> dict[str, int]:
+    return {s.name: s.replicas * s.batch for s in made.serving.stages}
+
+
+def test_bytes_are_what_the_coefficients_say() -> None:
+    size = Size.of(coefficients(), 1_000_000, 4)
+    found = {f.name: f.value for f in artefact_bytes(coefficients(), size)}
+    assert found["records"] == 1.5e9
+    assert found["vectors"] == 2e9
+    assert found["term counts"] == 4 * 10 * 250_000**0.5 * 80
+    assert found["vocabulary"] == 1000 + 10 * 1000 * 100
+
+
+def test_embedding_is_bound_by_all_cores_or_by_the_encoders() -> None:
+    found = coefficients()
+    size = Size.of(found, 1_000_000, 4)
+    few, many = Fleet(1, 64, 0, 1, 2, 50_000), Fleet(1, 2, 0, 64, 2, 50_000)
+    by_encoder, by_cores = (
+        next(f.value for f in build_phases(found, size, fleet) if f.name == "parse, embed")
+        for fleet in (few, many)
+    )
+    assert by_encoder == pytest.approx(1e6 * (0.008 + 1e-4))
+    assert by_cores == pytest.approx(1e6 * (2 * 0.008 + 3e-4) / 2)
+
+
+def test_a_shard_is_not_built_faster_by_cores_that_have_no_shard() -> None:
+    found = coefficients()
+    size = Size.of(found, 1_000_000, 2)
+    seconds = {
+        cpus: next(
+            f.value
+            for f in build_phases(found, size, Fleet(1, cpus, 0, 1, 1, 50_000))
+            if f.name == "index"
+        )
+        for cpus in (1, 2, 8)
+    }
+    assert seconds[1] == pytest.approx(2 * seconds[2])
+    assert seconds[8] == seconds[2]
+
+
+def test_the_smallest_number_of_shards_that_fits_a_node_is_chosen() -> None:
+    made = plan(node_memory=64_000_000_000)
+    needed = {f.name: f.value for f in made.memory}
+    assert needed["shard replica"] <= 0.8 * 64e9
+    twice = plan(node_memory=64_000_000_000, shards=made.size.shards // 2)
+    assert any("shard" in problem for problem in twice.problems)
+
+
+@given(
+    citations=st.integers(10_000, 60_000_000), more=st.floats(1, 20), qps=st.floats(0.1, 300),
+    p95=st.floats(0.2, 5),
+)  # fmt: skip
+@settings(max_examples=25, deadline=None)
+def test_more_citations_never_need_less(
+    citations: int, more: float, qps: float, p95: float
+) -> None:
+    small, large = (
+        plan(citations=n, qps=qps, p95_s=p95) for n in (citations, int(citations * more))
+    )
+    assert small.size.shards <= large.size.shards
+    for before, after in zip(small.disk, large.disk, strict=True):
+        assert before.value <= after.value
+    work = [sum(f.value for f in p.phases) * p.fleet.cpus for p in (small, large)]
+    assert work[0] <= work[1] * 1.0001
+    assert small.groups[0].nodes <= large.groups[0].nodes or small.problems or large.problems
+
+
+@given(qps=st.floats(0.1, 300), p95=st.floats(0.5, 5))
+@settings(max_examples=25, deadline=None)
+def test_twice_the_questions_never_need_fewer_cores(qps: float, p95: float) -> None:
+    one, two = (sum(s.cores for s in plan(qps=q, p95_s=p95).serving.stages) for q in (qps, 2 * qps))
+    assert one <= two
+
+
+def test_what_is_promised_is_kept_by_the_sum_of_the_stages() -> None:
+    made = plan()
+    assert made.problems == ()
+    assert made.serving.p95.value <= 2.0
+    assert made.serving.p95.value == pytest.approx(
+        0.025 + sum(s.seconds for s in made.serving.stages)
+    )
+
+
+def test_batches_are_used_where_they_save_cores_and_time_allows() -> None:
+    patient, hurried = plan(p95_s=2.0), plan(p95_s=0.6)
+    assert patient.serving.stage("reranker").batch == 8  # type: ignore[union-attr]
+    assert hurried.serving.stage("reranker").batch == 1  # type: ignore[union-attr]
+
+
+def test_a_percentile_that_cannot_be_met_names_the_stage() -> None:
+    made = plan(p95_s=0.1)
+    assert made.problems[0].startswith("p95 of 0.1 s cannot be met")
+    assert "of which reranker 0.25 s" in made.problems[0]
+
+
+def test_shards_are_split_further_where_only_that_meets_the_percentile() -> None:
+    slow = coefficients(bm25_seconds={"base": 0.0, "slope": 1e-6})
+    made = plan(slow, p95_s=0.9)
+    assert made.problems == ()
+    assert made.size.shards > plan(slow, p95_s=60).size.shards
+
+
+def test_a_process_that_fits_no_node_is_told() -> None:
+    made = plan(node_memory=700_000_000)
+    assert any(problem.startswith("one driver needs") for problem in made.problems)
+
+
+def test_cost_is_told_only_for_prices_that_are_given() -> None:
+    assert plan().costs == ()
+    month = {f.name: f.value for f in plan(node_price=2.0).costs}["serving, a month"]
+    nodes = sum(g.nodes for g in plan().groups if g.name != "build")
+    assert month == pytest.approx(730 * 2.0 * nodes)
+
+
+def test_gpu_hours_are_unknown_without_a_measured_gpu_and_told_with_one() -> None:
+    assert plan().gpu_hours is None
+    found = coefficients()
+    machine = found.machine.model_copy(update={"device": "cuda"})
+    on_gpu = make_plan(found.model_copy(update={"machine": machine}), SETTINGS, ASK)
+    assert on_gpu.gpu_hours is not None
+    assert on_gpu.gpu_hours.value == pytest.approx(2 * 38e6 * 0.004 / 3600)
+
+
+def test_the_language_model_is_planned_for_answers_alone() -> None:
+    llm = (Point(concurrent=8, median_seconds=1.0, p95_seconds=1.2),)
+    found = coefficients(llm=llm, llm_tokens=64)
+    assert plan(found, p95_s=5.0).serving.stage("llm") is None
+    stage = plan(found, p95_s=5.0, path="answer").serving.stage("llm")
+    assert stage is not None
+    assert stage.replicas * 8 >= 50
+
+
+def test_settings_that_were_not_measured_are_told() -> None:
+    other = load_settings(overrides=["index.hnsw_m=16"])
+    made = make_plan(coefficients(), other, ASK)
+    assert any("index_hnsw_m was 32, now 16" in line for line in made.assumptions)
+
+
+def test_every_figure_shows_its_inputs() -> None:
+    for figure in all_figures(plan(node_price=1.0)):
+        assert figure.inputs or "as measured" in figure.formula, figure.name
+
+
+@pytest.mark.parametrize("config", ["laptop.yaml", "cluster.yaml", "gpu-node.yaml"])
+def test_the_emitted_settings_load_and_say_what_the_plan_says(
+    config: str, tmp_path: object
+) -> None:
+    before = load_settings(config)
+    made = make_plan(coefficients(), before, ASK)
+    file = tmp_path / "planned.yaml"
+    file.write_text(config_yaml(before, made))
+    loaded = load_settings(file)
+    assert loaded.index.shards == made.size.shards
+    assert loaded.encoder.actors == made.fleet.encoders
+    reranker = made.serving.stage("reranker")
+    assert reranker is not None
+    assert loaded.serve.reranker.min_replicas == reranker.replicas
+    assert loaded.serve.reranker.batch == reranker.batch
+    assert loaded.llm == before.llm
+    for name in ("encoder", "shard", "reranker", "expander"):
+        stage = getattr(loaded.serve, name)
+        assert stage.max_replicas >= stage.min_replicas
+
+
+def test_the_values_are_yaml_in_the_quantities_of_kubernetes() -> None:
+    made = plan()
+    found = yaml.safe_load(values_yaml(made))
+    assert found == values(made)
+    retrieval = found["workerGroups"]["retrieval"]
+    assert retrieval["replicas"] == made.groups[0].nodes
+    assert retrieval["memory"].endswith("Gi")
+    assert int(found["storage"]["index"][:-2]) * 2**30 >= made.disk[1].value
