@@ -20,10 +20,11 @@ from cluster.index.write_segment import SegmentPlan
 from cluster.object_store import File
 from cluster.records import Citation
 from cluster.storage import sha256_of
-from pipelines.assemble_vocabulary import read_mesh_headings, write_vocabulary
+from pipelines.assemble_vocabulary import write_vocabulary
 from pipelines.build_shard import ShardSummary, build_shard, sample_vectors, train_quantiser
 from pipelines.embed_passages import split_citations
 from pipelines.mine_vocabulary import TermCounts, count_terms, merge_counts
+from pipelines.name_headings import read_mesh_headings
 from pipelines.split_passages import Splitter, split_citation
 from pipelines.stage_citations import part_files
 from pipelines.update_index import update_shard
