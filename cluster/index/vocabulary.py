@@ -82,6 +82,9 @@ def normalise(name: str) -> str:
     case folded. A single word that is all capitals keeps them, as does one of up to three
     letters with a capital after the first, so that "AS" is not "as" nor "CAT" "cat".
     """
+    # Nothing below changes capitals alone, and there are millions of such short forms.
+    if name.isascii() and name.isalpha() and name.isupper():
+        return name
     text = unicodedata.normalize("NFKC", name)
     text = _GAP.sub(" ", _POSSESSIVE.sub("", text)).strip()
     if plural := _SHORT_PLURAL.fullmatch(text):

@@ -53,7 +53,10 @@ def make_words() -> Any:
 
 
 def make_names(names: int, words: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Names of one to four words drawn by Zipf's law; two letters and the further initials."""
+    """Names of one to four words drawn by Zipf's law; two letters and the further initials.
+
+    Of the short forms a third end in a digit.
+    """
     size = rng.integers(1, 5, names)
     parts = []
     for place in range(4):
@@ -61,7 +64,8 @@ def make_names(names: int, words: Any, rng: np.random.Generator) -> tuple[Any, A
         parts.append(pc.if_else(pa.array(size > place), drawn, BLANK))
     initials = [pc.utf8_slice_codeunits(p, 0, 1 + (n == 0)) for n, p in enumerate(parts)]
     name = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*parts, pa.scalar(" ", TEXT)))
-    return name, pc.utf8_upper(pc.binary_join_element_wise(*initials, BLANK))
+    digit = pc.if_else(pa.array(rng.random(names) < 0.3), pa.scalar("2", TEXT), BLANK)
+    return name, pc.utf8_upper(pc.binary_join_element_wise(*initials, digit, BLANK))
 
 
 def make_counts(terms: int, seed: int, words: Any) -> TermCounts:

@@ -57,6 +57,11 @@ def test_different_names_stay_apart(one: str, other: str) -> None:
     assert normalise(one) != normalise(other)
 
 
+@pytest.mark.parametrize("name", ["A", "AS", "SS", "ARTERIES"])
+def test_capitals_alone_are_their_own_normal_form(name: str) -> None:
+    assert normalise(name) == name
+
+
 @given(st.text(max_size=30))
 def test_normal_form_has_no_outer_or_double_space(name: str) -> None:
     assert normalise(name) == " ".join(normalise(name).split(" ")).strip()
