@@ -90,9 +90,10 @@ def _uses_by_source(terms: Terms, concept: Rows, heading: Rows) -> tuple[list[Us
     """
     keyword = concept[terms.keyword_key]
     kept = np.flatnonzero(keyword != NOBODY)
+    keywords = terms.keywords.select(["form", "citations"]).take(pa.array(kept))
     pairs = terms.pairs
     sources = [
-        _uses(keyword[kept], terms.keyword_key[kept], terms.keywords.take(pa.array(kept))),
+        _uses(keyword[kept], terms.keyword_key[kept], keywords),
         _uses(concept[terms.long_key], terms.long_key, terms.longs),
         _uses(concept[terms.pair_key], terms.short_key, pairs.rename_columns({"short": "form"})),
     ]
