@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ import pytest
 
 from cluster.source_order import natural_key
 from pipelines.sample.write_sample import SampleCorpus, write_sample
-from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
+from tests.end_to_end.command import ROOT, environment, run, small_settings, with_settings
 from tests.end_to_end.conftest import RayHead
 from tests.serve.http_server import free_port
 
-DEADLINE_S = 240
+CITERAY = [sys.executable, "-m", "cluster.cli"]
+DEADLINE_S = 300
 DELETED, ADDED = 90_000_028, 90_000_250
-ASKERS = 3
+ASKERS = 2
 
 
 @dataclass
@@ -36,10 +38,10 @@ class Graph:
     replies: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
-    def index(self, *words: str) -> dict[str, Any]:
-        """Run a command of `citeray index` beside the serving graph."""
-        command = [str(BIN / "citeray"), "index", *words, "--json"]
-        done = run(with_settings(command, self.settings), self.driver)
+    def index(self, *words: str, over: Sequence[str] = ()) -> dict[str, Any]:
+        """Run a command of `citeray index` beside the serving graph, `over` its settings."""
+        command = [*CITERAY, "index", *words, "--json"]
+        done = run(with_settings(command, [*self.settings, *over]), self.driver)
         assert done.returncode == 0, done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         return found
@@ -87,14 +89,14 @@ def graph(
     encoder: Path,
     ray_head: RayHead,
 ) -> Iterator[Graph]:
-    """`citeray serve` over the first source, while three ask it without a pause."""
+    """`citeray serve` over the first source, while two ask it without a pause."""
     port = free_port()
     path = tmp_path_factory.mktemp("swapped") / "index"
     settings = [*small_settings(path, encoder, 2), f"serve.port={port}", "serve.follow_s=0.5"]
     found = Graph(f"http://127.0.0.1:{port}", settings, ray_head.driver)
     found.index("build", str(sample.sources[0]))
     process = subprocess.Popen(
-        with_settings([str(BIN / "citeray"), "serve"], settings),
+        with_settings([*CITERAY, "serve"], settings),
         cwd=ROOT,
         env=environment(ray_head.driver),
         stdout=subprocess.DEVNULL,
@@ -144,7 +146,7 @@ def swapped(graph: Graph, sample: SampleCorpus) -> Swapped:
     served = len(graph.replies)
     while len(graph.replies) < served + 2 * ASKERS:
         time.sleep(0.1)
-    graph.index("build", str(sample.sources[0]), "--set", "index.shards=3")
+    graph.index("build", str(sample.sources[0]), over=["index.shards=3"])
     refused = graph.await_ready(lambda ready: len(ready["refused"]) == len(ready["versions"]))
     return Swapped(graph, first, updated, compacted, found, refused)
 

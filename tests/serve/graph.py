@@ -22,6 +22,9 @@ class BrokenShard(LocalShard):
     async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
         raise RuntimeError("this shard is gone")
 
+    async def citation(self, pmid: int) -> Citation | None:
+        raise RuntimeError("this shard is gone")
+
 
 class SmallStages:
     """`broken` names stages that raise: expand, encode, rerank, write, or shard-0, shard-1."""

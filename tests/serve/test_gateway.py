@@ -159,6 +159,13 @@ def test_readiness_says_what_is_served_and_what_is_loading(tmp_path: Path) -> No
     assert reply.json()["index_version"] == "v000001"
 
 
+def test_a_citation_of_a_lost_shard_is_503_with_the_time_to_come_back(tmp_path: Path) -> None:
+    reply = client_of(SmallService(tmp_path, broken=("shard-0", "shard-1"))).get("/v1/citations/1")
+    assert reply.status_code == 503
+    assert int(reply.headers["Retry-After"]) > 0
+    assert "does not answer" in reply.json()["error"]
+
+
 @pytest.mark.parametrize("path", ["/v1/answer", "/v1/search"])
 def test_when_no_shard_answers_it_is_503_with_the_time_to_come_back(
     tmp_path: Path, path: str

@@ -1,16 +1,21 @@
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cluster.index.manifest import read_manifest
+from cluster.index.read_shard import Candidates, ShardQuery, ShardReader
 from cluster.records import Citation, Question, SearchResult
 from cluster.settings import load_system
 from pipelines.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
+from serve.local_graph import LocalShard
+from serve.read_version import FromVersion, ShardVersion, VersionName
 from serve.search_citations import MAX_QUERY_TERMS, query_weights
 from serve.watch_stages import StageLostError
 from tests.serve.graph import make_answerer
-from tests.small_index import citation
+from tests.small_index import citation, make_index
 
 CORPUS = [
     citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
@@ -114,6 +119,55 @@ def test_the_number_of_shards_changes_no_result(tmp_path: Path, system: str) -> 
             results.append((shards, [c.pmid for c in found.citations]))
     half = len(results) // 2
     assert [r[1] for r in results[:half]] == [r[1] for r in results[half:]]
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_while_shards_differ_in_version_the_oldest_is_named(tmp_path: Path, ahead: int) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    newer = read_manifest(tmp_path).model_copy(
+        update={"version": "v000010", "last_source": "n10.xml"}
+    )
+    shards = list(answerer._stages.shards)
+    reader = ShardReader(tmp_path, ahead, newer.shards[ahead], ef_search=64, exact_below=10**9)
+    shards[ahead] = LocalShard(ShardVersion(reader, newer))
+    answerer._stages.shards[:] = shards  # type: ignore[index]
+    found = search(answerer)
+    assert (found.index_version, found.last_source) == ("v000001", "")
+    answerer._stages.shards[1 - ahead] = shards[ahead]  # type: ignore[index]
+    found = search(answerer)
+    assert (found.index_version, found.last_source) == ("v000010", "n10.xml")
+
+
+def test_what_was_fetched_from_an_older_version_is_named_by_it(tmp_path: Path) -> None:
+    """Two replicas of a shard may differ too: one finds, the other is asked for the text."""
+    answerer = make_answerer(tmp_path, CORPUS)
+    newer = read_manifest(tmp_path).model_copy(update={"version": "v000002"})
+
+    class Ahead(LocalShard):
+        async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+            return replace(await super().search(query), read=VersionName.of(newer))
+
+    for number, shard in enumerate(answerer._stages.shards):
+        answerer._stages.shards[number] = Ahead(shard._shard)  # type: ignore[index,attr-defined]
+    assert search(answerer).index_version == "v000001"
+
+
+@pytest.mark.parametrize("over", ["citations", "passages"])
+def test_statistics_are_those_of_the_whole_version(tmp_path: Path, over: str) -> None:
+    manifest = make_index(tmp_path, CORPUS)
+    readers = [
+        ShardReader(tmp_path, n, entry, ef_search=64, exact_below=10**9)
+        for n, entry in enumerate(manifest.shards)
+    ]
+    told = [reader.statistics(["metformin"], over) for reader in readers]
+    assert sum(t.units for t in told) == manifest.units(over)
+    assert sum(t.terms for t in told) / manifest.units(over) == manifest.mean_terms(over)
+
+
+def test_a_citation_whose_shard_is_lost_is_not_said_to_be_absent(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS, broken=["shard-0", "shard-1"])
+    with pytest.raises(StageLostError, match=r"shard \d does not answer; try again"):
+        asyncio.run(answerer.citation(1))
 
 
 def test_a_question_without_a_known_word_ends_without_an_error(tmp_path: Path) -> None:

@@ -1,0 +1,244 @@
+"""A serving graph under load through many versions: failures, latency, and memory.
+
+    python -m tests.bench.bench_swap [--citations N] [--swaps N] [--clients N]
+
+Builds an index of generated citations on a Ray of its own, with a tiny random encoder so
+that encoding is not what is measured, serves it, and publishes updates and compactions
+(each pruned) in turn while clients search without a pause. Memory is that of each shard's
+process: PSS counts a shared page by its share, private is what no other process maps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import psutil
+
+from cluster.index.manifest import Manifest
+from cluster.session import ray_session
+from cluster.settings import Settings, load_settings
+from pipelines.compact_index import prune
+from pipelines.generate_citations import generate_citations
+from pipelines.jobs import build_index, compact_index, update_index
+from pipelines.plan_build import Progress
+from pipelines.render_articles import render_articles
+from serve.app import deploy, stop
+from tests.end_to_end.command import small_settings
+from tests.serve.http_server import free_port
+from tests.tiny_models import make_tiny_encoder
+
+SHARDS = 2
+SAMPLE_S = 0.2
+SETTLE_S = 2.0
+UPDATED, ADDED = 250, 250
+
+
+@dataclass(frozen=True)
+class Request:
+    begun: float
+    seconds: float
+    whole: bool
+    version: str
+
+
+class Load:
+    """Clients that search without a pause."""
+
+    def __init__(self, url: str, questions: Sequence[str], clients: int) -> None:
+        self.requests: list[Request] = []
+        self._url = url
+        self._questions = questions
+        self._stopped = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(n,)) for n in range(clients)]
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _ask(self, number: int) -> None:
+        with httpx.Client(timeout=120) as client:
+            while not self._stopped.is_set():
+                number += 1
+                question = self._questions[number % len(self._questions)]
+                begun = time.monotonic()
+                whole, version = False, ""
+                try:
+                    body = {"question": question, "system": "hybrid"}
+                    reply = client.post(f"{self._url}/v1/search", json=body)
+                    whole = reply.is_success and not reply.json()["degraded"]
+                    version = reply.json().get("index_version", "")
+                except (httpx.HTTPError, ValueError):
+                    pass
+                self.requests.append(Request(begun, time.monotonic() - begun, whole, version))
+
+
+class Memory:
+    """PSS and private MB of each shard's process, sampled in a thread."""
+
+    def __init__(self) -> None:
+        self._processes = {
+            " ".join(p.cmdline())[-40:].split(":")[-1].split(".")[0]: p.pid
+            for p in psutil.process_iter(["cmdline"])
+            if "ServeReplica:citeray:Shard" in " ".join(p.info["cmdline"] or [])
+        }
+        self.samples: list[tuple[float, str, float, float]] = []
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._stopped.wait(SAMPLE_S):
+            for name, pid in self._processes.items():
+                self.samples.append((time.monotonic(), name, *_megabytes(pid)))
+
+    def between(self, begin: float, end: float) -> dict[str, tuple[float, float]]:
+        """The largest (PSS, private) of each process from `begin` to `end`."""
+        found: dict[str, tuple[float, float]] = {}
+        for at, name, pss, private in list(self.samples):
+            if begin <= at <= end:
+                before = found.get(name, (0.0, 0.0))
+                found[name] = (max(before[0], pss), max(before[1], private))
+        return found
+
+
+def _megabytes(pid: int) -> tuple[float, float]:
+    values = dict.fromkeys(("Pss", "Private_Clean", "Private_Dirty"), 0)
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        name = line.split(":")[0]
+        if name in values:
+            values[name] = int(line.split()[1])
+    return values["Pss"] / 1024, (values["Private_Clean"] + values["Private_Dirty"]) / 1024
+
+
+def quiet(_: Progress) -> None:
+    """No progress is shown."""
+
+
+def write_source(folder: Path, number: int, count: int, first: int, seed: int) -> Path:
+    path = folder / f"pubmed26n{number:04d}.xml.gz"
+    render_articles(generate_citations(count, seed, first), path)
+    return path
+
+
+def next_version(settings: Settings, folder: Path, number: int, citations: int) -> Manifest:
+    """Publish an update with revised and new citations, or fold what there is and prune."""
+    if number % 2:
+        old = write_source(folder, 2 * number, UPDATED, 1 + number * UPDATED, seed=number)
+        new = write_source(folder, 2 * number + 1, ADDED, citations + 1 + number * ADDED, seed=0)
+        found = update_index([old, new], settings, quiet).manifest
+        assert found is not None
+        return found
+    manifest = compact_index(settings, quiet)
+    prune(settings.index.path, manifest)
+    return manifest
+
+
+def await_ready(url: str, version: str) -> None:
+    while True:
+        try:
+            found: dict[str, Any] = httpx.get(f"{url}/readyz", timeout=30).json()
+            if found["ready"] and set(found["versions"].values()) == {version}:
+                return
+        except (httpx.HTTPError, ValueError, KeyError):
+            pass
+        time.sleep(0.1)
+
+
+def show_latency(name: str, seconds: Sequence[float]) -> None:
+    if seconds:
+        middle, high = np.percentile(np.asarray(seconds) * 1000, [50, 99])
+        print(f"{name}: {len(seconds)} requests, p50 {middle:.0f} ms, p99 {high:.0f} ms")
+
+
+def show_memory(name: str, found: dict[str, tuple[float, float]]) -> None:
+    parts = [f"{n} PSS {p:.1f} private {q:.1f}" for n, (p, q) in sorted(found.items())]
+    print(f"  {name}: {', '.join(parts)} MB", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--citations", type=int, default=50_000)
+    parser.add_argument("--swaps", type=int, default=20)
+    parser.add_argument("--clients", type=int, default=2)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        encoder = make_tiny_encoder(folder)
+        overrides = small_settings(folder / "index", encoder, SHARDS)
+        overrides += [f"serve.port={free_port()}", "serve.follow_s=1", "index.hnsw_m=16"]
+        overrides += ["index.vectors=sq8", "index.ef_construction=40", "ray.cpus=4"]
+        settings = load_settings(overrides=overrides)
+        with ray_session(settings.ray):
+            swap(settings, folder, chosen.citations, chosen.swaps, chosen.clients)
+            stop()
+
+
+def swap(settings: Settings, folder: Path, citations: int, swaps: int, clients: int) -> None:
+    first = build_index([write_source(folder, 1, citations, 1, 0)], settings, quiet).manifest
+    assert first is not None
+    size = sum(a.bytes for s in first.segments for a in s.artefacts.values()) / len(first.shards)
+    print(f"{first.citations} citations, {first.passages} passages, {size / 1e6:.0f} MB a shard")
+    deploy(settings)
+    url = f"http://{settings.serve.host}:{settings.serve.port}"
+    await_ready(url, first.version)
+    questions = [c.title for c in generate_citations(200, 0)]
+    during: list[tuple[float, float]] = []
+    after: list[dict[str, tuple[float, float]]] = []
+    with Load(url, questions, clients) as load, Memory() as memory:
+        time.sleep(3 * SETTLE_S)
+        show_memory("before", memory.between(time.monotonic() - SETTLE_S, time.monotonic()))
+        for number in range(1, swaps + 1):
+            version = next_version(settings, folder, number, citations).version
+            begun = time.monotonic()
+            await_ready(url, version)
+            during.append((begun, time.monotonic()))
+            time.sleep(SETTLE_S)
+            after.append(memory.between(during[-1][1] + SETTLE_S / 2, time.monotonic()))
+            print(f"{version} in {during[-1][1] - begun:.1f} s")
+            show_memory("peak during", memory.between(*during[-1]))
+            show_memory("after", after[-1])
+    report(load.requests, during, after)
+
+
+def report(
+    requests: Sequence[Request],
+    during: Sequence[tuple[float, float]],
+    after: Sequence[dict[str, tuple[float, float]]],
+) -> None:
+    moving = [
+        any(begin <= r.begun + r.seconds and r.begun <= end for begin, end in during)
+        for r in requests
+    ]
+    print(f"failed or degraded: {sum(not r.whole for r in requests)} of {len(requests)}")
+    show_latency("in swaps", [r.seconds for r, m in zip(requests, moving, strict=True) if m])
+    show_latency("between", [r.seconds for r, m in zip(requests, moving, strict=True) if not m])
+    for name in sorted(after[0]):
+        private = [sample[name][1] for sample in after]
+        slope = np.polyfit(range(len(private)), private, 1)[0]
+        print(f"{name}: private after each swap {slope:+.2f} MB a swap, {private[-1]:.1f} MB last")
+
+
+if __name__ == "__main__":
+    main()
