@@ -53,6 +53,7 @@ def answer_batch(
 ) -> dict[str, dict[str, int]]:
     """Write the run of `system` to `output`; `degraded` counts each loss by its words.
 
+    An answer from another index version than the first is counted there too.
     Questions that an interrupted run of the same system and index version has answered
     are not asked again. The first question that fails ends the batch with its error;
     what was answered before it is kept. Raises InputError for a batch of no questions.
@@ -60,10 +61,11 @@ def answer_batch(
     if not questions:
         raise InputError(f"{output}: not written, as there is no question to answer")
     probe = client.search({"question": questions[0].body, "system": system, "k": 1})
+    version = str(probe["index_version"])
     losses: Counter[str] = Counter()
     begun = last = time.monotonic()
     with (
-        RunWriter(output, system, str(probe["index_version"]), answers=answers) as run,
+        RunWriter(output, system, version, answers=answers) as run,
         ThreadPoolExecutor(concurrent) as pool,
     ):
         waiting = [q for q in questions if q.id not in run.done]
@@ -78,6 +80,8 @@ def answer_batch(
                 for future in finished:
                     reply = future.result()
                     losses.update(reply["degraded"])
+                    if reply["index_version"] != version:
+                        losses[f"index: moved on from {version} to {reply['index_version']}"] += 1
                     run.add(_entry(reply, answers))
                     done += 1
                 now = time.monotonic()

@@ -171,3 +171,15 @@ def test_a_batch_of_no_questions_is_refused(service: SmallService, tmp_path: Pat
     with pytest.raises(InputError, match="no question to answer"):
         run(ServiceClient(service), tmp_path / "run.json", [])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_answers_of_a_newer_version_than_the_first_are_counted(
+    service: SmallService, tmp_path: Path
+) -> None:
+    class Moving(ServiceClient):
+        def _post(self, path: str, request: Mapping[str, Any]) -> Reply:
+            reply = super()._post(path, request)
+            return {**reply, "index_version": "v000002"} if request.get("id") == "q2" else reply
+
+    counted = run(Moving(service), tmp_path / "run.json", answers=False)["degraded"]
+    assert counted["index: moved on from v000001 to v000002"] == 1
