@@ -23,6 +23,7 @@ from planning.coefficients import Coefficients, Point
 from planning.sample_corpus import StandIn, sample_files
 from planning.summarise import Measured, ServingMeasured, summarise
 from planning.watch_build import BuildMeasured, build_watched
+from planning.watch_processes import usable_cpus
 from serve.expand_question import Recogniser, TransformerRecogniser, VocabularyRecogniser
 from serve.load_stages import load_reranker, remote_model
 
@@ -70,13 +71,20 @@ def calibrate(
     and a sample that is too small; LLMError where a configured endpoint does not answer.
     """
     effort = effort or Effort()
+    with tempfile.TemporaryDirectory(prefix="citeray-calibrate-") as name:
+        tell("a small build through Ray, for what any build takes at least")
+        real = small_build(settings, effort.built, Path(name) / "real")
+        return measure_all(settings, real, tell, given, effort)
+
+
+def measure_all(
+    settings: Settings, real: BuildMeasured, tell: Tell, given: Sequence[File], effort: Effort
+) -> Coefficients:
+    """The coefficients, given a small `real` build by the same settings."""
     load = psutil.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="citeray-calibrate-") as name:
-        folder = Path(name)
-        tell("a small build through Ray, for what any build takes at least")
-        real = small_build(settings, effort.built, folder / "real")
         encoder = load_encoder(settings)
-        measured = measure_building(settings, encoder, tell, given, effort, folder, real)
+        measured = measure_building(settings, encoder, tell, given, effort, Path(name), real)
         serving = measure_serving(settings, encoder, tell, effort, measured)
         return summarise(settings, encoder.device, load, measured, serving)
 
@@ -105,8 +113,9 @@ def measure_building(
     )
     count = len(read.citations)
     tell(f"encoding {effort.passages:,} passages")
+    threads = min(settings.encoder.threads, usable_cpus())
     encoded = build.measure_encoding(
-        encoder, read.citations, splitter, effort.passages, effort.repeats
+        encoder, read.citations, splitter, effort.passages, effort.repeats, threads
     )
     sizes = (min(effort.small, count // 2), count)
     stand_in = StandIn(encoded.vectors)
@@ -164,6 +173,8 @@ def measure_serving(
 ) -> ServingMeasured:
     """Each stage of a question by itself, on the calibration's own shards."""
     system = load_system(settings.serve.system)
+    # 0: on a GPU only the clock tells.
+    threads = min(settings.encoder.threads, usable_cpus()) if encoder.device == "cpu" else 0
     writers = generate_citations(effort.questions, QUESTION_SEED)
     questions = tuple(c.title for c in writers)
     vectors = encoder.encode_queries(list(questions))
@@ -175,13 +186,17 @@ def measure_serving(
     expand: tuple[Point, ...] = ()
     if system.expand:
         recogniser = load_recogniser(settings, measured.published[-1].path)
-        expand = search.measure_batches(lambda q: recogniser.entities(q[0]), questions, 1)
+        expand = search.measure_batches(
+            lambda q: recogniser.entities(q[0]), questions, 1, threads=1
+        )
     tell("encoding and reranking questions")
     batch = settings.serve.encoder.batch
     rerank: tuple[Point, ...] = ()
     if system.rerank.depth:
         reranker = load_reranker(settings, encoder)
-        rerank = search.measure_reranking(reranker, asked, measured.read.citations, settings)
+        rerank = search.measure_reranking(
+            reranker, asked, measured.read.citations, settings, threads
+        )
     model = remote_model(settings)
     if model:
         tell(f"asking the language model at {settings.llm.url}")
@@ -189,7 +204,7 @@ def measure_serving(
     return ServingMeasured(
         searched=(searched[0], searched[1]),
         expand=expand,
-        encode=search.measure_batches(encoder.encode_queries, questions, batch),
+        encode=search.measure_batches(encoder.encode_queries, questions, batch, threads=threads),
         rerank_pairs=system.rerank.depth,
         rerank=rerank,
         llm=search.measure_llm(model, evidence[: settings.llm.evidence_characters], settings),

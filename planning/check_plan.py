@@ -18,6 +18,7 @@ from planning.estimate_build import (
     Size,
     artefact_bytes,
     build_phases,
+    core_seconds,
     process_memory,
     total,
 )
@@ -88,6 +89,7 @@ def compare(
     # The clock of a real build sees training as part of what follows it.
     indexing = total("index", [phases["train quantiser"], phases["index"]])
     wall = total("all", list(phases.values()))
+    cores = core_seconds(found, size, limit)
     s = found.serving
     search = (
         s.dense_seconds.at(size.shard_passages)
@@ -96,6 +98,7 @@ def compare(
     )
     rows = [
         Compared("passages", "", size.passages, real.manifest.passages),
+        Compared("core seconds", "seconds", cores.value, real.core_seconds),
         _timed(wall, real), _timed(phases["parse, embed"], real), _timed(indexing, real),
         _timed(phases["publish"], real),
     ]  # fmt: skip

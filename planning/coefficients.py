@@ -1,8 +1,8 @@
 """What a calibration finds, and what a plan is made of: a record with units in its names.
 
 "core_seconds" are seconds of one busy core, whatever else the machine did meanwhile;
-"seconds" are of the clock. "bytes" of memory are anonymous ones, which cannot be dropped,
-unless said otherwise.
+"seconds" are of the clock of a machine that does nothing else. "bytes" of memory are
+anonymous ones, which cannot be dropped, unless said otherwise.
 """
 
 from __future__ import annotations
@@ -100,6 +100,7 @@ class Building(Strict):
     """Time. HNSW's is for one passage added to a graph that grows to so many passages."""
 
     fixed_seconds: float
+    fixed_core_seconds: float
     parse_core_seconds_per_citation: float
     split_core_seconds_per_citation: float
     encode_seconds_per_passage: float

@@ -198,6 +198,14 @@ def build_phases(found: Coefficients, size: Size, fleet: Fleet) -> list[Figure]:
     ]
 
 
+def core_seconds(found: Coefficients, size: Size, training_vectors: int) -> Figure:
+    """How long cores are busy in all, whatever their number."""
+    alone = Fleet(1, 1, 0, 10**9, 1, training_vectors)
+    phases = build_phases(found, size, alone)[1:]
+    fixed = Figure("start", found.building.fixed_core_seconds, "seconds", "as measured")
+    return total("core seconds", [fixed, *phases])
+
+
 def total(name: str, figures: Sequence[Figure]) -> Figure:
     inputs = {f.name: f.value for f in figures}
     return Figure(name, sum(inputs.values()), figures[0].unit, " + ".join(inputs), inputs)

@@ -59,19 +59,33 @@ class Plan:
     assumptions: tuple[str, ...]
 
 
-def _memory_problems(found: Coefficients, size: Size, ask: Ask) -> list[str]:
+def _memory_needs(
+    found: Coefficients, settings: Settings, size: Size, ask: Ask
+) -> dict[str, float]:
+    """Bytes of what must fit one node, by name."""
+    limit = settings.index.training_vectors
+    needs = {f"one {f.name}": f.value for f in process_memory(found, size, limit)}
+    needs["one shard replica"] = replica_memory(found, size).value
+    # Ray may give a node as many tasks as it has cores.
+    at_once = min(size.shards, ask.node_cpus)
+    needs[f"{at_once} shard tasks at once"] = at_once * needs.pop("one shard task")
+    return needs
+
+
+def _memory_problems(found: Coefficients, settings: Settings, size: Size, ask: Ask) -> list[str]:
     usable = USABLE_MEMORY * ask.node_memory
     told = f"the {format_bytes(usable)} that a node of {format_bytes(ask.node_memory)} has for it"
-    needs = [replica_memory(found, size), *process_memory(found, size, 0)]
     return [
-        f"one {need.name} needs {format_bytes(need.value)}, more than {told}"
-        for need in needs
-        if need.value > usable
+        f"{name}: {format_bytes(need)}, more than {told}"
+        for name, need in _memory_needs(found, settings, size, ask).items()
+        if need > usable
     ]
 
 
 def choose_shards(found: Coefficients, settings: Settings, ask: Ask) -> int:
     """The fewest shards, a power of two, that fit a node's memory and meet the percentile.
+
+    Building them must fit too: a node builds as many at once as it has cores.
 
     Where none meets it, those that fit and come nearest.
     """
@@ -80,7 +94,7 @@ def choose_shards(found: Coefficients, settings: Settings, ask: Ask) -> int:
     best: tuple[float, int] | None = None
     for exponent in range(MAX_SHARDS.bit_length()):
         size = Size.of(found, ask.citations, 2**exponent)
-        if _memory_problems(found, size, ask):
+        if _memory_problems(found, settings, size, ask):
             continue
         serving = plan_serving(found, settings, size, ask.qps, ask.p95_s, ask.path)
         if not serving.problem:
@@ -172,7 +186,7 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
     hours = gpu_hours(found, size)
     each = found.building.verify_seconds_per_byte
     mapped = shard_bytes(found, size)
-    problems = [*_memory_problems(found, size, ask), *filter(None, [serving.problem])]
+    problems = [*_memory_problems(found, settings, size, ask), *filter(None, [serving.problem])]
     return Plan(
         ask=replace(ask, shards=size.shards, nodes=nodes),
         size=size,

@@ -20,7 +20,7 @@ from planning.coefficients import (
     Point,
     Serving,
 )
-from planning.estimate_build import Fleet, Size, build_phases
+from planning.estimate_build import Fleet, Size, build_phases, core_seconds
 from planning.fit import Heaps, Line, Logarithmic
 from planning.measure_build import (
     Encoded,
@@ -90,12 +90,18 @@ def summarise(
 def _with_fixed_seconds(
     found: Coefficients, real: BuildMeasured, settings: Settings
 ) -> Coefficients:
-    """What the other coefficients do not explain of the small build, any build takes."""
+    """What the other coefficients do not explain of the small build, any build takes.
+
+    On a machine that others use too its clock runs on while it waits, but its cores tell.
+    """
+    fleet = Fleet.here(settings)
     size = Size.of(found, real.manifest.citations, settings.index.shards)
-    explained = sum(f.value for f in build_phases(found, size, Fleet.here(settings)))
-    fixed = max(real.seconds["all"] - explained, 0.0)
-    building = found.building.model_copy(update={"fixed_seconds": fixed})
-    return found.model_copy(update={"building": building})
+    explained = sum(f.value for f in build_phases(found, size, fleet))
+    worked = core_seconds(found, size, fleet.training_vectors).value
+    cores = max(real.core_seconds - worked, 0.0)
+    seconds = min(max(real.seconds["all"] - explained, 0.0), cores)
+    fixed = {"fixed_seconds": seconds, "fixed_core_seconds": cores}
+    return found.model_copy(update={"building": found.building.model_copy(update=fixed)})
 
 
 def _machine(device: str, load: float) -> Machine:
@@ -145,6 +151,7 @@ def _building(measured: Measured) -> Building:
     published = [(p.rows, p.cost.core_seconds) for p in measured.published]
     return Building(
         fixed_seconds=0.0,
+        fixed_core_seconds=0.0,
         parse_core_seconds_per_citation=measured.read.parse_core_seconds,
         split_core_seconds_per_citation=measured.read.split_core_seconds,
         encode_seconds_per_passage=measured.encoded.seconds_per_passage,

@@ -13,7 +13,7 @@ from cluster.object_store import File
 from cluster.session import ray_session
 from cluster.settings import Settings
 from pipelines.plan_build import Progress
-from planning.watch_processes import in_fresh_process, peaks_by_role
+from planning.watch_processes import in_fresh_process, watched_tree
 
 # What Ray writes into the command line of a process at work.
 ROLES = {
@@ -26,12 +26,16 @@ ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class BuildMeasured:
-    """Seconds by phase ("all" is everything), bytes by artefact, peak bytes by process."""
+    """Seconds by phase ("all" is everything), bytes by artefact, peak bytes by process.
+
+    `core_seconds` are of all its processes, Ray's own included.
+    """
 
     manifest: Manifest
     seconds: dict[str, float]
     bytes: dict[str, int]
     memory: dict[str, int]
+    core_seconds: float
 
 
 @dataclass(slots=True)
@@ -67,7 +71,7 @@ def _build(sources: Sequence[File], settings: Settings) -> BuildMeasured:
 
     clock = _Clock(settings.index.path.resolve() / "staging")
     begun = time.monotonic()
-    with peaks_by_role(ROLES) as peaks, ray_session(settings.ray):
+    with watched_tree(ROLES) as tree, ray_session(settings.ray):
         started = time.monotonic()
         result = build_index(sources, settings, clock.hear)
         ended = time.monotonic()
@@ -82,7 +86,7 @@ def _build(sources: Sequence[File], settings: Settings) -> BuildMeasured:
         "all": ended - begun,
     }
     by_artefact = _artefact_bytes(result.manifest, clock.staged_bytes)
-    return BuildMeasured(result.manifest, seconds, by_artefact, dict(peaks))
+    return BuildMeasured(result.manifest, seconds, by_artefact, dict(tree.peaks), tree.core_seconds)
 
 
 def build_watched(sources: Sequence[File], settings: Settings) -> BuildMeasured:

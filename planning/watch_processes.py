@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, ParamSpec, TypeVar
 
@@ -85,29 +85,45 @@ def in_fresh_process(
         return pool.submit(_watched, partial(work, *args, **kwargs)).result()
 
 
-@contextmanager
-def peaks_by_role(roles: Mapping[str, str]) -> Iterator[dict[str, int]]:
-    """The largest anonymous memory, in bytes, of any process of each role below this one.
+@dataclass(slots=True)
+class Tree:
+    """What this process and those below it used so far.
 
-    `roles` maps what a command line holds to the role; this process is the "driver", and
-    "encode worker" tells all of its resident memory, since models are mapped files.
+    `peaks` is the largest anonymous memory, in bytes, of any process of each role; this
+    process is the "driver", and "encode worker" tells all of its resident memory, since
+    models are mapped files. `cores` is how long each process kept a core busy, in seconds.
     """
+
+    peaks: dict[str, int] = field(default_factory=dict)
+    cores: dict[tuple[int, float], float] = field(default_factory=dict)
+
+    @property
+    def core_seconds(self) -> float:
+        return sum(self.cores.values())
+
+    def see(self, process: psutil.Process, role: str | None) -> None:
+        times = process.cpu_times()
+        self.cores[process.pid, process.create_time()] = times.user + times.system
+        if role:
+            whole = role == "encode worker"
+            used = process.memory_info().rss if whole else anonymous_bytes(process)
+            self.peaks[role] = max(self.peaks.get(role, 0), int(used))
+
+
+@contextmanager
+def watched_tree(roles: Mapping[str, str]) -> Iterator[Tree]:
+    """Watches this process and those below it; `roles` maps what a command line holds."""
     me = psutil.Process(os.getpid())
-    peaks: dict[str, int] = {}
+    tree = Tree()
 
     def sample() -> None:
         for process in [me, *me.children(recursive=True)]:
             try:
                 command = " ".join(process.cmdline())
                 role = next((r for mark, r in roles.items() if mark in command), None)
-                role = "driver" if process.pid == me.pid else role
-                if role is None:
-                    continue
-                whole = role == "encode worker"
-                used = process.memory_info().rss if whole else anonymous_bytes(process)
-                peaks[role] = max(peaks.get(role, 0), int(used))
+                tree.see(process, "driver" if process.pid == me.pid else role)
             except psutil.Error:
                 continue  # it ended meanwhile
 
     with _sampled(sample, TREE_EVERY_S):
-        yield peaks
+        yield tree

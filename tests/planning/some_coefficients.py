@@ -59,6 +59,7 @@ def coefficients(**serving: object) -> Coefficients:
         ),
         building=Building(
             fixed_seconds=20,
+            fixed_core_seconds=25,
             parse_core_seconds_per_citation=1e-4,
             split_core_seconds_per_citation=1e-4,
             encode_seconds_per_passage=0.004,

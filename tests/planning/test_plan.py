@@ -63,12 +63,12 @@ def test_a_shard_is_not_built_faster_by_cores_that_have_no_shard() -> None:
     assert seconds[8] == seconds[2]
 
 
-def test_the_smallest_number_of_shards_that_fits_a_node_is_chosen() -> None:
-    made = plan(node_memory=64_000_000_000)
+def test_the_fewest_shards_are_chosen_of_which_a_node_can_build_as_many_as_it_has_cores() -> None:
+    made = plan(node_memory=64_000_000_000, node_cpus=16)
     needed = {f.name: f.value for f in made.memory}
-    assert needed["shard replica"] <= 0.8 * 64e9
-    twice = plan(node_memory=64_000_000_000, shards=made.size.shards // 2)
-    assert any("shard" in problem for problem in twice.problems)
+    assert 16 * needed["shard task"] <= 0.8 * 64e9
+    fewer = plan(node_memory=64_000_000_000, node_cpus=16, shards=made.size.shards // 2)
+    assert fewer.problems[0].startswith("16 shard tasks at once: ")
 
 
 @given(
@@ -107,7 +107,7 @@ def test_what_is_promised_is_kept_by_the_sum_of_the_stages() -> None:
 
 
 def test_batches_are_used_where_they_save_cores_and_time_allows() -> None:
-    patient, hurried = plan(p95_s=2.0), plan(p95_s=0.6)
+    patient, hurried = plan(p95_s=9.0), plan(p95_s=0.6)
     assert patient.serving.stage("reranker").batch == 8  # type: ignore[union-attr]
     assert hurried.serving.stage("reranker").batch == 1  # type: ignore[union-attr]
 
@@ -127,7 +127,9 @@ def test_shards_are_split_further_where_only_that_meets_the_percentile() -> None
 
 def test_a_process_that_fits_no_node_is_told() -> None:
     made = plan(node_memory=700_000_000)
-    assert any(problem.startswith("one driver needs") for problem in made.problems)
+    assert any(
+        problem.startswith("one driver: 623 MB, more than the 560 MB") for problem in made.problems
+    )
 
 
 def test_cost_is_told_only_for_prices_that_are_given() -> None:

@@ -1,0 +1,105 @@
+"""`citeray plan` as it is called, over coefficients in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cluster.errors import InputError
+from cluster.settings import load_settings
+from planning.coefficients import write_coefficients
+from planning.commands import register
+from tests.planning.some_coefficients import coefficients
+
+
+@pytest.fixture
+def calibration(tmp_path: Path) -> Path:
+    path = tmp_path / "calibration.json"
+    write_coefficients(coefficients(), path)
+    return path
+
+
+def plan(*arguments: object) -> Result:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return CliRunner().invoke(app, ["plan", *map(str, arguments)])
+
+
+def test_the_plan_is_one_json_document_with_every_formula(calibration: Path) -> None:
+    done = plan("--citations", "38M", "--qps", 50, "--calibration", calibration, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["size"]["citations"] == 38_000_000
+    assert found["feasible"] is True
+    assert {"value", "unit", "formula", "inputs"} <= set(found["build"])
+
+
+def test_people_get_tables_and_formulas_when_they_ask(calibration: Path) -> None:
+    done = plan("--qps", 50, "--calibration", calibration, "--explain")
+    assert done.exit_code == 0
+    assert "Nodes" in done.stdout
+    assert "index store:" in done.stdout
+    assert "M/M/c" in done.stdout
+
+
+def test_what_would_not_do_is_1_and_named(calibration: Path) -> None:
+    done = plan("--p95", "10ms", "--calibration", calibration)
+    assert done.exit_code == 1
+    assert "will not do: p95 of 0.01 s cannot be met" in done.stderr
+
+
+def test_both_files_are_written_and_the_settings_load(calibration: Path, tmp_path: Path) -> None:
+    config, values = tmp_path / "planned.yaml", tmp_path / "values.yaml"
+    files = ("--emit-config", config, "--emit-values", values)
+    done = plan("--qps", 50, "--calibration", calibration, *files, "--json")
+    assert done.exit_code == 0
+    shards = json.loads(done.stdout)["size"]["shards"]
+    assert load_settings(config).index.shards == shards
+    assert f"shards: {shards}" in values.read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--citations", "lots", "--citations lots: expected a number such as 38M"),
+        ("--p95", "2", "--p95 2: expected a time"),
+        ("--node-memory", "big", "--node-memory big: expected a size"),
+        ("--path", "talk", "--path talk: unknown; there are: search, answer"),
+        ("--path", "answer", "the language model was not measured"),
+        ("--sample", "/no/such/file.xml", "/no/such/file.xml"),
+    ],
+)
+def test_a_bad_option_is_an_input_error_that_names_it(
+    calibration: Path, option: str, value: str, said: str
+) -> None:
+    done = plan(option, value, "--calibration", calibration)
+    assert isinstance(done.exception, InputError)
+    assert said in str(done.exception)
+
+
+def test_without_a_calibration_the_shipped_one_is_used_and_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = plan("--json")
+    assumptions = json.loads(done.stdout)["assumptions"]
+    assert assumptions[0].startswith("coefficients shipped with CiteRay: measured ")
+    assert "not of your machine" in assumptions[1]
+
+
+def test_a_calibration_in_the_working_folder_is_used_unasked(
+    calibration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / ".citeray" / "calibration.json"
+    own.parent.mkdir()
+    calibration.rename(own)
+    assert json.loads(plan("--json").stdout)["assumptions"][0].startswith(
+        "coefficients of this calibration"
+    )
