@@ -31,7 +31,7 @@ def _fault_of(error: Exception) -> tuple[str, str] | None:
 def naming_disk_faults(path: Path) -> Iterator[None]:
     """Around what writes to `path`: a disk that is full or closed becomes a StorageError.
 
-    Names the file that the system names, or else `path`. Other errors are as they were.
+    Names `path`, unless the system names a file elsewhere. Other errors are as they were.
     """
     try:
         yield
@@ -41,5 +41,7 @@ def naming_disk_faults(path: Path) -> Iterator[None]:
         fault = _fault_of(error)
         if fault is None:
             raise
-        place = getattr(error, "filename", None) or path
+        named = getattr(error, "filename", None)
+        aside = not isinstance(named, str) or Path(named).is_relative_to(path.parent)
+        place = path if aside else named
         raise StorageError(f"{place}: {fault[0]}; {fault[1]}") from error

@@ -25,8 +25,11 @@ class IndexFormatError(CiteRayError):
     """An index that this code does not know how to read, or that is damaged."""
 
 
-class StorageError(CiteRayError):
-    """A place that cannot be written to: its disk is full, or it is read-only."""
+class StorageError(CiteRayError, OSError):
+    """A place that cannot be written to: its disk is full, or it is read-only.
+
+    An OSError too, for those who can do without what they wanted to write.
+    """
 
 
 class LLMError(CiteRayError):

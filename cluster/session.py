@@ -31,15 +31,16 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
     lost for good (a worker, a node, an object) is a CiteRayError too.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    # What it logs of an error it also raises, and the command says that in a line.
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     # It only says that a Ray started here asks for a token, which is what we want.
     # (Setting RAY_AUTH_MODE here would come too late: Ray reads it when it is imported.)
     logging.getLogger(TOKEN_LOGGER).setLevel(logging.ERROR)
+    # The C++ core logs harmless notes of Ray Data as errors; real ones are exceptions.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     if os.environ.get("RAY_ADDRESS"):
         ray.init(logging_level=logging.WARNING, log_to_driver=False)
     else:
-        # The C++ core logs harmless notes of Ray Data as errors; real ones are exceptions.
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         ray.init(
             address="local",
             num_cpus=settings.cpus or None,
@@ -52,14 +53,14 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
         with redirect_stdout(sys.stderr):
             yield ray.get_runtime_context().gcs_address
     except RayError as error:
-        if (plain := _plain(error)) is None:
+        if (plain := plain_error(error)) is None:
             raise
         raise plain from error
     finally:
         ray.shutdown()
 
 
-def _plain(error: Exception) -> CiteRayError | None:
+def plain_error(error: Exception) -> CiteRayError | None:
     """What a user can mend, said in a line; None for an error that nobody foresaw."""
     cause = error
     while isinstance(cause, RayTaskError):
@@ -68,7 +69,7 @@ def _plain(error: Exception) -> CiteRayError | None:
     said = str(cause).partition("\n")[0]
     if isinstance(cause, CiteRayError):
         return type(cause)(said)
-    if isinstance(cause, RayError):
+    if cause is error:
         return CiteRayError(
             f"Ray lost what the command needs ({type(cause).__name__}: {said}); run the same "
             "command again"

@@ -63,6 +63,7 @@ def published_atomically(path: Path) -> Iterator[Path]:
 def require_writable(directory: Path) -> None:
     """Raise StorageError now if nothing can be written to `directory`, which is made if absent."""
     probe = directory / f".writable.{uuid.uuid4().hex}"
-    with published_atomically(probe) as aside:
-        aside.touch()
-    probe.unlink()
+    with naming_disk_faults(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()

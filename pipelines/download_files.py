@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial as bind
 from typing import Literal, Protocol, TypeVar
 
+from cluster.disk_faults import naming_disk_faults
+from cluster.errors import StorageError
 from pipelines.fetch_file import MAX_MD5_BYTES, DownloadError, Web, discard, parse_md5
 from pipelines.keep_files import Keeper, md5_of, open_keeper
 from pipelines.list_files import RemoteFile
@@ -126,7 +128,8 @@ class _Download:
         """Fetch one file, check it and keep it."""
         file = missing.file
         try:
-            size = self._fetch(file, missing.md5)
+            with naming_disk_faults(self._keeper.partial(file)):
+                size = self._fetch(file, missing.md5)
         except (DownloadError, OSError) as error:
             return self._failed(file, error)
         outcome = Outcome(file.name, file.folder, "fetched", size)
@@ -154,7 +157,7 @@ class _Download:
 
     def _failed(self, file: RemoteFile, error: Exception) -> Outcome:
         said = str(error)
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
             said = f"{file.name}: it cannot be kept ({error}); free the place and run again"
         outcome = Outcome(file.name, file.folder, "failed", error=said)
         self._observer.finished(outcome)

@@ -8,24 +8,22 @@ No text and no vector passes through the driver: it sees file names and counts.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
 import ray
 import ray.data
 
 from cluster.index.manifest import EncoderEntry, Manifest, read_manifest
-from cluster.index.write_segment import SegmentPlan
+from cluster.index.write_segment import SegmentPlan, remove_partials
 from cluster.models import ModelStore, checksum
-from cluster.object_store import File, named_file
-from cluster.settings import EncoderSettings, Settings, SplitSettings
+from cluster.object_store import File
+from cluster.settings import Settings
 from cluster.storage import require_writable
 from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
 from pipelines.compact_index import compact_shard
-from pipelines.embed_passages import embed_citations
 from pipelines.plan_build import (
     BYTES_PER_CITATION,
     BuildResult,
@@ -39,8 +37,6 @@ from pipelines.plan_build import (
     staged_account,
 )
 from pipelines.publish_index import publish_build, publish_compaction, publish_update
-from pipelines.read_source import read_source
-from pipelines.split_passages import make_splitter
 from pipelines.stage_citations import (
     ParsedSource,
     complete_account,
@@ -48,67 +44,17 @@ from pipelines.stage_citations import (
     staged_dimensions,
     staged_positions,
     staging_directory,
-    write_part,
 )
+from pipelines.stage_steps import EmbedAndStage, read_source_rows
 from pipelines.update_index import applicable, check_settings, new_sources, update_shard
 
-if TYPE_CHECKING:
-    from cluster.encoder import Encoder
-
-READ_CPUS, EMBED_CPUS = 0.5, 1
+# An encoder leaves room on its CPU for readers: were all CPUs taken by encoders, as when a
+# node was lost, no reader would ever start, and the build would wait for ever.
+READ_CPUS, EMBED_CPUS = 0.001, 0.999
+READERS_PER_ENCODER = 2
 MIN_PART_ROWS, MAX_PART_ROWS = 256, 2048
 # A block is about one part, so that counts come back part by part and memory stays small.
 BLOCK_BYTES_PER_ROW = 2000
-
-
-def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
-    # Here, not above: the driver never needs torch, which takes seconds to import.
-    from cluster.encoder import Encoder
-
-    return Encoder(
-        model,
-        device=settings.device,
-        dtype=settings.dtype,
-        max_tokens=settings.max_tokens,
-        batch_size=settings.batch_size,
-        threads=settings.threads,
-    )
-
-
-def _read_source_rows(
-    batch: pa.Table, split: SplitSettings, settings: EncoderSettings, model: Path
-) -> Iterator[pa.Table]:
-    """Rows (path, staging directory, runs staged) in, tables in SPLIT_SCHEMA out."""
-    offsets = None
-    if split.method == "sections":
-        offsets = load_encoder(settings, model).token_offsets
-    splitter = make_splitter(split.method, split.size, split.overlap, offsets)
-    for row in batch.to_pylist():
-        path, directory = named_file(row["path"]), Path(row["directory"])
-        yield from read_source(path, directory, splitter, row["staged"].split())
-
-
-class _EmbedAndStage:
-    """Tables in SPLIT_SCHEMA in, counts by source out; vectors go straight to disk."""
-
-    def __init__(
-        self, settings: EncoderSettings, model: Path, directories: dict[str, str], shards: int
-    ) -> None:
-        self._encoder = load_encoder(settings, model)
-        self._directories = directories
-        self._shards = shards
-
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        embedded = embed_citations(batch, self._encoder.encode)
-        names = embedded.column("source")
-        counts = []
-        for name in names.unique().to_pylist():
-            rows = embedded.filter(pa.compute.equal(names, name))
-            write_part(rows, Path(self._directories[name]), self._shards)
-            counts.append({"source": name, "citations": rows.num_rows})
-        return pa.Table.from_pylist(
-            counts, schema=pa.schema([("source", pa.string()), ("citations", pa.int64())])
-        )
 
 
 def _embed(
@@ -120,6 +66,8 @@ def _embed(
     context.execution_options.verbose_progress = False
     # A large shard or a slow model is no stall.
     context.execution_no_progress_timeout_s = -1
+    # Or an error of an encoder arrives without what was said.
+    context.raise_original_map_exception = True
     # A worker or a node lost while an encoder loads is replaced like any other.
     context.max_consecutive_actor_init_deaths = 3
     size = sum(path.stat().st_size for path, _ in pending)
@@ -134,15 +82,16 @@ def _embed(
     dataset = (
         ray.data.from_items(items, override_num_blocks=len(items))
         .map_batches(
-            _read_source_rows,
+            read_source_rows,
             fn_args=(settings.split, settings.encoder, model),
             batch_size=1,
             batch_format="pyarrow",
+            compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * settings.encoder.actors),
             # Unlike the next step's, or Ray Data would fuse the two and read in the encoder.
             num_cpus=READ_CPUS,
         )
         .map_batches(
-            _EmbedAndStage,
+            EmbedAndStage,
             fn_constructor_args=(settings.encoder, model, directories, settings.index.shards),
             batch_size=rows,
             batch_format="pyarrow",
@@ -172,7 +121,13 @@ def _train_task(
 def _on_shards(
     work: Callable[..., Any], calls: Sequence[tuple[Any, ...]], plan: SegmentPlan, report: Report,
 ) -> list[Any]:  # fmt: skip
-    """`work` of each call, one a shard, as a Ray task; the results in the order of the calls."""
+    """`work` of each call, one a shard, as a Ray task; the results in the order of the calls.
+
+    Each call begins with the index. What tasks that were killed left there is removed, of an
+    earlier run before and of this one after.
+    """
+    index: Path = calls[0][0]
+    remove_partials(index)
     gpus = 1 if plan.vectors == "flat" and ray.cluster_resources().get("GPU") else 0
     task = _shard_task.options(num_cpus=1, num_gpus=gpus)
     refs = [task.remote(work, *call) for call in calls]
@@ -181,6 +136,7 @@ def _on_shards(
         _, waiting = ray.wait(waiting, num_returns=1)
         report(Progress("index", len(refs) - len(waiting), len(refs), "shards"))
     results: list[Any] = ray.get(refs)
+    remove_partials(index)
     return results
 
 

@@ -17,8 +17,8 @@ from planning.watch_processes import in_fresh_process, watched_tree
 
 # What Ray writes into the command line of a process at work.
 ROLES = {
-    "_EmbedAndStage": "encode worker",
-    "_read_source_rows": "read worker",
+    "EmbedAndStage": "encode worker",
+    "read_source_rows": "read worker",
     "_shard_task": "shard task",
     "_train_task": "sample task",
 }

@@ -10,10 +10,13 @@ a score does not depend on how citations were sharded.
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
@@ -91,16 +94,32 @@ def lucene_idf(frequency: int, units: int) -> float:
     return math.log(1 + (max(units - frequency, 0) + 0.5) / (frequency + 0.5))
 
 
+@contextmanager
+def _lockable(directory: Path) -> Iterator[Path]:
+    """The directory itself, or where it is read-only a folder of links to its files.
+
+    tantivy writes a lock beside what it opens; the files stay mapped when the links are gone.
+    """
+    if os.access(directory, os.W_OK):
+        yield directory
+        return
+    with TemporaryDirectory(prefix="citeray-bm25-") as folder:
+        for path in (p for p in directory.iterdir() if p.suffix != ".lock"):
+            (Path(folder) / path.name).symlink_to(path.resolve())
+        yield Path(folder)
+
+
 class Bm25Index:
     """The reader's side. `texts_of` gives the texts of rows, to count their terms."""
 
     def __init__(
         self, directory: Path, texts_of: Callable[[npt.NDArray[np.int64]], list[str]]
     ) -> None:
-        index = tantivy.Index.open(str(directory))
-        index.reload()
-        self._schema = index.schema
-        self._searcher = index.searcher()
+        with _lockable(directory) as folder:
+            index = tantivy.Index.open(str(folder))
+            index.reload()
+            self._schema = index.schema
+            self._searcher = index.searcher()
         self._texts_of = texts_of
 
     def frequencies(self, terms: Iterable[str]) -> dict[str, int]:

@@ -23,7 +23,6 @@ from cluster.index.bm25 import Bm25Writer
 from cluster.index.layout import CITATIONS, PASSAGES, SEGMENT, VECTORS, bm25_directory
 from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact, check_artefact
 from cluster.records import search_text
-from cluster.storage import write_atomically
 
 SECTION_CODES = {"title": 0, "abstract": 1}
 
@@ -217,12 +216,10 @@ def write_rows(
     """
     if (entry := read_entry(directory)) is not None:
         return entry
-    for left in directory.parent.glob(f".{directory.name}*.partial"):
-        shutil.rmtree(left, ignore_errors=True)
     # A name of its own: a task of a killed run may still be writing the same segment.
     aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.partial")
     try:
-        with naming_disk_faults(aside):
+        with naming_disk_faults(directory):
             aside.mkdir(parents=True)
             citations, passages, terms = _write_parts(batches, aside, plan)
             dead = complete(aside)
@@ -234,7 +231,8 @@ def write_rows(
                 artefacts=artefacts_of(aside),
                 dead=dead,
             )
-            write_atomically(aside / SEGMENT, entry.model_dump_json(indent=1).encode())
+            # Fails where remove_partials took the folder away.
+            (aside / SEGMENT).write_text(entry.model_dump_json(indent=1), encoding="utf-8")
             return _put_in_place(aside, directory, entry)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -250,3 +248,9 @@ def _put_in_place(aside: Path, directory: Path, entry: SegmentEntry) -> SegmentE
         shutil.rmtree(directory, ignore_errors=True)
         aside.rename(directory)
     return entry
+
+
+def remove_partials(index: Path) -> None:
+    """Remove what tasks that were killed left of the segments they were writing."""
+    for path in (index / "segments").glob("*/.*.partial"):
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,69 @@
+"""The two steps that stage sources, as they run in the workers of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cluster.object_store import named_file
+from cluster.settings import EncoderSettings, SplitSettings
+from pipelines.embed_passages import embed_citations
+from pipelines.read_source import read_source
+from pipelines.split_passages import make_splitter
+from pipelines.stage_citations import write_part
+
+if TYPE_CHECKING:
+    from cluster.encoder import Encoder
+
+
+def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
+    # Here, not above: the driver never needs torch, which takes seconds to import.
+    from cluster.encoder import Encoder
+
+    return Encoder(
+        model,
+        device=settings.device,
+        dtype=settings.dtype,
+        max_tokens=settings.max_tokens,
+        batch_size=settings.batch_size,
+        threads=settings.threads,
+    )
+
+
+def read_source_rows(
+    batch: pa.Table, split: SplitSettings, settings: EncoderSettings, model: Path
+) -> Iterator[pa.Table]:
+    """Rows (path, staging directory, runs staged) in, tables in SPLIT_SCHEMA out."""
+    offsets = None
+    if split.method == "sections":
+        offsets = load_encoder(settings, model).token_offsets
+    splitter = make_splitter(split.method, split.size, split.overlap, offsets)
+    for row in batch.to_pylist():
+        path, directory = named_file(row["path"]), Path(row["directory"])
+        yield from read_source(path, directory, splitter, row["staged"].split())
+
+
+class EmbedAndStage:
+    """Tables in SPLIT_SCHEMA in, counts by source out; vectors go straight to disk."""
+
+    def __init__(
+        self, settings: EncoderSettings, model: Path, directories: dict[str, str], shards: int
+    ) -> None:
+        self._encoder = load_encoder(settings, model)
+        self._directories = directories
+        self._shards = shards
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        embedded = embed_citations(batch, self._encoder.encode)
+        names = embedded.column("source")
+        counts = []
+        for name in names.unique().to_pylist():
+            rows = embedded.filter(pa.compute.equal(names, name))
+            write_part(rows, Path(self._directories[name]), self._shards)
+            counts.append({"source": name, "citations": rows.num_rows})
+        return pa.Table.from_pylist(
+            counts, schema=pa.schema([("source", pa.string()), ("citations", pa.int64())])
+        )

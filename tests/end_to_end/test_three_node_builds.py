@@ -1,0 +1,55 @@
+"""A build over three nodes, whole and with one of them lost on the way."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.index.layout import CITATIONS, PASSAGES, VECTORS
+from tests.end_to_end.command import run
+
+CITATIONS_LIVE = 2067
+
+
+@dataclass(frozen=True)
+class Build:
+    facts: dict[str, Any]
+
+
+def build(folder: Path, *options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.end_to_end.three_nodes", str(folder), *options]
+    done = run(command, {"RAY_AUTH_MODE": "disabled"})
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert found["code"] == 0, found["said"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return build(tmp_path_factory.mktemp("three"))
+
+
+@pytest.mark.parametrize("step", ["encoders", "shards"])
+def test_the_work_is_spread_over_nodes(built: dict[str, Any], step: str) -> None:
+    assert built["nodes"][step] > 1
+
+
+def test_the_driver_opens_no_text_and_no_vector_of_a_segment(built: dict[str, Any]) -> None:
+    big = {CITATIONS, PASSAGES, VECTORS}
+    assert [p for p in built["opened"] if "/segments/" in p and Path(p).name in big] == []
+
+
+def test_the_driver_writes_a_small_part_of_what_is_published(built: dict[str, Any]) -> None:
+    assert built["written"] < built["segment_bytes"] / 2
+
+
+def test_a_build_that_loses_a_node_ends_well(tmp_path: Path, built: dict[str, Any]) -> None:
+    found = build(tmp_path, "--lose")
+    assert found["lost"]
+    assert found["citations"] == built["citations"]

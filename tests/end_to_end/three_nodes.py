@@ -1,0 +1,110 @@
+"""A build on a cluster of three nodes of this machine, of which one may be lost on the way.
+
+    python -m tests.end_to_end.three_nodes FOLDER [--lose]
+
+Prints in JSON on how many nodes encoders and shard tasks ran, and what the driver opened
+and wrote. A process of its own: Ray reads how it authenticates when it is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ray.cluster_utils import Cluster
+
+from cluster.index.manifest import read_manifest
+from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
+from tests.end_to_end.crashes import write_corpus
+from tests.end_to_end.two_nodes import descendants, title_of
+from tests.tiny_models import make_tiny_encoder
+
+SHARDS = 6
+DEADLINE_S = 240
+STEPS = {"encoders": "EmbedAndStage", "shards": "_shard_task"}
+
+
+@dataclass
+class Observed:
+    """Which raylets' workers took each step, and the driver's files and bytes."""
+
+    nodes: dict[str, set[int]] = field(default_factory=lambda: {s: set() for s in STEPS})
+    opened: set[str] = field(default_factory=set)
+    written: int = 0
+
+    def look(self, raylets: list[int], driver: int) -> None:
+        for raylet in raylets:
+            titles = [title_of(pid) for pid in descendants(raylet)]
+            for step, name in STEPS.items():
+                if any(name in title for title in titles):
+                    self.nodes[step].add(raylet)
+        try:
+            links = [os.readlink(link) for link in Path(f"/proc/{driver}/fd").iterdir()]
+            mapped = Path(f"/proc/{driver}/maps").read_text().splitlines()
+            facts = Path(f"/proc/{driver}/io").read_text().splitlines()
+        except OSError:
+            return
+        self.opened.update(links, (line.split()[-1] for line in mapped))
+        self.written = max(self.written, int(facts[1].split()[1]))
+
+
+def raylet_of(node: Any) -> int:
+    (process,) = node.all_processes["raylet"]
+    return int(process.process.pid)
+
+
+def run_build(cluster: Cluster, nodes: list[Any], folder: Path, *, lose: bool) -> dict[str, Any]:
+    corpus = write_corpus(folder / "pubmed")
+    index = folder / "index"
+    settings = small_settings(index, make_tiny_encoder(folder), SHARDS)
+    words = [sys.executable, "-m", "cluster.cli", "index", "build", str(corpus.folder), "--json"]
+    command = with_settings(words, [*settings, "encoder.actors=3"])
+    address = {"RAY_ADDRESS": cluster.address, "RAY_AUTH_MODE": "disabled"}
+    log = folder / "log"
+    begun, observed, lost = time.monotonic(), Observed(), False
+    raylets = [raylet_of(node) for node in nodes]
+    with log.open("wb") as stream:
+        driver = subprocess.Popen(
+            command, cwd=ROOT, env=environment(address), stdout=stream, stderr=stream
+        )
+        while driver.poll() is None and time.monotonic() - begun < DEADLINE_S:
+            observed.look(raylets, driver.pid)
+            if lose and not lost and list(index.glob("staging/*/*/part-*")):
+                cluster.remove_node(nodes[-1], allow_graceful=False)
+                lost = True
+            time.sleep(0.01)
+        driver.kill()
+    sizes = [p.stat().st_size for p in (index / "segments").rglob("*") if p.is_file()]
+    code = driver.wait()
+    return {
+        "code": code,
+        "said": log.read_text(errors="replace"),
+        "lost": lost,
+        "nodes": {step: len(found) for step, found in observed.nodes.items()},
+        "opened": sorted(p for p in observed.opened if p.startswith(str(index))),
+        "written": observed.written,
+        "segment_bytes": sum(sizes),
+        "citations": read_manifest(index).citations if code == 0 else 0,
+    }
+
+
+def main(folder: Path, *, lose: bool) -> None:
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 1, "object_store_memory": 128 << 20},
+    )
+    try:
+        more = [cluster.add_node(num_cpus=1, object_store_memory=128 << 20) for _ in range(2)]
+        print(json.dumps(run_build(cluster, [cluster.head_node, *more], folder, lose=lose)))
+    finally:
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), lose="--lose" in sys.argv)

@@ -1,0 +1,110 @@
+"""Workers of a killed run that still write while the run that follows works, or after it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cluster.index.layout import segment_directory
+from cluster.index.manifest import DeadEntry, SegmentEntry
+from cluster.index.write_segment import (
+    SegmentPlan,
+    read_entry,
+    remove_partials,
+    write_segment,
+)
+from pipelines.build_shard import train_quantiser
+from pipelines.embed_passages import embed_citations, split_citations
+from tests.pipelines.staging import SPLITTER
+from tests.small_index import DIMENSIONS, bag_of_words, citation
+
+CITATIONS = [citation(pmid, f"Abstract of {pmid}.") for pmid in range(1, 9)]
+
+
+def batches() -> list[pa.RecordBatch]:
+    table = embed_citations(split_citations(CITATIONS, SPLITTER), bag_of_words)
+    found: list[pa.RecordBatch] = table.combine_chunks().to_batches()
+    return found
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> SegmentPlan:
+    over = ("citations",)
+    plan = SegmentPlan("s", tmp_path / "quantiser", DIMENSIONS, over, "flat", 8, 32, 1)
+    train_quantiser(np.zeros((1, DIMENSIONS), np.float32), plan.quantiser, plan)
+    return plan
+
+
+def place(index: Path) -> Path:
+    return index / segment_directory(0, "s")
+
+
+def write(index: Path, plan: SegmentPlan) -> SegmentEntry:
+    return write_segment(batches(), place(index), plan)
+
+
+def beside(index: Path) -> list[str]:
+    return [p.name for p in place(index).parent.iterdir() if p != place(index)]
+
+
+def test_two_writers_of_one_segment_leave_one_that_is_whole(
+    tmp_path: Path, plan: SegmentPlan
+) -> None:
+    def overtaken() -> Iterator[pa.RecordBatch]:
+        yield from batches()
+        write(tmp_path, plan)
+
+    entry = write_segment(overtaken(), place(tmp_path), plan)
+    assert read_entry(place(tmp_path)) == entry
+    assert beside(tmp_path) == []
+
+
+def test_a_segment_that_is_there_is_not_replaced_under_its_readers(
+    tmp_path: Path, plan: SegmentPlan
+) -> None:
+    held = []
+
+    def complete(_: Path) -> DeadEntry:
+        write(tmp_path, plan)
+        held.append(place(tmp_path).stat().st_ino)
+        return DeadEntry()
+
+    write_segment(batches(), place(tmp_path), plan, complete)
+    assert [place(tmp_path).stat().st_ino] == held
+
+
+def test_a_writer_whose_folder_was_removed_fails_and_puts_nothing_in_place(
+    tmp_path: Path, plan: SegmentPlan
+) -> None:
+    def complete(aside: Path) -> DeadEntry:
+        remove_partials(tmp_path)
+        assert not aside.exists()
+        return DeadEntry()
+
+    with pytest.raises(FileNotFoundError):
+        write_segment(batches(), place(tmp_path), plan, complete)
+    assert not place(tmp_path).exists()
+
+
+def test_a_damaged_segment_makes_way_for_a_whole_one(tmp_path: Path, plan: SegmentPlan) -> None:
+    write(tmp_path, plan)
+    (place(tmp_path) / "vectors.faiss").write_bytes(b"?")
+    assert read_entry(place(tmp_path)) is None
+    entry = write(tmp_path, plan)
+    assert read_entry(place(tmp_path)) == entry
+
+
+def test_what_a_killed_task_left_is_removed_and_segments_stay(
+    tmp_path: Path, plan: SegmentPlan
+) -> None:
+    entry = write(tmp_path, plan)
+    left = place(tmp_path).with_name(".s.0123.partial")
+    shutil.copytree(place(tmp_path), left)
+    remove_partials(tmp_path)
+    assert beside(tmp_path) == []
+    assert read_entry(place(tmp_path)) == entry

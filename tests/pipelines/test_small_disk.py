@@ -1,0 +1,127 @@
+"""A full disk and a read-only one: a sentence, nothing published, and a rerun that completes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.disk_faults import naming_disk_faults
+from cluster.errors import InputError, StorageError
+from cluster.storage import require_writable, write_atomically
+
+ROOT = Path(__file__).resolve().parents[2]
+OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]
+# The version and the live citations before each job, and after it.
+BEFORE = {"build": (None, 0), "update": ("v000001", 39), "compact": ("v000002", 59)}
+AFTER = {"build": ("v000001", 39), "update": ("v000002", 59), "compact": ("v000003", 59)}
+
+
+def may_mount() -> bool:
+    command = [*OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    return bool(shutil.which("unshare")) and subprocess.run(command, check=False).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def attempts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    if not may_mount():
+        pytest.skip("this machine lets nobody mount a disk of their own")
+    folder = tmp_path_factory.mktemp("disk")
+    command = [*OWN_MOUNTS, sys.executable, "-m", "tests.pipelines.small_disk", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("job", BEFORE)
+def test_a_full_disk_is_one_sentence_that_names_the_place_and_the_mend(
+    attempts: dict[str, dict[str, Any]], job: str
+) -> None:
+    said = attempts[f"{job}, full"]["said"]
+    assert said.startswith("StorageError: /")
+    assert "/index/" in said
+    assert said.endswith(
+        "the disk is full; free some space and run the same command again: what is whole is kept"
+    )
+
+
+@pytest.mark.parametrize("job", BEFORE)
+@pytest.mark.parametrize("attempt", ["read-only", "checked"])
+def test_a_read_only_disk_is_one_sentence_too(
+    attempts: dict[str, dict[str, Any]], job: str, attempt: str
+) -> None:
+    said = attempts[f"{job}, {attempt}"]["said"]
+    assert said.startswith("StorageError: /")
+    assert said.endswith("the file system is read-only; make it writable, or name another place")
+
+
+@pytest.mark.parametrize("job", BEFORE)
+@pytest.mark.parametrize("attempt", ["full", "read-only"])
+def test_nothing_is_published_and_nothing_half_written_is_left(
+    attempts: dict[str, dict[str, Any]], job: str, attempt: str
+) -> None:
+    found = attempts[f"{job}, {attempt}"]
+    assert (found["version"], found["live"], found["aside"]) == (*BEFORE[job], [])
+
+
+def test_an_index_on_a_read_only_disk_is_searched_all_the_same(
+    attempts: dict[str, dict[str, Any]],
+) -> None:
+    assert attempts["update, read-only"]["found"] == 39
+    assert attempts["compact, read-only"]["found"] == 29
+
+
+@pytest.mark.parametrize("job", BEFORE)
+def test_with_room_the_same_job_completes(attempts: dict[str, dict[str, Any]], job: str) -> None:
+    found = attempts[f"{job}, again"]
+    assert (found["said"], found["version"], found["live"]) == ("", *AFTER[job])
+
+
+def test_what_a_library_says_of_a_full_disk_is_understood() -> None:
+    with (
+        pytest.raises(StorageError, match=r"^/index/v\.faiss: the disk is full"),
+        naming_disk_faults(Path("/index/v.faiss")),
+    ):
+        raise RuntimeError("write error in v.faiss: 4051 != 2560000 (No space left on device)")
+
+
+def test_a_system_call_that_fails_for_want_of_room_is_understood(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StorageError, match="part: the disk is full"),
+        naming_disk_faults(tmp_path / "part"),
+    ):
+        Path("/dev/full").write_bytes(b"?")
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "no such file"), ValueError("odd")])
+def test_other_errors_are_as_they_were(error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, naming_disk_faults(Path("/index")):
+        raise error
+    assert caught.value is error
+
+
+def test_an_error_that_is_clear_already_is_kept() -> None:
+    with pytest.raises(InputError), naming_disk_faults(Path("/index")):
+        raise InputError("a record says: No space left on device")
+
+
+def test_a_folder_that_can_be_written_is_made_and_left_empty(tmp_path: Path) -> None:
+    require_writable(tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_folder_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        write_atomically(tmp_path / "file/below", b"")
+
+
+def test_who_can_do_without_a_file_may_catch_it_as_an_error_of_the_system() -> None:
+    with pytest.raises(OSError, match="full"), naming_disk_faults(Path("/dev/full")):
+        Path("/dev/full").write_bytes(b"?")
