@@ -237,6 +237,29 @@ def test_pruning_takes_nothing_from_a_version_that_is_open(index: SmallIndex) ->
     assert (look(found), held(found)) == ("v000003", [1, 3, 4])
 
 
+def mapped_files(index: SmallIndex) -> set[str]:
+    """The files of the index that this process has mapped, removed ones among them."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return {line.partition(str(index.path))[2] for line in lines if str(index.path) in line}
+
+
+def test_after_each_swap_nothing_but_the_served_version_is_mapped(index: SmallIndex) -> None:
+    found = follower(index)
+    for number in range(3):
+        index.update([[(number + 4, f"statin {number}")]])
+        look(found)
+        found.current.value.statistics(["statin"], "passages")
+        manifest = index.compact()
+        look(found)
+        drop_staging(index)
+        prune(index.path, manifest)
+        [segment] = manifest.segments
+        mapped = mapped_files(index)
+        assert mapped
+        assert all(name.startswith(f"/segments/0000/{segment.id}/") for name in mapped)
+        assert not [name for name in mapped if name.endswith("(deleted)")]
+
+
 def test_a_replica_that_starts_opens_what_is_published_not_what_was_deployed(
     index: SmallIndex,
 ) -> None:
