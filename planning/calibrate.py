@@ -132,9 +132,6 @@ def measure_building(
     ]
     tell("postings, terms, the vocabulary, an update")
     terms = build.measure_terms(read.citations)
-    chosen = settings.vocabulary
-    mesh = chosen.mesh_headings
-    mesh_path = ModelStore().resolve(mesh, chosen.mesh_sha256 or None) if mesh else None
     update = segment_plan("update", plan.quantiser, encoder.dimensions, index)
     return Measured(
         real=real,
@@ -149,15 +146,25 @@ def measure_building(
             read.citations[: sizes[0]], splitter, index.bm25_over, folder / "bm25"
         ),
         terms=terms,
-        published=tuple(
-            build.measure_publishing(
-                counts, mesh_path, chosen.abbreviation_min_citations, folder / f"vocabulary-{n}"
-            )
-            for n, counts in enumerate((terms.counts[0], terms.counts[-1]))
-        ),
+        published=measure_vocabularies(settings, terms, folder),
         update_core_seconds=build.measure_update(segments[1], staged[0], update),
         verify_seconds=build.measure_verifying(segments[1]),
     )
+
+
+def measure_vocabularies(
+    settings: Settings, terms: build.Terms, folder: Path
+) -> tuple[build.Published, build.Published]:
+    """The vocabulary of the sample's first part, and of it all."""
+    chosen = settings.vocabulary
+    headings = chosen.mesh_headings
+    mesh = ModelStore().resolve(headings, chosen.mesh_sha256 or None) if headings else None
+    least = chosen.abbreviation_min_citations
+    few, all_of_them = (
+        build.measure_publishing(counts, mesh, least, folder / name)
+        for name, counts in (("few", terms.counts[0]), ("all", terms.counts[-1]))
+    )
+    return few, all_of_them
 
 
 def load_recogniser(settings: Settings, vocabulary: Path) -> Recogniser:

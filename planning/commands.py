@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from cluster.cli import Config, Context, Json, Overrides, make_context
 from cluster.errors import InputError
 from cluster.object_store import File
+from cluster.settings import Settings
 from pipelines.find_sources import find_sources
+from planning import options
 from planning.coefficients import (
     DEFAULT_FILE,
     Coefficients,
@@ -19,12 +21,11 @@ from planning.coefficients import (
 )
 from planning.emit import config_yaml, values_yaml, write_text
 from planning.place_workers import Ask
-from planning.plan import make_plan
+from planning.plan import Plan, make_plan
 from planning.show_plan import check_json, plan_json, show_check, show_plan
 from planning.units import parse_bytes, parse_count, parse_rate, parse_seconds
 
 PATHS = ("search", "answer")
-CHECK_CITATIONS = "20k"
 
 
 def register(app: typer.Typer) -> None:
@@ -32,46 +33,27 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    citations: Annotated[str, typer.Option(help="Size of the corpus, such as 38M.")] = "38M",
-    qps: Annotated[str, typer.Option(help="Questions a second.")] = "1",
-    p95: Annotated[str, typer.Option(help="How late 19 of 20 questions may be.")] = "2s",
-    path: Annotated[str, typer.Option(help="search or answer: what p95 is of.")] = "search",
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure this machine first, some minutes.")
-    ] = False,
-    calibration: Annotated[
-        Path | None, typer.Option(help=f"Coefficients to use, or to write; {DEFAULT_FILE}.")
-    ] = None,
-    sample: Annotated[
-        list[str] | None,
-        typer.Option(help="PubMed files to measure on; none: generated citations."),
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Build here for real, and tell the plan's error.")
-    ] = False,
-    check_citations: Annotated[
-        str, typer.Option(help="Generated citations that --check builds.")
-    ] = CHECK_CITATIONS,
-    node_memory: Annotated[str, typer.Option(help="Memory of a node.")] = "64GB",
-    node_cpus: Annotated[int, typer.Option(min=1, help="Cores of a node.")] = 16,
-    nodes: Annotated[
-        int | None, typer.Option(min=1, help="Nodes that build; none: as many as serve.")
-    ] = None,
-    gpu_nodes: Annotated[int, typer.Option(min=0, help="Of which have GPUs.")] = 0,
-    gpus_per_node: Annotated[int, typer.Option(min=1, help="GPUs of such a node.")] = 1,
-    shards: Annotated[
-        int | None, typer.Option(min=1, max=4096, help="Shards; none: the fewest that do.")
-    ] = None,
-    update_citations: Annotated[str, typer.Option(help="Size of an update.")] = "30k",
-    node_hour: Annotated[float | None, typer.Option(min=0, help="Price of a node, hourly.")] = None,
-    gpu_hour: Annotated[float | None, typer.Option(min=0, help="Price of a GPU, hourly.")] = None,
-    emit_config: Annotated[
-        Path | None, typer.Option(help="Write settings for --config here.")
-    ] = None,
-    emit_values: Annotated[
-        Path | None, typer.Option(help="Write values for the Kubernetes manifests here.")
-    ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show each formula.")] = False,
+    citations: options.Citations = "38M",
+    qps: options.Qps = "1",
+    p95: options.P95 = "2s",
+    path: options.QuestionPath = "search",
+    calibrate: options.Calibrate = False,
+    calibration: options.Calibration = None,
+    sample: options.Sample = None,
+    check: options.Check = False,
+    check_citations: options.CheckCitations = "20k",
+    node_memory: options.NodeMemory = "64GB",
+    node_cpus: options.NodeCpus = 16,
+    nodes: options.Nodes = None,
+    gpu_nodes: options.GpuNodes = 0,
+    gpus_per_node: options.GpusPerNode = 1,
+    shards: options.Shards = None,
+    update_citations: options.UpdateCitations = "30k",
+    node_hour: options.NodeHour = None,
+    gpu_hour: options.GpuHour = None,
+    emit_config: options.EmitConfig = None,
+    emit_values: options.EmitValues = None,
+    explain: options.Explain = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -101,28 +83,33 @@ def plan(
     built = parse_count(check_citations, "--check-citations")
     given = find_sources(sample) if sample else []
     found, shipped = _coefficients(context, calibration, given, calibrate=calibrate)
-    if path == "answer" and not found.serving.llm:
-        raise InputError(
-            "--path answer: the language model was not measured; calibrate with "
-            "--set llm.kind=url --set llm.url=URL, or plan for --path search"
-        )
-    settings = context.settings
-    made = make_plan(found, settings, ask, shipped=shipped)
-    if emit_config:
-        write_text(config_yaml(settings, made), emit_config)
-    if emit_values:
-        write_text(values_yaml(made), emit_values)
-    document = plan_json(made)
+    made = _plan(context.settings, found, ask, shipped=shipped)
+    _emit(context.settings, made, emit_config, emit_values)
     if not json:
         show_plan(context.out, made, explain=explain)
-    if check:
-        document["check"] = _check(context, found, built, given, json=json)
+    rows = _check(context, found, built, given, json=json) if check else []
     if json:
-        context.print_json(document)
+        context.print_json({**plan_json(made), "check": rows})
     for problem in made.problems:
         context.log.print(f"will not do: {problem}", style="red", soft_wrap=True, markup=False)
     if made.problems:
         raise typer.Exit(1)
+
+
+def _plan(settings: Settings, found: Coefficients, ask: Ask, *, shipped: bool) -> Plan:
+    if ask.path == "answer" and not found.serving.llm:
+        raise InputError(
+            "--path answer: the language model was not measured; calibrate with "
+            "--set llm.kind=url --set llm.url=URL, or plan for --path search"
+        )
+    return make_plan(found, settings, ask, shipped=shipped)
+
+
+def _emit(settings: Settings, made: Plan, config: Path | None, values: Path | None) -> None:
+    if config:
+        write_text(config_yaml(settings, made), config)
+    if values:
+        write_text(values_yaml(made), values)
 
 
 def _path(path: str) -> str:

@@ -51,7 +51,7 @@ class Measured:
     segments: tuple[Segment, Segment]
     bm25_core_seconds: float
     terms: Terms
-    published: tuple[Published, ...]
+    published: tuple[Published, Published]
     update_core_seconds: float
     verify_seconds: float
 
