@@ -18,7 +18,10 @@ HEADROOM = 2
 
 
 def planned_settings(settings: Settings, plan: Plan) -> Settings:
-    """`settings` with the plan's shards, encoders, and each stage's replicas, cores and batch."""
+    """`settings` with the plan's shards, encoders, and each stage's replicas, cores and batch.
+
+    GPUs stay as the settings have them: a plan made without one knows nothing of them.
+    """
     stages = {}
     for stage in plan.serving.stages:
         before = getattr(settings.serve, stage.name)
@@ -26,14 +29,10 @@ def planned_settings(settings: Settings, plan: Plan) -> Settings:
             "min_replicas": stage.replicas,
             "max_replicas": max(HEADROOM * stage.replicas, before.max_replicas),
             "cpus": stage.cpus,
-            "gpus": stage.gpus,
             "max_ongoing": max(before.max_ongoing, 2 * stage.batch),
         }
         if stage.name in ("encoder", "reranker"):
             wanted["batch"] = stage.batch
-        if stage.name == "llm":
-            # A replica of several GPUs asks for them one by one.
-            del wanted["cpus"], wanted["gpus"]
         stages[stage.name] = before.model_copy(update=wanted)
     return settings.model_copy(
         update={
