@@ -17,7 +17,7 @@ import ray.cloudpickle
 
 from cluster.session import ray_session
 from cluster.settings import load_settings
-from pipelines import jobs
+from pipelines import jobs, stage_steps
 from pipelines.find_sources import find_sources
 from pipelines.plan_build import Progress
 from tests.bench.stand_in import BagOfWords
@@ -52,9 +52,9 @@ def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
         "vocabulary.mesh_headings": "",
     }
     settings = load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
-    jobs.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
+    stage_steps.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
     # Or the workers would import the module anew, with the real encoder.
-    ray.cloudpickle.register_pickle_by_value(jobs)  # type: ignore[attr-defined]
+    ray.cloudpickle.register_pickle_by_value(stage_steps)  # type: ignore[attr-defined]
     clock = StageClock()
     work = {"build": jobs.build_index, "update": jobs.update_index}[job]
     with ray_session(settings.ray):
