@@ -38,8 +38,8 @@ QUESTION_SEED = 1
 class Effort:
     """How much is measured: citations in two sizes, passages encoded, questions asked."""
 
-    small: int = 4_000
-    large: int = 16_000
+    small: int = 8_000
+    large: int = 32_000
     passages: int = 1_000
     questions: int = 60
     repeats: int = 3

@@ -87,11 +87,11 @@ def choose_shards(found: Coefficients, settings: Settings, ask: Ask) -> int:
 
     Building them must fit too: a node builds as many at once as it has cores.
 
-    Where none meets it, those that fit and come nearest.
+    Where none meets it, the fewest that fit and come within a tenth of the nearest.
     """
     if ask.shards is not None:
         return ask.shards
-    best: tuple[float, int] | None = None
+    near: list[tuple[float, int]] = []
     for exponent in range(MAX_SHARDS.bit_length()):
         size = Size.of(found, ask.citations, 2**exponent)
         if _memory_problems(found, settings, size, ask):
@@ -99,9 +99,11 @@ def choose_shards(found: Coefficients, settings: Settings, ask: Ask) -> int:
         serving = plan_serving(found, settings, size, ask.qps, ask.p95_s, ask.path)
         if not serving.problem:
             return size.shards
-        near = (sum(s.service.value for s in serving.stages), size.shards)
-        best = min(best or near, near)
-    return best[1] if best else MAX_SHARDS
+        near.append((sum(s.service.value for s in serving.stages), size.shards))
+    if not near:
+        return MAX_SHARDS
+    nearest = min(near)[0]
+    return next(shards for seconds, shards in near if seconds <= 1.1 * nearest)
 
 
 def _costs(ask: Ask, build: Figure, hours: Figure | None, groups: list[WorkerGroup], nodes: int
@@ -140,7 +142,9 @@ def _disk(found: Coefficients, artefacts: tuple[Figure, ...], ask: Ask) -> tuple
     )  # fmt: skip
 
 
-def _assumptions(found: Coefficients, settings: Settings, ask: Ask, shipped: bool) -> list[str]:
+def _assumptions(
+    found: Coefficients, settings: Settings, ask: Ask, size: Size, shipped: bool
+) -> list[str]:
     machine, corpus = found.machine, found.corpus
     made = "shipped with CiteRay" if shipped else "of this calibration"
     told = [
@@ -149,6 +153,8 @@ def _assumptions(found: Coefficients, settings: Settings, ask: Ask, shipped: boo
     ]
     if shipped:
         told.append("they are not of your machine: run again with --calibrate for yours")
+    further = size.shard_citations / corpus.sample_citations
+    told.append(f"a planned shard is {further:,.0f} times the largest that was measured")
     told += [f"measured with other settings: {d}" for d in differences(found, settings)]
     if machine.device == "cpu":
         told.append("no GPU was measured: encoding is planned on CPUs, GPU hours are not known")
@@ -205,5 +211,5 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
         fleet=fleet,
         costs=_costs(ask, build, hours, groups, nodes),
         problems=tuple(problems),
-        assumptions=tuple(_assumptions(found, settings, ask, shipped)),
+        assumptions=tuple(_assumptions(found, settings, ask, size, shipped)),
     )  # fmt: skip
