@@ -82,12 +82,14 @@ def test_more_citations_never_need_less(
     small, large = (
         plan(citations=n, qps=qps, p95_s=p95) for n in (citations, int(citations * more))
     )
+    if large.problems:
+        return  # what cannot be had is not sized
     assert small.size.shards <= large.size.shards
     for before, after in zip(small.disk, large.disk, strict=True):
         assert before.value <= after.value
     work = [sum(f.value for f in p.phases) * p.fleet.cpus for p in (small, large)]
     assert work[0] <= work[1] * 1.0001
-    assert small.groups[0].nodes <= large.groups[0].nodes or small.problems or large.problems
+    assert small.groups[0].nodes <= large.groups[0].nodes
 
 
 @given(qps=st.floats(0.1, 300), p95=st.floats(0.5, 5))
