@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -94,19 +93,13 @@ def lucene_idf(frequency: int, units: int) -> float:
     return math.log(1 + (max(units - frequency, 0) + 0.5) / (frequency + 0.5))
 
 
-@contextmanager
-def _lockable(directory: Path) -> Iterator[Path]:
-    """The directory itself, or where it is read-only a folder of links to its files.
-
-    tantivy writes a lock beside what it opens; the files stay mapped when the links are gone.
-    """
-    if os.access(directory, os.W_OK):
-        yield directory
-        return
-    with TemporaryDirectory(prefix="citeray-bm25-") as folder:
-        for path in (p for p in directory.iterdir() if p.suffix != ".lock"):
-            (Path(folder) / path.name).symlink_to(path.resolve())
-        yield Path(folder)
+def _links_to(directory: Path) -> TemporaryDirectory[str]:
+    """A folder of links to the files of one that is read-only: tantivy locks what it opens."""
+    # tantivy's own threads may be taking the lock away just then.
+    folder = TemporaryDirectory(prefix="citeray-bm25-", ignore_cleanup_errors=True)
+    for path in (p for p in directory.iterdir() if p.suffix != ".lock"):
+        (Path(folder.name) / path.name).symlink_to(path.resolve())
+    return folder
 
 
 class Bm25Index:
@@ -115,11 +108,12 @@ class Bm25Index:
     def __init__(
         self, directory: Path, texts_of: Callable[[npt.NDArray[np.int64]], list[str]]
     ) -> None:
-        with _lockable(directory) as folder:
-            index = tantivy.Index.open(str(folder))
-            index.reload()
-            self._schema = index.schema
-            self._searcher = index.searcher()
+        # Held as long as what is opened by them.
+        self._links = None if os.access(directory, os.W_OK) else _links_to(directory)
+        index = tantivy.Index.open(self._links.name if self._links else str(directory))
+        index.reload()
+        self._schema = index.schema
+        self._searcher = index.searcher()
         self._texts_of = texts_of
 
     def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
