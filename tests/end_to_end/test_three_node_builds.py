@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,6 @@ import pytest
 
 from cluster.index.layout import CITATIONS, PASSAGES, VECTORS
 from tests.end_to_end.command import run
-
-CITATIONS_LIVE = 2067
-
-
-@dataclass(frozen=True)
-class Build:
-    facts: dict[str, Any]
 
 
 def build(folder: Path, *options: str) -> dict[str, Any]:
