@@ -2,9 +2,9 @@
 
     python -m tests.bench.bench_swap [--citations N] [--swaps N] [--clients N]
 
-Builds an index of generated citations on a Ray of its own, with a tiny random encoder so
-that encoding is not what is measured, serves it, and publishes updates and compactions
-(each pruned) in turn while clients search without a pause. Memory is that of each shard's
+Serves an index of generated citations with random vectors on a Ray of its own, and
+publishes updates of 500 records and compactions (each pruned) in turn while clients search
+without a pause. Memory is that of each shard's
 process: PSS counts a shared page by its share, private is what no other process maps.
 """
 
@@ -15,7 +15,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +25,13 @@ import httpx
 import numpy as np
 import psutil
 
-from cluster.index.manifest import Manifest
+from cluster.index.manifest import EncoderEntry, Manifest
+from cluster.models import checksum
 from cluster.session import ray_session
 from cluster.settings import Settings, load_settings
-from pipelines.compact_index import prune
 from pipelines.generate_citations import generate_citations
-from pipelines.jobs import build_index, compact_index, update_index
-from pipelines.plan_build import Progress
-from pipelines.render_articles import render_articles
 from serve.app import deploy, stop
+from tests.bench.publish_generated import WIDTH, build, compact, update
 from tests.end_to_end.command import small_settings
 from tests.serve.http_server import free_port
 from tests.tiny_models import make_tiny_encoder
@@ -39,7 +39,7 @@ from tests.tiny_models import make_tiny_encoder
 SHARDS = 2
 SAMPLE_S = 0.2
 SETTLE_S = 2.0
-UPDATED, ADDED = 250, 250
+UPDATED = 500
 
 
 @dataclass(frozen=True)
@@ -132,29 +132,6 @@ def _megabytes(pid: int) -> tuple[float, float]:
     return values["Pss"] / 1024, (values["Private_Clean"] + values["Private_Dirty"]) / 1024
 
 
-def quiet(_: Progress) -> None:
-    """No progress is shown."""
-
-
-def write_source(folder: Path, number: int, count: int, first: int, seed: int) -> Path:
-    path = folder / f"pubmed26n{number:04d}.xml.gz"
-    render_articles(generate_citations(count, seed, first), path)
-    return path
-
-
-def next_version(settings: Settings, folder: Path, number: int, citations: int) -> Manifest:
-    """Publish an update with revised and new citations, or fold what there is and prune."""
-    if number % 2:
-        old = write_source(folder, 2 * number, UPDATED, 1 + number * UPDATED, seed=number)
-        new = write_source(folder, 2 * number + 1, ADDED, citations + 1 + number * ADDED, seed=0)
-        found = update_index([old, new], settings, quiet).manifest
-        assert found is not None
-        return found
-    manifest = compact_index(settings, quiet)
-    prune(settings.index.path, manifest)
-    return manifest
-
-
 def await_ready(url: str, version: str) -> None:
     while True:
         try:
@@ -185,38 +162,47 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        encoder = make_tiny_encoder(folder)
-        overrides = small_settings(folder / "index", encoder, SHARDS)
+        model = make_tiny_encoder(folder)
+        overrides = small_settings(folder / "index", model, SHARDS)
         overrides += [f"serve.port={free_port()}", "serve.follow_s=1", "index.hnsw_m=16"]
-        overrides += ["index.vectors=sq8", "index.ef_construction=40", "ray.cpus=4"]
+        overrides += ["index.vectors=sq8", "index.ef_construction=40"]
         settings = load_settings(overrides=overrides)
-        with ray_session(settings.ray):
-            swap(settings, folder, chosen.citations, chosen.swaps, chosen.clients)
+        encoder = EncoderEntry(
+            model=settings.encoder.model, sha256=checksum(model), dimensions=WIDTH, max_tokens=64
+        )
+        # In a process of its own, so that clients do not wait for it to let Python go.
+        with ProcessPoolExecutor(1, get_context("spawn")) as writer, ray_session(settings.ray):
+            first = writer.submit(build, settings, encoder, chosen.citations).result()
+            swap(settings, first, writer, chosen.swaps, chosen.clients)
             stop()
 
 
-def swap(settings: Settings, folder: Path, citations: int, swaps: int, clients: int) -> None:
-    first = build_index([write_source(folder, 1, citations, 1, 0)], settings, quiet).manifest
-    assert first is not None
+def swap(
+    settings: Settings, first: Manifest, writer: ProcessPoolExecutor, swaps: int, clients: int
+) -> None:
+    """Serve `first` and `swaps` versions after it, updates and compactions in turn."""
     size = sum(a.bytes for s in first.segments for a in s.artefacts.values()) / len(first.shards)
     print(f"{first.citations} citations, {first.passages} passages, {size / 1e6:.0f} MB a shard")
     deploy(settings)
     url = f"http://{settings.serve.host}:{settings.serve.port}"
     await_ready(url, first.version)
-    questions = [c.title for c in generate_citations(200, 0)]
+    questions = [c.title for c in generate_citations(200, 1)]
     during: list[tuple[float, float]] = []
     after: list[dict[str, tuple[float, float]]] = []
+    manifest = first
     with Load(url, questions, clients) as load, Memory() as memory:
         time.sleep(3 * SETTLE_S)
         show_memory("before", memory.between(time.monotonic() - SETTLE_S, time.monotonic()))
         for number in range(1, swaps + 1):
-            version = next_version(settings, folder, number, citations).version
+            work = (update, settings, manifest, number + 1, UPDATED, 1 + number * UPDATED)
+            work = work if number % 2 else (compact, settings, manifest)
+            manifest = writer.submit(*work).result()
             begun = time.monotonic()
-            await_ready(url, version)
+            await_ready(url, manifest.version)
             during.append((begun, time.monotonic()))
             time.sleep(SETTLE_S)
             after.append(memory.between(during[-1][1] + SETTLE_S / 2, time.monotonic()))
-            print(f"{version} in {during[-1][1] - begun:.1f} s")
+            print(f"{manifest.version} by {work[0].__name__}, in {during[-1][1] - begun:.1f} s")
             show_memory("peak during", memory.between(*during[-1]))
             show_memory("after", after[-1])
     report(load.requests, during, after)

@@ -1,0 +1,84 @@
+"""Versions of an index of generated citations, without Ray and without a model.
+
+Vectors are random ones of a stated width, so that encoding is not what is measured.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from cluster.index.manifest import EncoderEntry, Manifest
+from cluster.settings import Settings
+from pipelines.build_shard import build_shard, train_quantiser
+from pipelines.compact_index import compact_shard, prune
+from pipelines.embed_passages import embed_citations, split_citations
+from pipelines.generate_citations import generate_citations
+from pipelines.plan_build import quantiser_of, segment_id, segment_plan
+from pipelines.publish_index import publish_build, publish_compaction, publish_update
+from pipelines.stage_citations import ParsedSource, write_account, write_part
+from pipelines.update_index import update_shard
+from tests.pipelines.staging import SPLITTER, account
+
+WIDTH = 32
+
+
+def stand_in(texts: Sequence[str]) -> np.ndarray:
+    """Random unit vectors (n, WIDTH), the same for as many texts."""
+    vectors = np.random.default_rng(len(texts)).normal(size=(len(texts), WIDTH))
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, 1e-9), np.float32)
+
+
+def _stage(index: Path, number: int, count: int, first: int, shards: int) -> ParsedSource:
+    name = f"pubmed26n{number:04d}.xml.gz"
+    directory = index / "staging" / name
+    made = generate_citations(count, seed=number, first_pmid=first)
+    rows = [replace(c, source=name, position=n) for n, c in enumerate(made)]
+    write_part(embed_citations(split_citations(rows, SPLITTER), stand_in), directory, shards)
+    told = account(name, len(rows), sha256=f"{number} {count} {first}")
+    write_account(directory, told, ())
+    return told
+
+
+def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
+    """Publish the first version, of `count` citations with PMIDs from 1."""
+    index = settings.index.path
+    told = _stage(index, 1, count, 1, settings.index.shards)
+    quantiser = index / "staging" / "quantiser.faiss"
+    plan = segment_plan(
+        segment_id("bench", settings.index, [told]), quantiser, WIDTH, settings.index
+    )
+    train_quantiser(stand_in(["a"] * 1000), quantiser, plan)
+    places = [index / "staging" / told.name]
+    summaries = [build_shard(index, n, places, plan) for n in range(settings.index.shards)]
+    manifest = publish_build(index, quantiser, settings, encoder, None, [told], summaries)
+    shutil.rmtree(index / "staging")
+    return manifest
+
+
+def update(settings: Settings, previous: Manifest, number: int, count: int, first: int) -> Manifest:
+    """Publish source `number`, with `count` records of PMIDs from `first`, on `previous`."""
+    index = settings.index.path
+    told = _stage(index, number, count, first, settings.index.shards)
+    name = segment_id("bench", settings.index, [told], previous)
+    plan = segment_plan(name, quantiser_of(index, previous), WIDTH, settings.index)
+    places = [index / "staging" / told.name]
+    updates = [update_shard(index, n, s, places, plan) for n, s in enumerate(previous.shards)]
+    manifest = publish_update(index, previous, settings.vocabulary, None, [told], updates)
+    shutil.rmtree(index / "staging")
+    return manifest
+
+
+def compact(settings: Settings, previous: Manifest) -> Manifest:
+    """Publish `previous` with one segment a shard, and remove what only it needs."""
+    index = settings.index.path
+    plan = segment_plan("", quantiser_of(index, previous), WIDTH, settings.index)
+    entries = [compact_shard(index, n, s, plan) for n, s in enumerate(previous.shards)]
+    manifest = publish_compaction(index, previous, entries)
+    prune(index, manifest)
+    return manifest
