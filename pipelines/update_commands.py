@@ -65,7 +65,8 @@ def compact(
     """Fold the segments that updates added into one a shard; searches give the same.
 
     Earlier versions stay until --prune removes them: from then on --as-of cannot show
-    them, and a service that still serves one must not restart on it.
+    them. A service that still serves one has its files open and keeps them until it
+    follows; restarted, it opens the newest.
     """
     from pipelines.jobs import compact_index
 

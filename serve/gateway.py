@@ -1,7 +1,7 @@
 """The HTTP form of the question's path: validation, status codes, readiness.
 
 POST /v1/answer   POST /v1/search   GET /v1/citations/{pmid}
-GET /healthz (this process)   GET /readyz (index version, coverage, stages)
+GET /healthz (this process)   GET /readyz (versions, coverage, stages)
 """
 
 from __future__ import annotations

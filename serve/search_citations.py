@@ -166,8 +166,11 @@ class Searcher:
         system: SystemSettings,
         entities: Sequence[Entity],
         watch: StageWatch,
-    ) -> Bm25Query:
-        """The query with the statistics of all shards that answer, each of the version it reads."""
+    ) -> tuple[Bm25Query, set[int]]:
+        """The query with the statistics of all shards that answer, and which do not.
+
+        Each shard tells those of the version that it reads.
+        """
         synonyms = expansion_terms(question.body, entities) if system.expansion_weight else []
         weights = query_weights(question.body, synonyms, system.expansion_weight)
         over = system.retrieve.bm25_over
@@ -177,7 +180,7 @@ class Searcher:
                     "statistics",
                     shard.statistics(list(weights), over),
                     self._settings.shard.deadline_s,
-                    f"shard {number} not counted",
+                    f"shard {number} left out",
                 )
                 for number, shard in enumerate(self._stages.shards)
             )
@@ -189,7 +192,8 @@ class Searcher:
         units = sum(count.units for count in counted)
         mean_terms = sum(count.terms for count in counted) / max(units, 1)
         facts = self._facts
-        return Bm25Query(weights, dict(total), units, mean_terms, facts.k1, facts.b)
+        lost = {number for number, count in enumerate(counts) if count is None}
+        return Bm25Query(weights, dict(total), units, mean_terms, facts.k1, facts.b), lost
 
     async def _search_shards(
         self,
@@ -201,9 +205,10 @@ class Searcher:
     ) -> list[FromVersion[Candidates]]:
         """The candidates of each shard that answered; raises StageLostError when none did."""
         retrieve = system.retrieve
-        bm25 = None
+        bm25, lost = None, set[int]()
         if retrieve.bm25:
-            bm25 = await self._bm25_query(question, system, entities, watch)
+            # One that has let its deadline pass is not waited for a second time.
+            bm25, lost = await self._bm25_query(question, system, entities, watch)
         query = ShardQuery(
             vector if retrieve.dense else None,
             bm25,
@@ -220,6 +225,7 @@ class Searcher:
                     f"shard {number} left out",
                 )
                 for number, shard in enumerate(self._stages.shards)
+                if number not in lost
             )
         )
         found = [a for a in answers if a is not None]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.index.manifest import read_manifest
-from cluster.index.read_shard import Candidates, ShardQuery, ShardReader
+from cluster.index.read_shard import Candidates, ShardQuery, ShardReader, Statistics
 from cluster.records import Citation, Question, SearchResult
 from cluster.settings import load_system
 from pipelines.generate_citations import generate_citations
@@ -66,6 +66,26 @@ def test_a_lost_shard_costs_its_citations_and_says_so(tmp_path: Path) -> None:
     assert found.coverage == "1/2"
     assert "retrieve: failed, shard 0 left out" in found.degraded
     assert found.citations
+
+
+def test_a_shard_that_was_late_once_is_not_waited_for_again(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    asked: list[str] = []
+
+    class Silent(LocalShard):
+        async def statistics(self, terms: list[str], over: str) -> Statistics:
+            return await asyncio.sleep(60)
+
+        async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+            asked.append("search")
+            return await super().search(query)
+
+    answerer._stages.shards[0] = Silent(answerer._stages.shards[0]._shard)  # type: ignore[index,attr-defined]
+    shard = answerer._settings.shard.model_copy(update={"deadline_s": 0.5})
+    answerer._searcher._settings = answerer._settings.model_copy(update={"shard": shard})
+    found = search(answerer)
+    assert (found.coverage, asked) == ("1/2", [])
+    assert "statistics: late, shard 0 left out" in found.degraded
 
 
 def test_without_any_shard_there_is_no_answer(tmp_path: Path) -> None:
