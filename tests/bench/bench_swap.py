@@ -11,6 +11,7 @@ process: PSS counts a shared page by its share, private is what no other process
 from __future__ import annotations
 
 import argparse
+import re
 import tempfile
 import threading
 import time
@@ -91,11 +92,10 @@ class Memory:
     """PSS and private MB of each shard's process, sampled in a thread."""
 
     def __init__(self) -> None:
-        self._processes = {
-            " ".join(p.cmdline())[-40:].split(":")[-1].split(".")[0]: p.pid
-            for p in psutil.process_iter(["cmdline"])
-            if "ServeReplica:citeray:Shard" in " ".join(p.info["cmdline"] or [])
-        }
+        named = (
+            (p.pid, re.search(r"citeray:(Shard-\d+)", _title(p))) for p in psutil.process_iter()
+        )
+        self._processes = {found[1]: pid for pid, found in named if found}
         self.samples: list[tuple[float, str, float, float]] = []
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._sample)
@@ -121,6 +121,13 @@ class Memory:
                 before = found.get(name, (0.0, 0.0))
                 found[name] = (max(before[0], pss), max(before[1], private))
         return found
+
+
+def _title(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # Gone, or another user's.
+        return ""
 
 
 def _megabytes(pid: int) -> tuple[float, float]:

@@ -2,209 +2,48 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-import ray
-from ray import serve as ray_serve
-from ray.cluster_utils import Cluster
-from ray.serve.context import _get_global_client
 
-from cluster.encoder import Encoder
-from cluster.index.manifest import EncoderEntry, publish
-from cluster.models import checksum
-from cluster.settings import Settings, load_settings
-from pipelines.generate_citations import generate_citations
-from serve.app import APP, deploy, stop
-from tests.end_to_end.command import small_settings
-from tests.serve.http_server import free_port
-from tests.small_index import make_index
-
-SHARDS = 4
-DEADLINE_S = 240
-# No answer may take longer than its deadline, a hang would.
-ANSWER_S = 60
-
-
-def make_graphs_index(folder: Path, encoder: Path) -> Settings:
-    """Settings of a graph over a small index, each of whose shards wants a CPU."""
-    overrides = small_settings(folder / "index", encoder, SHARDS)
-    overrides += [f"serve.port={free_port()}", "serve.shard.cpus=1", "serve.follow_s=1"]
-    overrides += [f"serve.request_deadline_s={ANSWER_S / 2}"]
-    settings = load_settings(overrides=overrides)
-    model = Encoder(encoder, device="cpu", dtype="float32", max_tokens=64, threads=1)
-    citations = [c for c in generate_citations(80, seed=3) if c.search_text]
-    manifest = make_index(folder / "index", citations, shards=SHARDS, encode=model.encode)
-    made_by = EncoderEntry(
-        model=settings.encoder.model, sha256=checksum(encoder), dimensions=32, max_tokens=64
-    )
-    publish(folder / "index", manifest.model_copy(update={"encoder": made_by}))
-    return settings
-
-
-@dataclass
-class Asked:
-    """What came of asking a graph without a pause: status, Retry-After, body; what got no reply."""
-
-    url: str
-    replies: list[tuple[int, str | None, dict[str, Any]]] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-
-    def ask(self, stopped: threading.Event) -> None:
-        with httpx.Client(timeout=ANSWER_S) as client:
-            while not stopped.wait(0.05):
-                try:
-                    reply = client.post(f"{self.url}/v1/search", json={"question": "protein"})
-                    after = reply.headers.get("Retry-After")
-                    self.replies.append((reply.status_code, after, reply.json()))
-                    found = client.get(f"{self.url}/v1/citations/{len(self.replies) % 80 + 1}")
-                    after = found.headers.get("Retry-After")
-                    self.replies.append((found.status_code, after, {}))
-                except (httpx.HTTPError, ValueError) as error:
-                    self.lost.append(repr(error))
-
-    def await_loss(self, before: int) -> None:
-        """Until a reply after the first `before` shows that something is missing."""
-        begun = time.monotonic()
-        while time.monotonic() - begun < DEADLINE_S:
-            if any(s != 200 or body.get("degraded") for s, _, body in self.replies[before:]):
-                return
-            time.sleep(0.1)
-        pytest.fail("the loss of a node was not felt")
-
-    def await_reply(self, wanted: Callable[[httpx.Response], bool]) -> dict[str, Any]:
-        begun = time.monotonic()
-        while time.monotonic() - begun < DEADLINE_S:
-            try:
-                reply = httpx.post(f"{self.url}/v1/search", json={"question": "cell"}, timeout=30)
-                if wanted(reply):
-                    found: dict[str, Any] = reply.json()
-                    return found
-            except httpx.HTTPError:
-                pass
-            time.sleep(0.3)
-        pytest.fail(f"not so within {DEADLINE_S} s")
-
-
-def whole(reply: httpx.Response) -> bool:
-    return reply.is_success and reply.json()["degraded"] == []
-
-
-def nodes_of_replicas() -> dict[str, list[str]]:
-    """The nodes that each deployment's running replicas are on."""
-    details = _get_global_client().get_serve_details()["applications"][APP]["deployments"]
-    return {
-        name: [r["node_id"] for r in deployment["replicas"] if r["state"] == "RUNNING"]
-        for name, deployment in details.items()
-    }
-
-
-def shards_on(node: Any) -> int:
-    placed = nodes_of_replicas()
-    return sum(node.node_id in nodes for name, nodes in placed.items() if name.startswith("Shard"))
+from tests.end_to_end.command import run
+from tests.end_to_end.lose_node import SHARDS
 
 
 @pytest.fixture(scope="module")
-def cluster(monkeypatch_module: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    monkeypatch_module.setenv("RAY_AUTH_MODE", "disabled")
-    monkeypatch_module.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch_module.delenv("RAY_ADDRESS", raising=False)
-    folder = tempfile.mkdtemp(prefix="cr-", dir="/tmp")
-    memory = {"object_store_memory": 128 << 20}
-    head = {"num_cpus": 2, "temp_dir": folder, "include_dashboard": False, **memory}
-    nodes = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        for _ in range(2):
-            nodes.add_node(num_cpus=3, **memory)
-        ray.init(address=nodes.address, log_to_driver=False)
-        yield nodes
-    finally:
-        ray.shutdown()
-        nodes.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
-
-
-@dataclass(frozen=True)
-class Survived:
-    """A graph that has lost a node: what was asked meanwhile, and what it says now."""
-
-    asked: Asked
-    last: dict[str, Any]
-    left: set[str]
-    shards_lost: int
-    nodes: dict[str, list[str]]
-
-
-@pytest.fixture(scope="module")
-def survived(
-    cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, encoder: Path
-) -> Iterator[Survived]:
-    settings = make_graphs_index(tmp_path_factory.mktemp("nodes"), encoder)
-    # Of one machine's nodes only one can listen at the port; elsewhere each has a proxy.
-    http = {"host": settings.serve.host, "port": settings.serve.port}
-    ray_serve.start(proxy_location="HeadOnly", http_options=http)
-    deploy(settings)
-    asked = Asked(f"http://{settings.serve.host}:{settings.serve.port}")
-    stopped = threading.Event()
-    askers = [threading.Thread(target=asked.ask, args=(stopped,)) for _ in range(2)]
-    try:
-        asked.await_reply(whole)
-        # What is in flight at a lost gateway is answered by Ray's own proxy, with 500.
-        [gateway] = nodes_of_replicas()["Gateway"]
-        victim = max((n for n in cluster.worker_nodes if n.node_id != gateway), key=shards_on)
-        lost = shards_on(victim)
-        for asker in askers:
-            asker.start()
-        while len(asked.replies) < 10:
-            time.sleep(0.1)
-        before = len(asked.replies)
-        cluster.remove_node(victim, allow_graceful=False)
-        asked.await_loss(before)
-        last = asked.await_reply(whole)
-        left = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
-        stopped.set()
-        for asker in askers:
-            asker.join()
-        yield Survived(asked, last, left, lost, nodes_of_replicas())
-    finally:
-        stopped.set()
-        stop()
+def survived(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> dict[str, Any]:
+    """What came of it; replies are (status, Retry-After, body)."""
+    folder = tmp_path_factory.mktemp("nodes")
+    command = [sys.executable, "-m", "tests.end_to_end.lose_node", str(folder), str(encoder)]
+    done = run(command, {"RAY_AUTH_MODE": "disabled"})
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def test_while_a_node_is_lost_each_request_is_answered_or_told_when_to_come_back(
-    survived: Survived,
+    survived: dict[str, Any],
 ) -> None:
-    assert survived.asked.lost == []
-    statuses = {status for status, _, _ in survived.asked.replies}
-    assert statuses <= {200, 503}
-    assert all(after for status, after, _ in survived.asked.replies if status == 503)
+    replies = survived["asked"]["replies"]
+    assert survived["asked"]["lost"] == []
+    assert {status for status, _, _ in replies} <= {200, 503}
+    assert all(after for status, after, _ in replies if status == 503)
 
 
-def test_an_answer_without_the_lost_shards_says_so(survived: Survived) -> None:
-    assert survived.shards_lost > 0
-    found = [body for status, _, body in survived.asked.replies if status == 200 and body]
+def test_an_answer_without_the_lost_shards_says_so(survived: dict[str, Any]) -> None:
+    assert survived["shards_lost"] > 0
+    found = [body for status, _, body in survived["asked"]["replies"] if status == 200 and body]
     partial = [body for body in found if body["coverage"] != f"{SHARDS}/{SHARDS}"]
     assert partial
     assert all(body["degraded"] for body in partial)
 
 
-def test_the_shards_come_back_on_the_nodes_that_are_left(survived: Survived) -> None:
-    assert survived.last["coverage"] == f"{SHARDS}/{SHARDS}"
-    assert len(survived.left) == 2
+def test_the_shards_come_back_on_the_nodes_that_are_left(survived: dict[str, Any]) -> None:
+    assert survived["last"]["coverage"] == f"{SHARDS}/{SHARDS}"
+    assert len(survived["left"]) == 2
     for number in range(SHARDS):
-        [node] = survived.nodes[f"Shard-{number:04d}"]
-        assert node in survived.left
+        [node] = survived["nodes"][f"Shard-{number:04d}"]
+        assert node in survived["left"]
