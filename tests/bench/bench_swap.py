@@ -15,6 +15,7 @@ import re
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -45,10 +46,12 @@ UPDATED = 500
 
 @dataclass(frozen=True)
 class Request:
+    """`degraded` names what an answer had to do without, as a stage that was late."""
+
     begun: float
     seconds: float
-    whole: bool
-    version: str
+    answered: bool
+    degraded: tuple[str, ...]
 
 
 class Load:
@@ -77,15 +80,15 @@ class Load:
                 number += 1
                 question = self._questions[number % len(self._questions)]
                 begun = time.monotonic()
-                whole, version = False, ""
+                answered, degraded = False, ()
                 try:
                     body = {"question": question, "system": "hybrid"}
                     reply = client.post(f"{self._url}/v1/search", json=body)
-                    whole = reply.is_success and not reply.json()["degraded"]
-                    version = reply.json().get("index_version", "")
+                    answered, degraded = reply.is_success, tuple(reply.json().get("degraded", ()))
                 except (httpx.HTTPError, ValueError):
                     pass
-                self.requests.append(Request(begun, time.monotonic() - begun, whole, version))
+                seconds = time.monotonic() - begun
+                self.requests.append(Request(begun, seconds, answered, degraded))
 
 
 class Memory:
@@ -224,7 +227,9 @@ def report(
         any(begin <= r.begun + r.seconds and r.begun <= end for begin, end in during)
         for r in requests
     ]
-    print(f"failed or degraded: {sum(not r.whole for r in requests)} of {len(requests)}")
+    print(f"failed: {sum(not r.answered for r in requests)} of {len(requests)}")
+    losses = Counter(loss for r in requests for loss in r.degraded)
+    print(f"degraded: {sum(bool(r.degraded) for r in requests)}, by {dict(losses)}")
     show_latency("in swaps", [r.seconds for r, m in zip(requests, moving, strict=True) if m])
     show_latency("between", [r.seconds for r, m in zip(requests, moving, strict=True) if not m])
     for name in sorted(after[0]):
