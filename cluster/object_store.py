@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
-from urllib.parse import parse_qs, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlencode, urlsplit, urlunsplit
 
 from fsspec.implementations.arrow import ArrowFSWrapper
 from pyarrow import fs
@@ -46,16 +46,29 @@ def open_store(url: str) -> tuple[Any, str]:
     Nothing is asked of the store yet. Raises InputError for any other scheme, for an
     option that is not known, and for credentials in the URL.
     """
-    match = _URL.match(url)
+    found = local_path(url)
+    if found is not None:
+        return fs.LocalFileSystem(), str(found.absolute())
+    parts = check_url(url)
+    path = (parts.netloc + parts.path).rstrip("/")
+    return _file_system(parts.scheme, parts.netloc, _options(url)), path
+
+
+def local_path(name: str) -> Path | None:
+    """The path of this machine that `name` is, plain or file://; None for any other URL."""
+    match = _URL.match(name)
     if match is None:
-        return fs.LocalFileSystem(), str(Path(url).absolute())
-    if match["scheme"] == "file":
-        return fs.LocalFileSystem(), unquote(urlsplit(url).path)
+        return Path(name)
+    return Path(unquote(urlsplit(name).path)) if match["scheme"] == "file" else None
+
+
+def check_url(url: str) -> SplitResult:
+    """The parts of a store's URL; asks nothing of the store. Raises InputError as open_store."""
+    parts = urlsplit(url)
     if not is_store(url):
         raise InputError(
-            f"{url}: {match['scheme']}:// is not read here; use a path, file://, s3:// or gs://"
+            f"{url}: {parts.scheme}:// is not read here; use a path, file://, s3:// or gs://"
         )
-    parts = urlsplit(url)
     if "@" in parts.netloc:
         place = parts.netloc.rpartition("@")[2]
         raise InputError(
@@ -64,23 +77,23 @@ def open_store(url: str) -> tuple[Any, str]:
         )
     if not parts.netloc:
         raise InputError(f"{url}: no bucket is named; write {parts.scheme}://bucket/prefix")
-    path = (parts.netloc + parts.path).rstrip("/")
-    return _file_system(parts.scheme, parts.netloc, _options(url)), path
+    if unknown := sorted(parse_qs(parts.query).keys() - _OPTIONS[parts.scheme]):
+        known = ", ".join(sorted(_OPTIONS[parts.scheme]))
+        raise InputError(
+            f"{parts.scheme}://{parts.netloc}{parts.path}: no option is called "
+            f"{', '.join(unknown)}; there are: {known}"
+        )
+    return parts
 
 
 def _options(url: str) -> str:
     """The query that Arrow gets: the URL's own, and the endpoint from the environment."""
     parts = urlsplit(url)
     given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    if unknown := sorted(given.keys() - _OPTIONS[parts.scheme]):
-        known = ", ".join(sorted(_OPTIONS[parts.scheme]))
-        raise InputError(
-            f"{parts.scheme}://{parts.netloc}{parts.path}: no option is called "
-            f"{', '.join(unknown)}; there are: {known}"
-        )
     if parts.scheme == "gs":
         given.setdefault("retry_limit_seconds", "60")  # or a wrong bucket is tried for 15 minutes
         return urlencode(given)
+    given["allow_delayed_open"] = "true"  # or a small object costs three requests
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint and "endpoint_override" not in given:
         where = urlsplit(endpoint)
@@ -163,7 +176,7 @@ def list_folder(url: str) -> list[StoredFile]:
     Raises InputError where the store refuses or cannot be reached.
     """
     filesystem, path = open_store(url)
-    with _asking(url):
+    with asking(url):
         found = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
     return _stored(url, [f.path for f in found if f.type == fs.FileType.File])
 
@@ -171,19 +184,20 @@ def list_folder(url: str) -> list[StoredFile]:
 def glob_store(url: str) -> list[StoredFile]:
     """The objects that a glob (*, **, [ab]) in a URL's path matches, sorted; raises the same."""
     filesystem, path = open_store(url)
-    with _asking(url):
+    with asking(url):
         return _stored(url, ArrowFSWrapper(filesystem).glob(path))
 
 
 def is_stored(url: str) -> bool:
     """Whether there is an object of this very URL; raises as list_folder does."""
     filesystem, path = open_store(url)
-    with _asking(url):
+    with asking(url):
         return bool(filesystem.get_file_info(path).type == fs.FileType.File)
 
 
 @contextmanager
-def _asking(url: str) -> Iterator[None]:
+def asking(url: str) -> Iterator[None]:
+    """Raises InputError where what is asked of the store at `url` fails within the block."""
     try:
         yield
     except OSError as error:

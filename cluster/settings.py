@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from cluster.errors import InputError
+from cluster.object_store import check_url, local_path
+from cluster.places import Place, StoredPlace
 
 CONFIGS = resources.files("configs")
 DEFAULT_CONFIG = "laptop.yaml"
@@ -36,10 +38,24 @@ class RaySettings(Strict):
     object_store_mb: Annotated[int, Field(ge=128)]
 
 
-class IndexSettings(Strict):
-    """`vectors` is the HNSW storage: flat float32, 16-bit floats, or 8-bit scalars."""
+def _path_or_url(value: Any) -> Any:
+    """A path, or the URL of an object store as it is: a Path would make one slash of its two."""
+    if not isinstance(value, str):
+        return value
+    path = local_path(value)
+    if path is None:
+        check_url(value)
+    return path or value
 
-    path: Path
+
+class IndexSettings(Strict):
+    """`path` is a folder, or s3:// or gs://, of which copies of what is read lie in `cache`.
+
+    `vectors` is the HNSW storage: flat float32, 16-bit floats, or 8-bit scalars.
+    """
+
+    path: Annotated[Path | str, BeforeValidator(_path_or_url)]
+    cache: Path
     shards: Annotated[int, Field(ge=1, le=4096)]
     vectors: Literal["flat", "fp16", "sq8"]
     hnsw_m: Annotated[int, Field(ge=4, le=128)]
@@ -51,6 +67,13 @@ class IndexSettings(Strict):
     bm25_b: Share
     training_vectors: Positive
     build_threads: Positive
+
+    @property
+    def place(self) -> Place:
+        """Where the index lies, told apart from the folder that a process works in."""
+        if isinstance(self.path, str):
+            return StoredPlace.at(self.path, self.cache.resolve())
+        return self.path.resolve()
 
 
 class SplitSettings(Strict):

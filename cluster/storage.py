@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and their checksums."""
+"""Files written whole or not at all, here or in an object store, and their checksums."""
 
 from __future__ import annotations
 
@@ -11,17 +11,26 @@ from pathlib import Path
 
 from cluster.disk_faults import naming_disk_faults
 from cluster.object_store import File
+from cluster.places import Place, StoredPlace, put, remove, scratch_folder, upload
 
 _BLOCK = 1 << 20
 
 
 def sha256_of(path: File) -> str:
-    """Hex SHA-256 of a file's bytes, read in blocks of 1 MiB."""
+    """Hex SHA-256 of a file's bytes, read in blocks of at most 8 MiB."""
     digest = hashlib.sha256()
+    for block in _blocks(path):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks(path: File) -> Iterator[bytes]:
+    if isinstance(path, StoredPlace):
+        yield from path.blocks()
+        return
     with path.open("rb") as stream:
         while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+            yield block
 
 
 def _sync_directory(directory: Path) -> None:
@@ -32,11 +41,14 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Place, data: bytes) -> None:
     """Replace `path` by `data` in one step that survives a crash at any moment.
 
-    Raises StorageError where the disk is full or may not be written.
+    Raises StorageError where the disk is full, or it or the store may not be written.
     """
+    if isinstance(path, StoredPlace):
+        put(path, data)
+        return
     with published_atomically(path) as aside, aside.open("wb") as stream:
         stream.write(data)
         stream.flush()
@@ -45,11 +57,17 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def published_atomically(path: Path) -> Iterator[Path]:
+def published_atomically(path: Place) -> Iterator[Path]:
     """Give a path beside `path` to write one file to; it takes `path`'s place on success.
 
-    Raises StorageError where the disk is full or may not be written.
+    What is for an object store is written on this machine and sent whole. Raises
+    StorageError where the disk is full, or it or the store may not be written.
     """
+    if isinstance(path, StoredPlace):
+        with scratch_folder(path) as folder:
+            yield folder / path.name
+            upload(folder / path.name, path)
+        return
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with naming_disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,10 +78,14 @@ def published_atomically(path: Path) -> Iterator[Path]:
             aside.unlink(missing_ok=True)
 
 
-def require_writable(directory: Path) -> None:
+def require_writable(directory: Place) -> None:
     """Raise StorageError now if nothing can be written to `directory`, which is made if absent."""
     probe = directory / f".writable.{uuid.uuid4().hex}"
-    with naming_disk_faults(directory):
-        directory.mkdir(parents=True, exist_ok=True)
+    if isinstance(probe, StoredPlace):
+        put(probe, b"it may be written")
+        remove(probe)
+        return
+    with naming_disk_faults(probe.parent):
+        probe.parent.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()

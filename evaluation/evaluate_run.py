@@ -184,7 +184,7 @@ def _nli(settings: Settings) -> Judge | None:
     from cluster.hardware import choose_device
     from serve.check_entailment import NliSupport
 
-    if current_version(settings.index.path) is None:
+    if current_version(settings.index.place) is None:
         raise InputError(
             f"{settings.index.path}: no index; the NLI judge reads the cited documents there: "
             "name one with --set index.path=..."

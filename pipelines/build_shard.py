@@ -15,12 +15,13 @@ from cluster.index import vectors
 from cluster.index.layout import TERM_COUNTS, segment_directory
 from cluster.index.manifest import DeadEntry, SegmentEntry
 from cluster.index.supersedes import Supersedes, write_supersedes
-from cluster.index.write_segment import EMBEDDED_SCHEMA, SegmentPlan, write_segment
+from cluster.index.write_segment import SegmentPlan, write_segment
+from cluster.places import Place
 from cluster.records import Citation
 from cluster.storage import published_atomically
 from pipelines.mine_vocabulary import count_terms, write_counts
 from pipelines.order_records import Events, LiveRows, live_rows
-from pipelines.stage_citations import part_files, read_deletions, read_part
+from pipelines.stage_citations import read_deletions, read_parts
 
 BATCH_ROWS = 2000
 
@@ -59,12 +60,14 @@ def _column(table: pa.Table, name: str) -> np.ndarray:
     return np.asarray(table.column(name).to_numpy(), np.int64)
 
 
-def read_staged(directories: Sequence[Path], shard: int) -> StagedShard:
-    """Everything staged for `shard`, from sources in the order in which they apply."""
-    tables = [
-        pa.Table.from_batches([read_part(p, shard) for p in part_files(d)], EMBEDDED_SCHEMA)
-        for d in directories
-    ]
+def read_staged(
+    directories: Sequence[Place], shard: int, columns: Sequence[str] | None = None
+) -> StagedShard:
+    """Everything staged for `shard`, from sources in the order in which they apply.
+
+    `columns`, all or some, must hold what tells which rows are live: pmid and position.
+    """
+    tables = [read_parts(directory, shard, columns) for directory in directories]
     deletions = [read_deletions(d) for d in directories]
     live = live_rows(
         _events([_column(t, "pmid") for t in tables], [_column(t, "position") for t in tables]),
@@ -76,15 +79,15 @@ def read_staged(directories: Sequence[Path], shard: int) -> StagedShard:
 
 
 def sample_vectors(
-    directories: Sequence[Path], shards: int, dimensions: int, limit: int
+    directories: Sequence[Place], shards: int, dimensions: int, limit: int
 ) -> vectors.Vectors:
     """At most `limit` vectors (n, d), the same whatever the number of shards.
 
     Takes whole citations in the order of a hash of their PMIDs.
     """
     chosen: list[tuple[int, bytes]] = []
-    for shard in range(shards):
-        staged = read_staged(directories, shard)
+    for shard in range(shards if limit else 0):
+        staged = read_staged(directories, shard, ("pmid", "position", "vectors"))
         rows = staged.live.rows
         pmids = _column(staged.table, "pmid")[rows]
         # Fibonacci hashing: spreads neighbouring PMIDs, needs no seed.
@@ -98,7 +101,7 @@ def sample_vectors(
     return sample.astype(np.float32)
 
 
-def train_quantiser(sample: vectors.Vectors, path: Path, plan: SegmentPlan) -> None:
+def train_quantiser(sample: vectors.Vectors, path: Place, plan: SegmentPlan) -> None:
     """Write the empty index that every shard fills, trained on one common sample.
 
     A common quantiser gives a vector the same code, and so the same score, in any shard.
@@ -114,7 +117,7 @@ def train_quantiser(sample: vectors.Vectors, path: Path, plan: SegmentPlan) -> N
 
 
 def build_shard(
-    index: Path, shard: int, directories: Sequence[Path], plan: SegmentPlan
+    index: Place, shard: int, directories: Sequence[Place], plan: SegmentPlan
 ) -> ShardSummary:
     """Write the segment of `shard`; a rerun keeps it when it is whole."""
     staged = read_staged(directories, shard)

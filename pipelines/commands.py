@@ -80,8 +80,8 @@ def info(
     newest version that ends with that source or one before it.
     """
     context = make_context(config, overrides, json)
-    path = context.settings.index.path.resolve()
-    manifest = read_as_of(path, as_of) if as_of else read_manifest(path)
+    place = context.settings.index.place
+    manifest = read_as_of(place, as_of) if as_of else read_manifest(place)
     if json:
         context.print_json(manifest.model_dump())
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster.errors import InputError
-from cluster.index.layout import (
-    TERM_COUNTS,
-    manifest_file,
-    quantiser_file,
-    segment_directory,
-    vocabulary_file,
-)
+from cluster.index.layout import TERM_COUNTS, segment_directory
 from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry
 from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardReader
@@ -27,7 +20,9 @@ from cluster.index.supersedes import (
     read_supersedes,
     write_supersedes,
 )
+from cluster.index.versions import named_by
 from cluster.index.write_segment import SegmentPlan, SegmentRows, write_rows
+from cluster.places import Place, list_files, remove
 from pipelines.build_shard import BATCH_ROWS
 from pipelines.mine_vocabulary import merge_counts, read_counts, write_counts
 from pipelines.plan_build import folded_id
@@ -63,7 +58,7 @@ def _live_rows(segments: Sequence[SegmentReader]) -> Iterator[SegmentRows]:
         yield _rows(segments, chosen)
 
 
-def compact_shard(index: Path, shard: int, before: ShardEntry, plan: SegmentPlan) -> SegmentEntry:
+def compact_shard(index: Place, shard: int, before: ShardEntry, plan: SegmentPlan) -> SegmentEntry:
     """Fold the segments of `shard` into one and give its entry; one alone stays as it is.
 
     Stored vectors are reused, nothing is encoded. Every checksum is verified first. What
@@ -89,35 +84,23 @@ def compact_shard(index: Path, shard: int, before: ShardEntry, plan: SegmentPlan
     return write_rows(_live_rows(reader.segments), directory, plan, complete)
 
 
-def _named(manifest: Manifest) -> set[Path]:
-    """What `manifest` needs, relative to the index."""
-    named = {manifest_file(manifest.version), vocabulary_file(manifest.version)}
-    if manifest.quantiser:
-        named.add(quantiser_file(manifest.quantiser.sha256))
-    for number, shard in enumerate(manifest.shards):
-        named |= {segment_directory(number, s.id) for s in shard.segments}
-    return named
-
-
-def prune(index: Path, manifest: Manifest) -> list[Path]:
+def prune(index: Place, manifest: Manifest) -> list[str]:
     """Remove all versions but `manifest`, and the segments that only they need.
 
     Gives what was removed, relative to the index. A reader that has an old version open
     keeps its mapped files until it closes them. Raises InputError while a build or an
     update is under way or interrupted: its segments are not published yet.
     """
-    if (index / "staging").exists():
+    if (index / "staging").is_dir():
         raise InputError(
             f"{index / 'staging'}: a build or update is under way or was interrupted; let it end, "
             "run it again, or delete this folder, then prune"
         )
-    named = _named(manifest)
     # Versions first: interrupted, it leaves segments without a version, never the reverse.
-    found = [*sorted((index / "versions").iterdir()), *sorted((index / "segments").glob("*/*"))]
-    removed = [path.relative_to(index) for path in found if path.relative_to(index) not in named]
-    for path in removed:
-        if (index / path).is_dir():
-            shutil.rmtree(index / path)
-        else:
-            (index / path).unlink()
+    found = [f"versions/{name.split('/')[0]}" for name in list_files(index / "versions")]
+    parts = [name.split("/") for name in list_files(index / "segments")]
+    found += ["/".join(("segments", *part[:2])) for part in parts if len(part) > 1]
+    removed = [name for name in dict.fromkeys(found) if name not in named_by(manifest)]
+    for name in removed:
+        remove(index / name)
     return removed

@@ -7,7 +7,6 @@ No text and no vector passes through the driver: it sees file names and counts.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,11 @@ import ray
 import ray.data
 
 from cluster.index.manifest import EncoderEntry, Manifest, read_manifest
-from cluster.index.write_segment import SegmentPlan, remove_partials
+from cluster.index.put_segment import remove_partials
+from cluster.index.write_segment import SegmentPlan
 from cluster.models import ModelStore, checksum
 from cluster.object_store import File
+from cluster.places import Place
 from cluster.settings import Settings
 from cluster.storage import require_writable
 from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
@@ -40,6 +41,7 @@ from pipelines.publish_index import publish_build, publish_compaction, publish_u
 from pipelines.stage_citations import (
     ParsedSource,
     complete_account,
+    drop_staging,
     runs_of,
     staged_dimensions,
     staged_positions,
@@ -58,7 +60,7 @@ BLOCK_BYTES_PER_ROW = 2000
 
 
 def _embed(
-    pending: Sequence[tuple[File, Path]], settings: Settings, model: Path, report: Report
+    pending: Sequence[tuple[File, Place]], settings: Settings, model: Path, report: Report
 ) -> None:
     """Read the sources that are not staged yet; split, embed and stage what they lack."""
     context = ray.data.DataContext.get_current()
@@ -73,17 +75,17 @@ def _embed(
     size = sum(path.stat().st_size for path, _ in pending)
     rows = min(max(size // BYTES_PER_CITATION // 50, MIN_PART_ROWS), MAX_PART_ROWS)
     context.target_max_block_size = rows * BLOCK_BYTES_PER_ROW
-    directories = {path.name: str(directory) for path, directory in pending}
+    directories = {path.name: directory for path, directory in pending}
     staged = [staged_positions(directory) for _, directory in pending]
     items = [
-        {"path": str(path), "directory": str(directory), "staged": " ".join(runs_of(positions))}
-        for (path, directory), positions in zip(pending, staged, strict=True)
+        {"path": str(path), "staged": " ".join(runs_of(positions))}
+        for (path, _), positions in zip(pending, staged, strict=True)
     ]
     dataset = (
         ray.data.from_items(items, override_num_blocks=len(items))
         .map_batches(
             read_source_rows,
-            fn_args=(settings.split, settings.encoder, model),
+            fn_args=(settings.split, settings.encoder, model, directories),
             batch_size=1,
             batch_format="pyarrow",
             compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * settings.encoder.actors),
@@ -113,8 +115,10 @@ def _shard_task(work: Callable[..., Any], *args: Any) -> Any:
 
 @ray.remote
 def _train_task(
-    directories: Sequence[Path], shards: int, limit: int, path: Path, plan: SegmentPlan
+    directories: Sequence[Place], shards: int, limit: int, path: Place, plan: SegmentPlan
 ) -> None:
+    # Nothing is learnt from a sample but the scalars' ranges.
+    limit = limit if plan.vectors == "sq8" else 0
     train_quantiser(sample_vectors(directories, shards, plan.dimensions, limit), path, plan)
 
 
@@ -126,7 +130,7 @@ def _on_shards(
     Each call begins with the index. What tasks that were killed left there is removed, of an
     earlier run before and of this one after.
     """
-    index: Path = calls[0][0]
+    index: Place = calls[0][0]
     remove_partials(index)
     gpus = 1 if plan.vectors == "flat" and ray.cluster_resources().get("GPU") else 0
     task = _shard_task.options(num_cpus=1, num_gpus=gpus)
@@ -160,7 +164,7 @@ def _fetch_models(settings: Settings, report: Report) -> _Models:
 
 
 def _stage(
-    places: Sequence[tuple[File, Path]], settings: Settings, models: _Models, report: Report
+    places: Sequence[tuple[File, Place]], settings: Settings, models: _Models, report: Report
 ) -> tuple[ParsedSource, ...]:
     """Stage what an earlier, interrupted run has not; gives the accounts of all sources."""
     pending = [(p, d) for p, d in places if complete_account(d, p) is None]
@@ -176,7 +180,7 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
     cannot be read is left out whole and named in the result; the staging is then kept,
     so that a rerun reads only that source. Raises CiteRayError when none can be read.
     """
-    index = settings.index.path.resolve()
+    index = settings.index.place
     require_writable(index)
     models = _fetch_models(settings, report)
     build = index / "staging" / build_id(settings, models.checksum)
@@ -206,7 +210,7 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
         index, quantiser, settings, encoder, models.mesh, result.sources, summaries
     )
     if not result.failed:
-        shutil.rmtree(index / "staging", ignore_errors=True)
+        drop_staging(index)
     return BuildResult(manifest, result.sources)
 
 
@@ -221,12 +225,12 @@ def update_index(
     sources alone; without any, it is the published version. Raises InputError for sources
     out of order or changed, and for settings that must be those of the build.
     """
-    index = settings.index.path.resolve()
+    index = settings.index.place
     manifest = read_manifest(index)
     new = new_sources(manifest, sources)
     if not new:
         # A run that was killed after it had published left its own.
-        shutil.rmtree(index / "staging", ignore_errors=True)
+        drop_staging(index)
         return BuildResult(manifest, ())
     require_writable(index)
     quantiser = quantiser_of(index, manifest)
@@ -249,7 +253,7 @@ def update_index(
         manifest = publish_update(index, manifest, settings.vocabulary, models.mesh, told, updates)
         result = BuildResult(manifest, accounts)
     if not result.failed:
-        shutil.rmtree(index / "staging", ignore_errors=True)
+        drop_staging(index)
     return result
 
 
@@ -259,7 +263,7 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
     Nothing is encoded and no setting but `index.build_threads` matters. Interrupted, a
     rerun keeps the shards that are whole.
     """
-    index = settings.index.path.resolve()
+    index = settings.index.place
     manifest = read_manifest(index)
     require_writable(index)
     kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}

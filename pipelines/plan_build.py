@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cluster.errors import CiteRayError, IndexFormatError
@@ -14,6 +13,7 @@ from cluster.index.layout import quantiser_file
 from cluster.index.manifest import Manifest, check_artefact
 from cluster.index.write_segment import SegmentPlan
 from cluster.object_store import File
+from cluster.places import Place
 from cluster.settings import IndexSettings, Settings
 from pipelines.stage_citations import ParsedSource, read_account, staged_positions
 
@@ -63,7 +63,8 @@ def segment_id(
     previous: Manifest | None = None,
 ) -> str:
     """Names the segments that a rerun may keep: same sources on top of the same segments."""
-    facts = settings.model_dump(mode="json", exclude={"path", "ef_search", "build_threads"})
+    without = {"path", "cache", "ef_search", "build_threads"}
+    facts = settings.model_dump(mode="json", exclude=without)
     older = [s.id for s in previous.segments] if previous else []
     return _digest([build, facts, [(s.name, s.sha256) for s in sources], older])
 
@@ -74,7 +75,7 @@ def folded_id(segments: Sequence[str]) -> str:
 
 
 def segment_plan(
-    name: str, quantiser: Path, dimensions: int, settings: IndexSettings
+    name: str, quantiser: Place, dimensions: int, settings: IndexSettings
 ) -> SegmentPlan:
     return SegmentPlan(
         id=name,
@@ -88,7 +89,7 @@ def segment_plan(
     )
 
 
-def quantiser_of(index: Path, manifest: Manifest) -> Path:
+def quantiser_of(index: Place, manifest: Manifest) -> Place:
     """The quantiser that new segments of `manifest` must share, verified.
 
     Raises IndexFormatError where it is damaged, or where there is none because an older
@@ -104,7 +105,7 @@ def quantiser_of(index: Path, manifest: Manifest) -> Path:
     return path
 
 
-def expected_citations(pending: Sequence[tuple[File, Path]], done: int) -> int:
+def expected_citations(pending: Sequence[tuple[File, Place]], done: int) -> int:
     """Citations in all sources: counted where a file was read, else judged by its size."""
     known = judged = 0
     for path, directory in pending:
@@ -116,7 +117,7 @@ def expected_citations(pending: Sequence[tuple[File, Path]], done: int) -> int:
     return max(known + judged, done)
 
 
-def staged_account(path: File, directory: Path) -> ParsedSource:
+def staged_account(path: File, directory: Place) -> ParsedSource:
     """The account of a staged source.
 
     Raises CiteRayError if any of its rows is missing, and if the source changed meanwhile.

@@ -10,6 +10,7 @@ from typing import Any
 
 from cluster.errors import CiteRayError, IndexFormatError
 from cluster.index.analysis import ANALYSER
+from cluster.index.copies import at_hand
 from cluster.index.layout import (
     TERM_COUNTS,
     manifest_file,
@@ -32,8 +33,9 @@ from cluster.index.manifest import (
     publish,
     read_manifest,
 )
+from cluster.places import Place
 from cluster.settings import Settings, VocabularySettings
-from cluster.storage import published_atomically, sha256_of
+from cluster.storage import published_atomically, sha256_of, write_atomically
 from pipelines.assemble_vocabulary import write_vocabulary
 from pipelines.build_shard import ShardSummary
 from pipelines.mine_vocabulary import merge_counts, read_counts
@@ -42,13 +44,13 @@ from pipelines.stage_citations import ParsedSource
 from pipelines.update_index import ShardUpdate
 
 
-def next_version(index: Path) -> str:
+def next_version(index: Place) -> str:
     """`v000001` for the first version, and so on."""
     current = current_version(index)
     return f"v{(int(current[1:]) if current else 0) + 1:06d}"
 
 
-def _history(index: Path) -> tuple[VersionEntry, ...]:
+def _history(index: Place) -> tuple[VersionEntry, ...]:
     """The versions before the next; none where the current one cannot be read any more."""
     try:
         current = read_manifest(index)
@@ -63,7 +65,7 @@ def _history(index: Path) -> tuple[VersionEntry, ...]:
     return (*current.history, last)
 
 
-def _new_version(index: Path) -> dict[str, Any]:
+def _new_version(index: Place) -> dict[str, Any]:
     """What each manifest has of its own."""
     return {
         "format": FORMAT,
@@ -84,35 +86,33 @@ def _live(shards: Sequence[ShardEntry]) -> dict[str, Any]:
 
 
 def _publish_vocabulary(
-    index: Path,
+    index: Place,
     version: str,
     shards: Sequence[ShardEntry],
     settings: VocabularySettings,
     mesh: Path | None,
 ) -> Artefact:
-    path = index / vocabulary_file(version)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    counts = (
-        read_counts(index / segment_directory(number, segment.id) / TERM_COUNTS)
+    folders = (
+        at_hand(index / segment_directory(number, segment.id), segment.artefacts, TERM_COUNTS)
         for number, shard in enumerate(shards)
         for segment in shard.segments
     )
-    with published_atomically(path) as aside:
+    counts = (read_counts(folder / TERM_COUNTS) for folder in folders)
+    with published_atomically(index / vocabulary_file(version)) as aside:
         write_vocabulary(
             merge_counts(counts),
             read_mesh_headings(mesh) if mesh else (),
             aside,
             min_citations=settings.abbreviation_min_citations,
         )
-    return artefact(path)
+        return artefact(aside)
 
 
-def _keep_quantiser(index: Path, quantiser: Path) -> Artefact:
+def _keep_quantiser(index: Place, quantiser: Place) -> Artefact:
     entry = artefact(quantiser)
     path = index / quantiser_file(entry.sha256)
     if not path.is_file():
-        with published_atomically(path) as aside:
-            shutil.copyfile(quantiser, aside)
+        write_atomically(path, quantiser.read_bytes())
     return entry
 
 
@@ -122,8 +122,8 @@ def _sources(accounts: Sequence[ParsedSource]) -> tuple[SourceEntry, ...]:
 
 
 def publish_build(
-    index: Path,
-    quantiser: Path,
+    index: Place,
+    quantiser: Place,
     settings: Settings,
     encoder: EncoderEntry,
     mesh: Path | None,
@@ -155,7 +155,7 @@ def publish_build(
     return manifest
 
 
-def _check_current(index: Path, previous: Manifest) -> None:
+def _check_current(index: Place, previous: Manifest) -> None:
     current = current_version(index)
     if current != previous.version:
         raise CiteRayError(
@@ -165,7 +165,7 @@ def _check_current(index: Path, previous: Manifest) -> None:
 
 
 def publish_update(
-    index: Path,
+    index: Place,
     previous: Manifest,
     settings: VocabularySettings,
     mesh: Path | None,
@@ -207,7 +207,7 @@ def publish_update(
 
 
 def publish_compaction(
-    index: Path, previous: Manifest, entries: Sequence[SegmentEntry]
+    index: Place, previous: Manifest, entries: Sequence[SegmentEntry]
 ) -> Manifest:
     """Publish what `previous` holds with one segment a shard.
 
@@ -215,8 +215,13 @@ def publish_compaction(
     """
     _check_current(index, previous)
     own = _new_version(index)
-    with published_atomically(index / vocabulary_file(own["version"])) as aside:
-        shutil.copyfile(index / vocabulary_file(previous.version), aside)
+    vocabulary = index / vocabulary_file(previous.version)
+    with (
+        vocabulary.open("rb") as stream,
+        published_atomically(index / vocabulary_file(own["version"])) as aside,
+        aside.open("wb") as copy,
+    ):
+        shutil.copyfileobj(stream, copy)
     shards = [ShardEntry(segments=(entry,)) for entry in entries]
     manifest = previous.model_copy(update={**own, **_live(shards)})
     publish(index, manifest)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 
 from cluster.errors import SourceError
 from cluster.object_store import File
 from cluster.parse_articles import read_records
+from cluster.places import Place
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage import sha256_of
 from pipelines.embed_passages import split_citations
@@ -56,7 +56,7 @@ def _batches(path: File, tally: _Tally, staged: frozenset[int]) -> Iterator[list
 
 
 def read_source(
-    path: File, directory: Path, splitter: Splitter, staged: Iterable[str] = ()
+    path: File, directory: Place, splitter: Splitter, staged: Iterable[str] = ()
 ) -> Iterator[pa.Table]:
     """Tables in SPLIT_SCHEMA of the citations of `path`; its account goes to `directory`.
 

@@ -15,7 +15,10 @@ another, a rerun embeds only those that are not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +26,11 @@ import pyarrow as pa
 from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cluster.errors import InputError
+from cluster.errors import InputError, StorageError
 from cluster.index.layout import shard_of
 from cluster.index.write_segment import EMBEDDED_SCHEMA
-from cluster.object_store import File
+from cluster.object_store import File, asking
+from cluster.places import Place, file_names, remove, scratch_folder
 from cluster.records import Deletion
 from cluster.storage import published_atomically, write_atomically
 
@@ -34,6 +38,8 @@ PARSED = "parsed.json"
 DELETIONS = "deletions.arrow"
 # A name has at most 255 characters; that of 8 runs, which is rarely reached, has about 150.
 RUNS_PER_NAME = 8
+# Of a store, so that waiting for one small read does not hold up the next.
+READS_AT_ONCE = 16
 DELETION_SCHEMA = pa.schema([("pmid", pa.int64()), ("position", pa.int64())])
 Positions = npt.NDArray[np.int64]
 
@@ -55,7 +61,7 @@ class ParsedSource(BaseModel):
     error: str = ""
 
 
-def staging_directory(build: Path, source: File) -> Path:
+def staging_directory(build: Place, source: File) -> Place:
     """Where `source` is staged below `build`, as long as its bytes and its time are these."""
     found = source.stat()
     return build / f"{source.name}-{found.st_size}-{found.st_mtime_ns}"
@@ -77,7 +83,7 @@ def positions_in(runs: Iterable[str]) -> Positions:
     return np.unique(np.concatenate([np.empty(0, np.int64), *spans]))
 
 
-def write_part(table: pa.Table, directory: Path, shards: int) -> None:
+def write_part(table: pa.Table, directory: Place, shards: int) -> None:
     """Write rows in EMBEDDED_SCHEMA of one source as Arrow files whose batch s holds shard s's."""
     positions = table.column("position")
     runs = runs_of(positions.to_numpy())
@@ -87,7 +93,7 @@ def write_part(table: pa.Table, directory: Path, shards: int) -> None:
         _write_rows(rows, directory / f"part-{'+'.join(named)}.arrow", shards)
 
 
-def _write_rows(table: pa.Table, path: Path, shards: int) -> None:
+def _write_rows(table: pa.Table, path: Place, shards: int) -> None:
     shard = pa.array([shard_of(p, shards) for p in table.column("pmid").to_pylist()], pa.int32())
     with (
         published_atomically(path) as aside,
@@ -100,26 +106,64 @@ def _write_rows(table: pa.Table, path: Path, shards: int) -> None:
             writer.write_batch(batches[0] if batches else empty)
 
 
-def part_files(directory: Path) -> list[Path]:
-    return sorted(directory.glob("part-*.arrow"))
+def part_files(directory: Place) -> list[Place]:
+    names = [n for n in file_names(directory) if n.startswith("part-") and n.endswith(".arrow")]
+    return [directory / name for name in names]
 
 
-def staged_positions(directory: Path) -> Positions:
+def staged_positions(directory: Place) -> Positions:
     """The positions of the citations of a source that are staged, each once, by names alone."""
     names = [path.name for path in part_files(directory)]
     listed = (name.removeprefix("part-").removesuffix(".arrow").split("+") for name in names)
     return positions_in(run for runs in listed for run in runs)
 
 
-def read_part(path: Path, shard: int) -> pa.RecordBatch:
-    """The rows of one shard in one part, memory-mapped."""
-    return ipc.open_file(pa.memory_map(str(path))).get_batch(shard)
+def _open_part(part: Place, columns: Sequence[str] | None = None) -> Any:
+    """A reader of the record batches of a part, which is mapped, or read by byte range."""
+    file = pa.memory_map(str(part)) if isinstance(part, Path) else part.open_at_random()
+    fields = [EMBEDDED_SCHEMA.get_field_index(name) for name in columns or ()]
+    return ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
 
 
-def staged_dimensions(directories: Sequence[Path]) -> int:
+def read_part(part: Place, shard: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+    """The rows of one shard in one part. Raises InputError where a store cannot be read."""
+    if isinstance(part, Path):
+        return _open_part(part, columns).get_batch(shard)
+    with asking(part.url):
+        return _open_part(part, columns).get_batch(shard)
+
+
+def read_parts(directory: Place, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of one shard in all parts of a source, mapped; all columns, or some.
+
+    Of a store the shard's own batches are copied to this machine, and nothing else of the
+    parts. Raises InputError where the store cannot be read.
+    """
+    parts = part_files(directory)
+    if isinstance(directory, Path):
+        batches = [read_part(part, shard, columns) for part in parts]
+        return pa.Table.from_batches(batches, _schema(columns))
+    with scratch_folder(directory) as folder:
+        path = folder / "rows.arrow"
+        with (
+            ThreadPoolExecutor(READS_AT_ONCE) as pool,
+            ipc.new_file(path, _schema(columns)) as writer,
+        ):
+            for batch in pool.map(lambda part: read_part(part, shard, columns), parts):
+                writer.write_batch(batch)
+        # Mapped, it stays readable when its name is gone.
+        return ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _schema(columns: Sequence[str] | None) -> pa.Schema:
+    wanted = EMBEDDED_SCHEMA.names if columns is None else columns
+    return pa.schema([field for field in EMBEDDED_SCHEMA if field.name in wanted])
+
+
+def staged_dimensions(directories: Sequence[Place]) -> int:
     """The dimensions of the staged vectors; InputError where no source holds any text."""
-    for path in (p for d in directories for p in part_files(d)):
-        reader = ipc.open_file(pa.memory_map(str(path)))
+    for part in (p for d in directories for p in part_files(d)):
+        reader = _open_part(part)
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number)
             vectors = batch.column("vectors").to_pylist()
@@ -129,7 +173,7 @@ def staged_dimensions(directories: Sequence[Path]) -> int:
     raise InputError("the sources hold no citation with a title or an abstract to index")
 
 
-def write_account(directory: Path, account: ParsedSource, deletions: Sequence[Deletion]) -> None:
+def write_account(directory: Place, account: ParsedSource, deletions: Sequence[Deletion]) -> None:
     """Record that a source was read to its end, or how it failed."""
     rows = [{"pmid": d.pmid, "position": d.position} for d in deletions]
     with (
@@ -140,7 +184,7 @@ def write_account(directory: Path, account: ParsedSource, deletions: Sequence[De
     write_atomically(directory / PARSED, account.model_dump_json(indent=1).encode())
 
 
-def read_account(directory: Path) -> ParsedSource | None:
+def read_account(directory: Place) -> ParsedSource | None:
     """The account of a source, or None while there is none that can be trusted."""
     try:
         return ParsedSource.model_validate_json((directory / PARSED).read_bytes())
@@ -148,11 +192,11 @@ def read_account(directory: Path) -> ParsedSource | None:
         return None
 
 
-def read_deletions(directory: Path) -> pa.Table:
-    return ipc.open_file(pa.memory_map(str(directory / DELETIONS))).read_all()
+def read_deletions(directory: Place) -> pa.Table:
+    return ipc.open_file(pa.py_buffer((directory / DELETIONS).read_bytes())).read_all()
 
 
-def complete_account(directory: Path, source: File) -> ParsedSource | None:
+def complete_account(directory: Place, source: File) -> ParsedSource | None:
     """The account of a source whose staging is whole and whose file has not changed."""
     account = read_account(directory)
     if account is None or account.error:
@@ -161,3 +205,9 @@ def complete_account(directory: Path, source: File) -> ParsedSource | None:
     unchanged = (account.bytes, account.modified_ns) == (found.st_size, found.st_mtime_ns)
     whole = len(staged_positions(directory)) == account.kept
     return account if unchanged and whole else None
+
+
+def drop_staging(index: Place) -> None:
+    """Remove what was staged; what was published is whole without it, so refusals are none."""
+    with suppress(OSError, StorageError):
+        remove(index / "staging")

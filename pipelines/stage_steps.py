@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from cluster.object_store import named_file
+from cluster.places import Place
 from cluster.settings import EncoderSettings, SplitSettings
 from pipelines.embed_passages import embed_citations
 from pipelines.read_source import read_source
@@ -34,23 +35,27 @@ def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
 
 
 def read_source_rows(
-    batch: pa.Table, split: SplitSettings, settings: EncoderSettings, model: Path
+    batch: pa.Table,
+    split: SplitSettings,
+    settings: EncoderSettings,
+    model: Path,
+    directories: dict[str, Place],
 ) -> Iterator[pa.Table]:
-    """Rows (path, staging directory, runs staged) in, tables in SPLIT_SCHEMA out."""
+    """Rows (path, runs staged) in, tables in SPLIT_SCHEMA out."""
     offsets = None
     if split.method == "sections":
         offsets = load_encoder(settings, model).token_offsets
     splitter = make_splitter(split.method, split.size, split.overlap, offsets)
     for row in batch.to_pylist():
-        path, directory = named_file(row["path"]), Path(row["directory"])
-        yield from read_source(path, directory, splitter, row["staged"].split())
+        path = named_file(row["path"])
+        yield from read_source(path, directories[path.name], splitter, row["staged"].split())
 
 
 class EmbedAndStage:
     """Tables in SPLIT_SCHEMA in, counts by source out; vectors go straight to disk."""
 
     def __init__(
-        self, settings: EncoderSettings, model: Path, directories: dict[str, str], shards: int
+        self, settings: EncoderSettings, model: Path, directories: dict[str, Place], shards: int
     ) -> None:
         self._encoder = load_encoder(settings, model)
         self._directories = directories
@@ -62,7 +67,7 @@ class EmbedAndStage:
         counts = []
         for name in names.unique().to_pylist():
             rows = embedded.filter(pa.compute.equal(names, name))
-            write_part(rows, Path(self._directories[name]), self._shards)
+            write_part(rows, self._directories[name], self._shards)
             counts.append({"source": name, "citations": rows.num_rows})
         return pa.Table.from_pylist(
             counts, schema=pa.schema([("source", pa.string()), ("citations", pa.int64())])

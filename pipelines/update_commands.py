@@ -71,7 +71,7 @@ def compact(
     from pipelines.jobs import compact_index
 
     context = make_context(config, overrides, json)
-    index = context.settings.index.path.resolve()
+    index = context.settings.index.place
     before = read_manifest(index)
     begun = time.monotonic()
     manifest = before
@@ -81,7 +81,7 @@ def compact(
     else:
         context.log.print(f"{before.version} is compact already", soft_wrap=True)
     seconds = time.monotonic() - begun
-    removed = [str(path) for path in prune_index(index, manifest)] if prune else []
+    removed = prune_index(index, manifest) if prune else []
     if json:
         counts = {"citations": manifest.citations, "segments": len(manifest.segments)}
         found = {"version": manifest.version, **counts, "seconds": round(seconds, 1)}

@@ -1,7 +1,8 @@
 """An update: what is new since the published version, as one small segment a shard.
 
 Costs what the new records and the citations that they replace cost: of older segments
-only the PMIDs are mapped, and the rows read that die.
+only the PMIDs are mapped, and the rows read that die. Of an index in an object store they
+are copied to the machine first, once: their records alone, not what they are searched by.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ import numpy as np
 from cluster.arrow_records import citation_from_row
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.analysis import ANALYSER
-from cluster.index.layout import TERM_COUNTS, segment_directory
+from cluster.index.copies import at_hand
+from cluster.index.layout import (
+    CITATIONS,
+    PASSAGES,
+    SUPERSEDES,
+    TERM_COUNTS,
+    segment_directory,
+)
 from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry
 from cluster.index.read_records import Rows, SegmentRecords
 from cluster.index.supersedes import (
@@ -30,6 +38,7 @@ from cluster.index.supersedes import (
 )
 from cluster.index.write_segment import SegmentPlan, write_segment
 from cluster.object_store import File
+from cluster.places import Place
 from cluster.records import Citation
 from cluster.settings import Settings
 from cluster.source_order import check_one_baseline, natural_key
@@ -180,14 +189,18 @@ def _write_dead(
 
 
 def update_shard(
-    index: Path, shard: int, before: ShardEntry, directories: Sequence[Path], plan: SegmentPlan
+    index: Place, shard: int, before: ShardEntry, directories: Sequence[Place], plan: SegmentPlan
 ) -> ShardUpdate | None:
     """Write the segment that the staged sources add to `shard`; a rerun keeps what is whole.
 
     None where they hold nothing for it. `before` are the shard's published segments.
     """
     staged = read_staged(directories, shard)
-    segments = [SegmentRecords(index / segment_directory(shard, s.id)) for s in before.segments]
+    read = (CITATIONS, PASSAGES, SUPERSEDES)
+    segments = [
+        SegmentRecords(at_hand(index / segment_directory(shard, s.id), s.artefacts, *read))
+        for s in before.segments
+    ]
     change = _change(segments, staged.live)
     if not len(staged.live.rows) and not len(change.supersedes.pmids):
         return None

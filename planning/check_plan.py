@@ -75,7 +75,7 @@ def _search_seconds(real: BuildMeasured, settings: Settings) -> float:
     vectors = load_encoder(settings).encode_queries(list(questions))
     asked = Asked(questions, vectors, load_system(settings.serve.system))
     entry = real.manifest.shards[0].segments[0]
-    spent = measure_searching(settings.index.path, entry, asked, settings).spent
+    spent = measure_searching(settings.index.place, entry, asked, settings).spent
     return median(spent["search"])
 
 

@@ -151,7 +151,7 @@ def measure_staging(read: Read, count: int, stand_in: StandIn, directory: Path) 
 def measure_segment(staged: Staged, plan: SegmentPlan, index: Path) -> Segment:
     """Build one shard of what is staged in a process of its own; its HNSW again, alone."""
     cost = in_fresh_process(build_shard, index, 0, [staged.directory], plan)
-    empty = vectors.load(plan.quantiser)
+    empty = vectors.load_quantiser(plan.quantiser)
     _, hnsw_s = core_seconds(lambda: vectors.build(empty, [staged.vectors], plan.threads))
     return Segment(index, cost.result, cost, hnsw_s, staged.directory)
 

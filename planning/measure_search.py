@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from cluster.index.bm25 import Bm25Query
 from cluster.index.manifest import SegmentEntry, ShardEntry
 from cluster.index.read_shard import ShardQuery, ShardReader
 from cluster.index.vectors import Vectors
+from cluster.places import Place
 from cluster.records import Citation
 from cluster.settings import Settings, SystemSettings
 from planning.coefficients import Point
@@ -101,7 +101,7 @@ class Searched:
 
 
 def _search(
-    index: Path, entry: SegmentEntry, asked: Asked, settings: Settings
+    index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> dict[str, list[float]]:
     chosen = settings.index
     reader = ShardReader(
@@ -117,7 +117,7 @@ def _search(
 
 
 def measure_searching(
-    index: Path, entry: SegmentEntry, asked: Asked, settings: Settings
+    index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> Searched:
     """Search one shard in a process of its own; a first round warms the mapped files."""
     cost: Cost[dict[str, list[float]]] = in_fresh_process(_search, index, entry, asked, settings)

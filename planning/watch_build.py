@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from cluster.errors import CiteRayError
 from cluster.index.manifest import Manifest
 from cluster.object_store import File
+from cluster.places import Place, list_files
 from cluster.session import ray_session
 from cluster.settings import Settings
 from pipelines.plan_build import Progress
@@ -42,7 +42,7 @@ class BuildMeasured:
 class _Clock:
     """When each phase last told of itself; how much was staged when shards were being built."""
 
-    staging: Path
+    staging: Place
     last: dict[str, float] = field(default_factory=dict)
     staged_bytes: int = 0
 
@@ -52,8 +52,8 @@ class _Clock:
             self.staged_bytes = max(self.staged_bytes, bytes_below(self.staging))
 
 
-def bytes_below(directory: Path) -> int:
-    return sum(p.stat().st_size for p in directory.rglob("*") if p.is_file())
+def bytes_below(directory: Place) -> int:
+    return sum(list_files(directory).values())
 
 
 def _artefact_bytes(manifest: Manifest, staged: int) -> dict[str, int]:
@@ -69,7 +69,7 @@ def _artefact_bytes(manifest: Manifest, staged: int) -> dict[str, int]:
 def _build(sources: Sequence[File], settings: Settings) -> BuildMeasured:
     from pipelines.jobs import build_index
 
-    clock = _Clock(settings.index.path.resolve() / "staging")
+    clock = _Clock(settings.index.place / "staging")
     begun = time.monotonic()
     with watched_tree(ROLES) as tree, ray_session(settings.ray):
         started = time.monotonic()

@@ -14,11 +14,11 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Generic, TypeVar
 
 from cluster.errors import CiteRayError, IndexFormatError
 from cluster.index.manifest import Manifest, current_pointer, read_manifest
+from cluster.places import Place
 from cluster.settings import Settings
 from serve.expand_question import Recogniser
 from serve.load_stages import check_analyser, load_recogniser, load_shard
@@ -81,7 +81,7 @@ class Follower(Generic[T]):
 
     def __init__(
         self,
-        index: Path,
+        index: Place,
         deployed: Manifest,
         open_version: Callable[[Manifest, T | None], T],
     ) -> None:
@@ -193,7 +193,7 @@ def follow_shard(settings: Settings, deployed: Manifest, number: int) -> Followe
         shared = before.reader if before else None
         return ShardVersion(load_shard(settings, manifest, number, shared), manifest)
 
-    return Follower(settings.index.path.resolve(), deployed, open_version)
+    return Follower(settings.index.place, deployed, open_version)
 
 
 def follow_vocabulary(settings: Settings, deployed: Manifest) -> Follower[Recogniser]:
@@ -204,4 +204,4 @@ def follow_vocabulary(settings: Settings, deployed: Manifest) -> Follower[Recogn
             return before
         return load_recogniser(settings, manifest)
 
-    return Follower(settings.index.path.resolve(), deployed, open_version)
+    return Follower(settings.index.place, deployed, open_version)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from cluster.errors import IndexFormatError
 from cluster.index.analysis import ANALYSER
+from cluster.index.copies import drop_copies, verified
 from cluster.index.layout import vocabulary_file
-from cluster.index.manifest import Manifest, check_artefact, read_manifest
+from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.vocabulary import Vocabulary
 from cluster.models import ModelStore, as_transformers_folder, checksum
@@ -35,7 +36,7 @@ def resolve(name: str, sha256: str) -> Path:
 
 def open_manifest(settings: Settings) -> Manifest:
     """The published manifest, refused where it doesn't fit the settings or this code."""
-    index = settings.index.path.resolve()
+    index = settings.index.place
     manifest = read_manifest(index)
     check_analyser(manifest)
     return manifest
@@ -80,23 +81,30 @@ def load_recogniser(settings: Settings, manifest: Manifest) -> Recogniser:
     if chosen.kind == "transformer":
         path = resolve(chosen.model, chosen.sha256)
         return TransformerRecogniser(path, chosen.labels, settings.encoder.device)
-    path = settings.index.path.resolve() / vocabulary_file(manifest.version)
-    check_artefact(path, manifest.vocabulary)
-    return VocabularyRecogniser(Vocabulary.open(path))
+    file = str(vocabulary_file(manifest.version))
+    folder = verified(settings.index.place, {file: manifest.vocabulary})
+    recogniser = VocabularyRecogniser(Vocabulary.open(folder / file))
+    drop_copies(settings.index.place, manifest)
+    return recogniser
 
 
 def load_shard(
     settings: Settings, manifest: Manifest, number: int, before: ShardReader | None = None
 ) -> ShardReader:
-    """The reader of one shard, every checksum of what `before` has not open verified."""
-    return ShardReader(
-        settings.index.path.resolve(),
+    """The reader of one shard, every checksum of what `before` has not open verified.
+
+    Copies that the published version does not need are dropped once all it needs is mapped.
+    """
+    reader = ShardReader(
+        settings.index.place,
         number,
         manifest.shards[number],
         ef_search=settings.index.ef_search,
         exact_below=settings.index.exact_below,
         before=before,
     )
+    drop_copies(settings.index.place, manifest)
+    return reader
 
 
 def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:

@@ -8,6 +8,7 @@ segments/0003/<segment>/              one immutable segment of shard 3
     citations.arrow  passages.arrow  vectors.faiss  bm25-citations/  bm25-passages/
     supersedes.arrow  dead-terms.arrow  what it replaces and removes in older segments
     term-counts.arrow                   what it adds to the vocabulary
+    In an object store its name ends in a dot and eight characters of its own.
 staging/<build>/                      a build or update under way; gone once published
 """
 

@@ -5,14 +5,16 @@ Readers trust only what a manifest names, and refuse a format they don't know.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cluster.errors import IndexFormatError
 from cluster.index.layout import CURRENT, manifest_file
+from cluster.object_store import File
+from cluster.places import Place
 from cluster.storage import sha256_of, write_atomically
 
 FORMAT = 2
@@ -150,12 +152,15 @@ class Manifest(Entry):
         return total / max(self.units(over), 1)
 
 
-def artefact(path: Path) -> Artefact:
+def artefact(path: File) -> Artefact:
     return Artefact(bytes=path.stat().st_size, sha256=sha256_of(path))
 
 
-def check_artefact(path: Path, expected: Artefact) -> None:
-    """Raise IndexFormatError unless `path` holds exactly the bytes of `expected`."""
+def check_artefact(path: Place, expected: Artefact) -> None:
+    """Raise IndexFormatError unless `path` holds exactly the bytes of `expected`.
+
+    Raises InputError where an object store cannot be read.
+    """
     if not path.is_file():
         raise IndexFormatError(f"{path}: missing from the index; build it again or restore it")
     size = path.stat().st_size
@@ -167,47 +172,47 @@ def check_artefact(path: Path, expected: Artefact) -> None:
         raise IndexFormatError(f"{path}: its checksum is not the manifest's; build it again")
 
 
-def publish(index: Path, manifest: Manifest) -> None:
-    """Make `manifest` the version that new readers open, in one atomic switch."""
+def publish(index: Place, manifest: Manifest) -> None:
+    """Make `manifest` the version that new readers open, in one atomic switch.
+
+    Raises StorageError where the place may not be written.
+    """
     data = manifest.model_dump_json(indent=1).encode()
-    path = index / manifest_file(manifest.version)
-    write_atomically(path, data)
-    pointer = {"version": manifest.version, "sha256": sha256_of(path)}
+    write_atomically(index / manifest_file(manifest.version), data)
+    pointer = {"version": manifest.version, "sha256": hashlib.sha256(data).hexdigest()}
     write_atomically(index / CURRENT, json.dumps(pointer).encode())
 
 
-def current_version(index: Path) -> str | None:
+def current_version(index: Place) -> str | None:
     """The published version's name, or None where nothing was published yet."""
     pointer = current_pointer(index)
     return pointer["version"] if pointer else None
 
 
-def current_pointer(index: Path) -> dict[str, str] | None:
+def current_pointer(index: Place) -> dict[str, str] | None:
     """What CURRENT says, the published `version` and its manifest's `sha256`; None without it."""
     path = index / CURRENT
-    return _pointer(path) if path.is_file() else None
-
-
-def _pointer(path: Path) -> dict[str, str]:
     try:
-        pointer = json.loads(path.read_text(encoding="utf-8"))
+        pointer = json.loads(path.read_bytes())
         return {"version": str(pointer["version"]), "sha256": str(pointer["sha256"])}
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (ValueError, KeyError, TypeError) as error:
         raise IndexFormatError(f"{path}: damaged; restore it or build the index again") from error
 
 
-def read_manifest(index: Path, version: str | None = None) -> Manifest:
+def read_manifest(index: Place, version: str | None = None) -> Manifest:
     """The published manifest, or that of an earlier `version` of it.
 
     Raises IndexFormatError when there is no index or no such version, when the manifest
     is damaged, or when its format is one that this code does not know.
     """
-    if not (index / CURRENT).is_file():
+    pointer = current_pointer(index)
+    if pointer is None:
         raise IndexFormatError(
             f"{index}: no index here; build one with `citeray index build SOURCE...` "
             "or name another with --set index.path=DIR"
         )
-    pointer = _pointer(index / CURRENT)
     manifest = _verified_manifest(index, pointer["version"], pointer["sha256"])
     if version is None or version == manifest.version:
         return manifest
@@ -218,11 +223,11 @@ def read_manifest(index: Path, version: str | None = None) -> Manifest:
     raise IndexFormatError(f"{index}: no version {version} here; there are: {known}")
 
 
-def _verified_manifest(index: Path, version: str, sha256: str) -> Manifest:
+def _verified_manifest(index: Place, version: str, sha256: str) -> Manifest:
     path = index / manifest_file(version)
     if not path.is_file() or sha256_of(path) != sha256:
         raise IndexFormatError(f"{path}: missing or changed since it was published; build again")
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = json.loads(path.read_bytes())
     if data.get("format") not in READABLE:
         raise IndexFormatError(
             f"{path}: index format {data.get('format')!r}, this CiteRay reads formats "

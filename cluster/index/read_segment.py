@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from cluster.index.bm25 import Bm25Index, Bm25Query
+from cluster.index.copies import verified
 from cluster.index.layout import VECTORS, bm25_directory
-from cluster.index.manifest import SegmentEntry, check_artefact
+from cluster.index.manifest import SegmentEntry
 from cluster.index.read_records import Rows, SegmentRecords
 from cluster.index.supersedes import DeadTerms
 from cluster.index.vectors import VectorIndex, Vectors, live_selector
+from cluster.places import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,14 @@ class OpenSegment:
 
 
 def open_segment(
-    directory: Path, entry: SegmentEntry, *, ef_search: int, exact_below: int
+    place: Place, entry: SegmentEntry, *, ef_search: int, exact_below: int
 ) -> OpenSegment:
     """Open every file that `entry` names; raises IndexFormatError for one that is not as it says.
 
-    All of them at once: pruning may remove them while they are still searched.
+    All of them at once: pruning may remove them while they are still searched. Those of an
+    object store are copied to this machine first, where they are not yet.
     """
-    for name, expected in entry.artefacts.items():
-        check_artefact(directory / name, expected)
+    directory = verified(place, entry.artefacts)
     records = SegmentRecords(directory)
     texts = {"citations": records.citation_texts, "passages": records.passage_texts}
     return OpenSegment(

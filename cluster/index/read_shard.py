@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from cluster.index.layout import segment_directory
 from cluster.index.manifest import ShardEntry
 from cluster.index.read_segment import SegmentReader, open_segment
 from cluster.index.vectors import Vectors
+from cluster.places import Place
 from cluster.records import Citation, Passage
 
 
@@ -109,7 +109,7 @@ class ShardReader:
 
     def __init__(
         self,
-        index: Path,
+        index: Place,
         number: int,
         entry: ShardEntry,
         *,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.errors import IndexFormatError
+from cluster.places import Place
 
 Vectors = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
@@ -54,6 +55,14 @@ def load(path: Path, mapped: bool = False) -> Any:
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mapped else 0)
     except RuntimeError as error:
         raise IndexFormatError(f"{path}: not a FAISS index; build it again") from error
+
+
+def load_quantiser(file: Place) -> Any:
+    """A trained, empty index, which is small; raises as `load`."""
+    try:
+        return faiss.deserialize_index(np.frombuffer(file.read_bytes(), np.uint8))
+    except RuntimeError as error:
+        raise IndexFormatError(f"{file}: not a FAISS index; build it again") from error
 
 
 def chunks_of(parts: Iterable[Vectors], size: int = ADD_CHUNK) -> Iterator[Vectors]:

@@ -1,16 +1,20 @@
-"""Earlier versions of an index: which one shows the state after a given update file."""
+"""The versions of an index: what each needs, and which shows the state after an update file."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from cluster.errors import InputError
-from cluster.index.layout import manifest_file
+from cluster.index.layout import (
+    manifest_file,
+    quantiser_file,
+    segment_directory,
+    vocabulary_file,
+)
 from cluster.index.manifest import Manifest, read_manifest
+from cluster.places import Place
 from cluster.source_order import natural_key
 
 
-def read_as_of(index: Path, source: str) -> Manifest:
+def read_as_of(index: Place, source: str) -> Manifest:
     """The manifest of the state after `source`, such as pubmed26n1340.xml.gz, was applied.
 
     A version is one run of build or update, so this is the newest one whose last source
@@ -35,3 +39,13 @@ def read_as_of(index: Path, source: str) -> Manifest:
             f"state again, build an index elsewhere from the sources up to {name}"
         )
     return read_manifest(index, version)
+
+
+def named_by(manifest: Manifest) -> set[str]:
+    """The files and segments that `manifest` needs, relative to the index."""
+    named = {manifest_file(manifest.version), vocabulary_file(manifest.version)}
+    if manifest.quantiser:
+        named.add(quantiser_file(manifest.quantiser.sha256))
+    for number, shard in enumerate(manifest.shards):
+        named |= {segment_directory(number, segment.id) for segment in shard.segments}
+    return set(map(str, named))

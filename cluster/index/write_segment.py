@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
-from pydantic import ValidationError
 
 from cluster.arrow_records import CITATION_SCHEMA, titles_and_abstracts
-from cluster.disk_faults import naming_disk_faults
 from cluster.errors import IndexFormatError
 from cluster.index import vectors
 from cluster.index.bm25 import Bm25Writer
 from cluster.index.layout import CITATIONS, PASSAGES, SEGMENT, VECTORS, bm25_directory
-from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact, check_artefact
+from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact
+from cluster.index.put_segment import find_segment, put_segment, room_beside
+from cluster.places import Place
 from cluster.records import search_text
 
 SECTION_CODES = {"title": 0, "abstract": 1}
@@ -48,7 +46,7 @@ class SegmentPlan:
     """What the settings say of a segment. `quantiser` is a trained, empty FAISS index."""
 
     id: str
-    quantiser: Path
+    quantiser: Place
     dimensions: int
     bm25_over: Sequence[str]
     vectors: str
@@ -157,7 +155,7 @@ def _write_parts(
 
 def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch: Path) -> Any:
     if plan.vectors != "flat" or not vectors.gpu_available():
-        return vectors.build(vectors.load(plan.quantiser), parts, plan.threads)
+        return vectors.build(vectors.load_quantiser(plan.quantiser), parts, plan.threads)
     # CAGRA wants every vector at once; a scratch file keeps them off the heap.
     raw = scratch / ".vectors.f32"
     rows = 0
@@ -171,29 +169,13 @@ def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch:
     return index
 
 
-def read_entry(directory: Path) -> SegmentEntry | None:
-    """The entry of a segment that is whole to the byte; None where there is none.
-
-    A damaged one counts as none, so that building again mends it.
-    """
-    if not (directory / SEGMENT).is_file():
-        return None
-    try:
-        entry = SegmentEntry.model_validate_json((directory / SEGMENT).read_bytes())
-        for name, expected in entry.artefacts.items():
-            check_artefact(directory / name, expected)
-    except (ValidationError, IndexFormatError):
-        return None
-    return entry
-
-
 def _adds_nothing(directory: Path) -> DeadEntry:
     return DeadEntry()
 
 
 def write_segment(
     batches: Iterable[pa.RecordBatch],
-    directory: Path,
+    directory: Place,
     plan: SegmentPlan,
     complete: Callable[[Path], DeadEntry] = _adds_nothing,
 ) -> SegmentEntry:
@@ -204,53 +186,27 @@ def write_segment(
 
 def write_rows(
     batches: Iterable[SegmentRows],
-    directory: Path,
+    directory: Place,
     plan: SegmentPlan,
     complete: Callable[[Path], DeadEntry] = _adds_nothing,
 ) -> SegmentEntry:
     """Write `directory` from batches with PMIDs ascending and unique.
 
-    Written aside and renamed when whole; `complete` adds its own files to what is aside
-    and tells what the segment makes dead in older ones. A directory that is already there
+    Written aside and put there when whole; `complete` adds its own files to what is aside
+    and tells what the segment makes dead in older ones. A segment that is already there
     and whole is kept, so that a rerun costs no more than reading it.
     """
-    if (entry := read_entry(directory)) is not None:
+    if (entry := find_segment(directory)) is not None:
         return entry
-    # A name of its own: a task of a killed run may still be writing the same segment.
-    aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.partial")
-    try:
-        with naming_disk_faults(directory):
-            aside.mkdir(parents=True)
-            citations, passages, terms = _write_parts(batches, aside, plan)
-            dead = complete(aside)
-            entry = SegmentEntry(
-                id=plan.id,
-                citations=citations,
-                passages=passages,
-                terms=terms,
-                artefacts=artefacts_of(aside),
-                dead=dead,
-            )
-            # Fails where remove_partials took the folder away.
-            (aside / SEGMENT).write_text(entry.model_dump_json(indent=1), encoding="utf-8")
-            return _put_in_place(aside, directory, entry)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _put_in_place(aside: Path, directory: Path, entry: SegmentEntry) -> SegmentEntry:
-    """Rename `aside`, unless another has put a whole segment there meanwhile; gives its entry."""
-    try:
-        aside.rename(directory)
-    except OSError:
-        if (there := read_entry(directory)) is not None:
-            return there
-        shutil.rmtree(directory, ignore_errors=True)
-        aside.rename(directory)
-    return entry
-
-
-def remove_partials(index: Path) -> None:
-    """Remove what tasks that were killed left of the segments they were writing."""
-    for path in (index / "segments").glob("*/.*.partial"):
-        shutil.rmtree(path, ignore_errors=True)
+    with room_beside(directory) as aside:
+        citations, passages, terms = _write_parts(batches, aside, plan)
+        dead = complete(aside)
+        entry = SegmentEntry(
+            id=plan.id,
+            citations=citations,
+            passages=passages,
+            terms=terms,
+            artefacts=artefacts_of(aside),
+            dead=dead,
+        )
+        return put_segment(aside, directory, entry)

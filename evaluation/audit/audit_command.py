@@ -34,7 +34,7 @@ def audit(
 
     context = make_context(config, overrides, json)
     settings = context.settings
-    if current_version(settings.index.path) is None:
+    if current_version(settings.index.place) is None:
         raise InputError(
             f"{settings.index.path}: no index here; name another with --set index.path=DIR"
         )

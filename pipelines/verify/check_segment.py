@@ -69,14 +69,15 @@ class CheckedSegment:
 
 
 class SegmentChecker:
-    """Checks one segment of `shard`; `quick` reads no artefact to its end.
+    """Checks one segment of `shard`, which lies in `directory`; `quick` reads no artefact
+    to its end.
 
     With `files`, which numbers the source files, rows tell which records they are.
     """
 
     def __init__(
         self,
-        index: Path,
+        directory: Path,
         manifest: Manifest,
         shard: int,
         entry: SegmentEntry,
@@ -86,7 +87,7 @@ class SegmentChecker:
     ) -> None:
         place = segment_directory(shard, entry.id)
         self._notes = Notes(str(place), "restore it from a copy, or build the index again")
-        self._directory = index / place
+        self._directory = directory
         self._manifest, self._shard, self._entry = manifest, shard, entry
         self._quick, self._files = quick, files
         self._unsound: set[str] = set()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from cluster.index.manifest import Manifest
-from pipelines.verify.check_segment import Rows, SegmentChecker, join_rows
+from cluster.index.copies import fresh_copy
+from cluster.index.layout import SUPERSEDES, segment_directory
+from cluster.index.manifest import Manifest, SegmentEntry
+from cluster.places import Place
+from pipelines.verify.check_segment import CheckedSegment, Rows, SegmentChecker, join_rows
 from pipelines.verify.note_findings import Finding, Notes
 
 
@@ -23,19 +25,28 @@ class CheckedShard:
 
 def check_shard(
     shard: int,
-    index: Path,
+    index: Place,
     manifest: Manifest,
     *,
     quick: bool,
     files: Mapping[str, int] | None = None,
 ) -> CheckedShard:
-    """Check every segment of `shard`; what cannot be read is noted and holds nothing live."""
+    """Check every segment of `shard`; what cannot be read is noted and holds nothing live.
+
+    Of a store one segment after the other is copied anew and its copy removed.
+    """
+
+    def check(entry: SegmentEntry) -> CheckedSegment:
+        folder = index / segment_directory(shard, entry.id)
+        with fresh_copy(folder, {*entry.artefacts, SUPERSEDES}) as here:
+            checker = SegmentChecker(here, manifest, shard, entry, quick=quick, files=files)
+            return checker.check()
+
     findings: list[Finding] = []
     parts: list[Rows] = []
     newer = np.empty(0, np.int64)
     for entry in reversed(manifest.shards[shard].segments):
-        checker = SegmentChecker(index, manifest, shard, entry, quick=quick, files=files)
-        checked = checker.check()
+        checked = check(entry)
         findings = checked.findings + findings
         if checked.rows is not None:
             parts.append(checked.rows.take(np.flatnonzero(~np.isin(checked.rows.pmids, newer))))

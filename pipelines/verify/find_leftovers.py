@@ -2,70 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections import Counter
+from pathlib import PurePath
 
 from pydantic import ValidationError
 
-from cluster.index.layout import (
-    CURRENT,
-    SEGMENT,
-    SUPERSEDES,
-    manifest_file,
-    quantiser_file,
-    segment_directory,
-    vocabulary_file,
-)
+from cluster.index.layout import CURRENT, SEGMENT, SUPERSEDES, segment_directory
 from cluster.index.manifest import Manifest
+from cluster.index.versions import named_by
+from cluster.places import Place, list_files
 from pipelines.verify.note_findings import Finding
 
 _TOP = (CURRENT, "versions", "segments")
 
 
-def find_leftovers(index: Path) -> list[Finding]:
+def find_leftovers(index: Place) -> list[Finding]:
     """Staging, half-written files, and segments that no version at `index` names.
 
     Where a manifest of another version cannot be read, the segments that it names are not
     known: that is then all that is told.
     """
-    named: dict[Path, set[str]] = {}
-    for path in sorted((index / "versions").glob("v*.json")):
+    files = list_files(index)
+    named: dict[str, set[str]] = {}
+    for file in (f for f in files if PurePath(f).match("versions/v*.json")):
         try:
-            manifest = Manifest.model_validate_json(path.read_bytes())
+            manifest = Manifest.model_validate_json((index / file).read_bytes())
         except (OSError, ValidationError):
-            place = str(path.relative_to(index))
             mend = "restore it from a copy, or remove it with the version's vocabulary"
-            return [Finding("leftover", place, "not a manifest that this CiteRay reads", mend)]
-        for own in (manifest_file(manifest.version), vocabulary_file(manifest.version)):
-            named[own] = set()
-        if manifest.quantiser:
-            named[quantiser_file(manifest.quantiser.sha256)] = set()
-        for number, shard in enumerate(manifest.shards):
-            for entry in shard.segments:
-                named[segment_directory(number, entry.id)] = {*entry.artefacts, SEGMENT, SUPERSEDES}
-    return [_leftover(index, path) for path in _unnamed(index, named)]
+            return [Finding("leftover", file, "not a manifest that this CiteRay reads", mend)]
+        named |= _needed(manifest)
+    sizes: Counter[str] = Counter()
+    for file, size in files.items():
+        place = _unnamed(file, named)
+        if place and not file.endswith(".lock"):
+            sizes[place] += size
+    return [_leftover(place, sizes[place]) for place in sorted(sizes, key=_from_above)]
 
 
-def _unnamed(index: Path, named: dict[Path, set[str]]) -> Iterator[Path]:
-    yield from (p for p in sorted(index.iterdir()) if p.name not in _TOP and p.suffix != ".lock")
-    for path in (
-        *sorted((index / "versions").glob("*")),
-        *sorted((index / "segments").glob("*/*")),
-    ):
-        files = named.get(path.relative_to(index))
-        if files is None:
-            if path.suffix != ".lock":
-                yield path
-            continue
-        for file in sorted(path.rglob("*")):
-            known = str(file.relative_to(path)) in files or file.name.endswith(".lock")
-            if file.is_file() and not known:
-                yield file
+def _from_above(place: str) -> tuple[int, str]:
+    top = place.split("/")[0]
+    return (_TOP.index(top) if top in _TOP else -1, place)
 
 
-def _leftover(index: Path, path: Path) -> Finding:
-    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
-    size = sum(file.stat().st_size for file in files)
+def _needed(manifest: Manifest) -> dict[str, set[str]]:
+    """What `manifest` names; of a segment, the files that may lie in it."""
+    needed: dict[str, set[str]] = {name: set() for name in named_by(manifest)}
+    for number, shard in enumerate(manifest.shards):
+        for entry in shard.segments:
+            files = {*entry.artefacts, SEGMENT, SUPERSEDES}
+            needed[str(segment_directory(number, entry.id))] = files
+    return needed
+
+
+def _unnamed(file: str, named: dict[str, set[str]]) -> str | None:
+    """The place that `file` is or lies in, if no version names it: a segment, say, or staging."""
+    parts = PurePath(file).parts
+    if parts[0] not in _TOP:
+        return parts[0]
+    depth = 3 if parts[0] == "segments" else 2
+    if len(parts) < depth:
+        return None
+    place = str(PurePath(*parts[:depth]))
+    if place not in named:
+        return place
+    inside = str(PurePath(*parts[depth:]))
+    return file if len(parts) > depth and inside not in named[place] else None
+
+
+def _leftover(place: str, size: int) -> Finding:
     mend = "remove it if no build or update is under way"
     message = f"{size / 1e6:,.1f} MB that no version names"
-    return Finding("leftover", str(path.relative_to(index)), message, mend)
+    return Finding("leftover", place, message, mend)

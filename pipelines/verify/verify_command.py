@@ -36,7 +36,7 @@ def verify(
     missing, extra or stale. Leftovers of interrupted builds are told and are no fault.
     """
     context = make_context(config, overrides, json)
-    index = context.settings.index.path.resolve()
+    index = context.settings.index.place
     files = find_sources(sources) if sources else []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=context.log, disable=not sys.stderr.isatty()) as bars:

@@ -8,15 +8,16 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
 from typing import TypeVar
 
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.analysis import ANALYSER
+from cluster.index.copies import fresh_copy
 from cluster.index.layout import manifest_file, quantiser_file, vocabulary_file
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
 from cluster.index.vocabulary import Vocabulary
 from cluster.object_store import File
+from cluster.places import Place
 from pipelines.find_sources import natural_key
 from pipelines.verify.check_artefact import artefact_fault
 from pipelines.verify.check_shard import CheckedShard, check_shard
@@ -47,7 +48,7 @@ class Verification:
 
 
 def verify_index(
-    index: Path,
+    index: Place,
     sources: Sequence[File] = (),
     *,
     quick: bool = False,
@@ -57,8 +58,10 @@ def verify_index(
     """Check the version published at `index`, and take the census of `sources` if given.
 
     `quick` leaves the bytes of artefacts unread but for PMIDs and row numbers. `jobs`
-    processes work at once, each on one shard or source. Raises InputError where there is
-    no directory at `index`.
+    processes work at once, each on one shard or source. Of an object store every file is
+    copied anew, `quick` or not, whatever copies there are; each process keeps one segment on
+    disk at a time.
+    Raises InputError where there is no directory at `index`, or a store cannot be read.
     """
     if not index.is_dir():
         raise InputError(f"{index}: no such directory; name the index with --set index.path=DIR")
@@ -88,33 +91,35 @@ def verify_index(
     return Verification(manifest.version, citations, passages, read, tuple(findings), leftovers)
 
 
-def _manifest_finding(index: Path, error: IndexFormatError) -> Finding:
+def _manifest_finding(index: Place, error: IndexFormatError) -> Finding:
     fault, _, mend = str(error).removeprefix(f"{index}/").partition("; ")
     place, _, message = fault.partition(": ")
     return Finding("manifest", place, message, mend)
 
 
-def _check_vocabulary(index: Path, manifest: Manifest, *, quick: bool) -> list[Finding]:
+def _check_vocabulary(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
     file = vocabulary_file(manifest.version)
     notes = Notes(str(file), "restore it from a copy, or build the index again")
-    fault = artefact_fault(index / file, manifest.vocabulary, quick=quick)
-    if fault:
-        notes.note("artefact", fault)
-        return notes.findings
-    try:
-        Vocabulary.open(index / file)
-    except IndexFormatError as error:
-        notes.note("unreadable", str(error).partition("; ")[0])
+    with fresh_copy(index / file.parent, {file.name}) as here:
+        fault = artefact_fault(here / file.name, manifest.vocabulary, quick=quick)
+        if fault:
+            notes.note("artefact", fault)
+            return notes.findings
+        try:
+            Vocabulary.open(here / file.name)
+        except IndexFormatError as error:
+            notes.note("unreadable", str(error).partition("; ")[0])
     return notes.findings
 
 
-def _check_quantiser(index: Path, manifest: Manifest, *, quick: bool) -> list[Finding]:
+def _check_quantiser(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
     """What updates code their vectors by; format 1 kept none."""
     if manifest.quantiser is None:
         return []
     file = quantiser_file(manifest.quantiser.sha256)
     notes = Notes(str(file), "restore it from a copy, or build the index again")
-    fault = artefact_fault(index / file, manifest.quantiser, quick=quick)
+    with fresh_copy(index / file.parent, {file.name}) as here:
+        fault = artefact_fault(here / file.name, manifest.quantiser, quick=quick)
     if fault:
         notes.note("artefact", fault)
     return notes.findings
@@ -189,7 +194,7 @@ def _read_source(pair: tuple[File, SourceEntry | None]) -> SourceRecords:
 
 
 def _check_shards(
-    index: Path,
+    index: Place,
     manifest: Manifest,
     files: dict[str, int] | None,
     jobs: int,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from cluster.index.layout import shard_of
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.index.read_shard import ShardReader
+from cluster.places import Place
 from cluster.records import Citation, Deletion
 from cluster.settings import load_settings
+from cluster.storage import write_atomically
 from pipelines.build_shard import build_shard, train_quantiser
 from pipelines.compact_index import compact_shard
 from pipelines.embed_passages import embed_citations, split_citations
@@ -56,19 +57,20 @@ def live(files: Sequence[File]) -> dict[int, Citation]:
 class SmallIndex:
     """An index of files applied one run after the other; `quantiser_from` is its sample."""
 
-    path: Path
+    path: Place
     vectors: str = "flat"
     shards: int = 2
     applied: int = 0
     manifest: Manifest | None = None
+    overrides: Sequence[str] = ()
     quantiser_from: Sequence[str] = field(default=("aspirin", "warfarin", "heparin"))
 
     def __post_init__(self) -> None:
         over = [f"index.vectors={self.vectors}", f"index.shards={self.shards}"]
         threads = ["index.build_threads=1", "index.hnsw_m=8"]
-        self.settings = load_settings(overrides=[*over, *threads])
+        self.settings = load_settings(overrides=[*over, *threads, *self.overrides])
 
-    def stage(self, files: Sequence[File]) -> tuple[list[Path], list[ParsedSource]]:
+    def stage(self, files: Sequence[File]) -> tuple[list[Place], list[ParsedSource]]:
         """Stage the next files as `applied + 1` and on, as far as they are not staged."""
         places, accounts = [], []
         for number, events in enumerate(files, self.applied + 1):
@@ -79,7 +81,7 @@ class SmallIndex:
             told = account(
                 name, len(rows), read=len(events), deletions=len(gone), sha256=f"{events!r}"
             )
-            if not directory.exists():
+            if not directory.is_dir():
                 table = embed_citations(split_citations(rows, SPLITTER), bag_of_words)
                 write_part(table, directory, self.shards)
                 write_account(directory, told, gone)
@@ -122,8 +124,7 @@ class SmallIndex:
 
     def _write_half(self, shard: int, name: str) -> None:
         half = self.path / f"segments/{shard:04d}/.{name}.partial"
-        half.mkdir(parents=True, exist_ok=True)
-        (half / "citations.arrow").write_bytes(b"half of it")
+        write_atomically(half / "citations.arrow", b"half of it")
 
     def compact(self, *, crash_after: int | None = None) -> Manifest:
         assert self.manifest is not None

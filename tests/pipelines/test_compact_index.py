@@ -130,7 +130,7 @@ def test_pruning_leaves_the_current_version_and_nothing_else(tmp_path: Path) -> 
     assert index.manifest is not None
     (tmp_path / "segments/0000/.abc.partial").mkdir()
     removed = prune(tmp_path, index.manifest)
-    assert len([path for path in removed if path.parts[0] == "segments"]) == 4
+    assert len([path for path in removed if path.startswith("segments/")]) == 4
     assert len(list((tmp_path / "segments").glob("*/*"))) == 1
     assert len(list((tmp_path / "versions").iterdir())) == 3
     assert titles(index) == before

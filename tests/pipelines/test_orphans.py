@@ -12,10 +12,9 @@ import pytest
 
 from cluster.index.layout import segment_directory
 from cluster.index.manifest import DeadEntry, SegmentEntry
+from cluster.index.put_segment import read_entry, remove_partials
 from cluster.index.write_segment import (
     SegmentPlan,
-    read_entry,
-    remove_partials,
     write_segment,
 )
 from pipelines.build_shard import train_quantiser

@@ -1,0 +1,129 @@
+"""Files of an index on this machine, to be mapped: in place, or copied from an object store.
+
+Copies lie in `index.cache` as they lie in the store. Each is checked against the manifest
+while it is copied and whenever it is opened again, so that one that was cut short, changed
+or belongs to another version is copied anew. Whatever holds a copy mapped may go on reading
+it when it is removed or replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+
+from cluster.errors import IndexFormatError
+from cluster.index.manifest import Artefact, Manifest, check_artefact, current_version
+from cluster.index.versions import named_by
+from cluster.places import Place, StoredPlace, list_files, naming_cache_faults, scratch_folder
+
+_COPIED_AT_ONCE = 4
+
+
+def verified(folder: Place, artefacts: Mapping[str, Artefact]) -> Path:
+    """`folder` on this machine with these files in it, every checksum verified.
+
+    Raises IndexFormatError for a file that is missing or not as `artefacts` says, InputError
+    where a store cannot be read, StorageError where its copies cannot be kept.
+    """
+    if isinstance(folder, Path):
+        for name, expected in artefacts.items():
+            check_artefact(folder / name, expected)
+        return folder
+    with ThreadPoolExecutor(_COPIED_AT_ONCE) as pool:
+        places = (folder / name for name in artefacts)
+        list(pool.map(_keep_copy, places, artefacts.values()))
+    return folder.copy
+
+
+def at_hand(folder: Place, artefacts: Mapping[str, Artefact], *names: str) -> Path:
+    """`folder` on this machine with those of its files that are called `names`.
+
+    What lies here is opened unread, as its cost must not be that of all its bytes; copies
+    of a store are as `verified` gives them.
+    """
+    if isinstance(folder, Path):
+        return folder
+    return verified(folder, {name: artefacts[name] for name in names if name in artefacts})
+
+
+@contextmanager
+def fresh_copy(folder: Place, names: Collection[str]) -> Iterator[Path]:
+    """`folder` as it lies there now, to be checked, with those of `names` that are there.
+
+    Of a store that is a copy of its own which goes when the block ends; where nothing is
+    there, nor is the path that is given. Raises InputError as `verified`.
+    """
+    if isinstance(folder, Path):
+        yield folder
+        return
+    with scratch_folder(folder) as scratch:
+        for name in list_files(folder).keys() & set(names):
+            _fetch(folder / name, scratch / "copy" / name)
+        yield scratch / "copy"
+
+
+def drop_copies(index: Place, manifest: Manifest) -> None:
+    """Remove copies that `manifest` does not name, if it is the published one.
+
+    A reader of an older version drops nothing: others may be at work on the newer one.
+    """
+    if isinstance(index, Path) or current_version(index) != manifest.version:
+        return
+    named = named_by(manifest)
+    for path in (*index.copy.glob("versions/*"), *index.copy.glob("segments/*/*")):
+        if str(path.relative_to(index.copy)).removesuffix(".lock") not in named:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _keep_copy(place: StoredPlace, expected: Artefact) -> None:
+    """Copy the object unless its copy is as it should be; who comes second waits for it."""
+    with naming_cache_faults(place):
+        place.copy.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{place.copy}.lock"):
+            if not _is_whole(place.copy, expected):
+                _copy(place, expected)
+
+
+def _copy(place: StoredPlace, expected: Artefact) -> None:
+    with scratch_folder(place) as scratch:
+        try:
+            found = _fetch(place, scratch / "copy")
+        except FileNotFoundError as error:
+            raise IndexFormatError(
+                f"{place}: missing from the index; build it again or restore it"
+            ) from error
+        if found != expected:
+            raise IndexFormatError(
+                f"{place}: its size or checksum is not the manifest's; build it again"
+            )
+        os.replace(scratch / "copy", place.copy)
+
+
+def _is_whole(path: Path, expected: Artefact) -> bool:
+    try:
+        check_artefact(path, expected)
+    except IndexFormatError:
+        return False
+    return True
+
+
+def _fetch(place: StoredPlace, path: Path) -> Artefact:
+    """Copy the object to `path`; what it holds. Raises FileNotFoundError, OSError, InputError."""
+    digest, size = hashlib.sha256(), 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as sink:
+        for block in place.blocks():
+            sink.write(block)
+            digest.update(block)
+            size += len(block)
+    return Artefact(bytes=size, sha256=digest.hexdigest())
