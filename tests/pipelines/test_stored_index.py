@@ -1,0 +1,372 @@
+"""An index in an object store: built, updated, compacted, pruned, verified and read there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+from fastapi import FastAPI, Request, Response
+from pyarrow import fs
+
+from cluster.errors import IndexFormatError, InputError, StorageError
+from cluster.index.copies import drop_copies, verified
+from cluster.index.layout import CITATIONS, CURRENT, SEGMENT, VECTORS, segment_directory
+from cluster.index.manifest import Manifest, current_version, read_manifest
+from cluster.index.put_segment import find_segment
+from cluster.index.read_shard import ShardQuery
+from cluster.index.versions import named_by, read_as_of
+from cluster.places import StoredPlace, list_files, put, remove
+from cluster.storage import require_writable
+from pipelines.build_shard import sample_vectors
+from pipelines.compact_index import prune
+from pipelines.verify.verify_index import verify_index
+from tests.cluster.test_index import bm25_query
+from tests.object_store import BUCKET, s3_server
+from tests.pipelines.histories import SmallIndex, live, name_of
+from tests.serve.http_server import serving
+from tests.small_index import DIMENSIONS, bag_of_words
+
+FILES = [
+    [(n, text) for n, text in enumerate(["aspirin", "heparin", "warfarin", "insulin", "iron"], 1)],
+    [(2, "heparin again"), (3, None), (6, "copper and aspirin"), (99, None), (1, None)],
+]
+# One BM25 side has all there is to send, and half as many objects.
+SMALL = ("index.bm25_over=[citations]",)
+URL = f"s3://{BUCKET}/kept/index"
+QUESTION = "aspirin heparin"
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[fs.S3FileSystem]:
+    with pytest.MonkeyPatch.context() as environment, s3_server(environment) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def grown(s3: fs.S3FileSystem, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallIndex]:
+    """Built of the first file, updated with the other, for tests that leave it so."""
+    yield grow(StoredPlace.at(URL, tmp_path_factory.mktemp("cache")))
+    s3.delete_dir_contents(BUCKET)
+
+
+def grow(path: Path | StoredPlace) -> SmallIndex:
+    index = SmallIndex(path, "sq8", overrides=SMALL)
+    index.build(FILES[:1])
+    index.update(FILES[1:])
+    return index
+
+
+@pytest.fixture
+def place(grown: SmallIndex, tmp_path: Path) -> StoredPlace:
+    """The grown index as a machine sees it that has no copies yet."""
+    return StoredPlace.at(URL, tmp_path / "cache")
+
+
+@pytest.fixture
+def elsewhere(s3: fs.S3FileSystem, tmp_path: Path) -> Iterator[StoredPlace]:
+    """A place for an index of the test's own."""
+    place = StoredPlace.at(f"s3://{BUCKET}/own", tmp_path / "cache")
+    yield place
+    remove(place)
+
+
+def seen_from(place: StoredPlace, like: SmallIndex) -> SmallIndex:
+    return SmallIndex(place, "sq8", manifest=like.manifest, overrides=SMALL)
+
+
+def found(index: SmallIndex) -> list[tuple[int, float, float]]:
+    """PMID, dense and BM25 score of all that a search of every shard finds."""
+    assert index.manifest is not None
+    readers = index.readers()
+    bm25 = bm25_query(QUESTION, readers, index.manifest, "citations")
+    query = ShardQuery(bag_of_words([QUESTION])[0], bm25, 50, 50, "citations")
+    parts = [reader.search(query) for reader in readers]
+    return sorted(
+        (int(p), float(d), float(b))
+        for part in parts
+        for p, d, b in zip(part.pmids, part.dense, part.bm25, strict=True)
+    )
+
+
+def sums(manifest: Manifest) -> list[dict[str, str]]:
+    """Checksums of what segments hold; tantivy names its own files by chance."""
+    return [
+        {n: a.sha256 for n, a in segment.artefacts.items() if not n.startswith("bm25-")}
+        for segment in manifest.segments
+    ]
+
+
+def newest_segment(index: SmallIndex) -> str:
+    """The directory of shard 0's newest segment, relative to the index."""
+    assert index.manifest is not None
+    return str(segment_directory(0, index.manifest.shards[0].segments[-1].id))
+
+
+@contextmanager
+def changed(object_: StoredPlace, data: bytes | None) -> Iterator[None]:
+    """The object with these bytes instead, or gone, and as it was afterwards."""
+    before = object_.read_bytes()
+    remove(object_)
+    if data is not None:
+        put(object_, data)
+    try:
+        yield
+    finally:
+        put(object_, before)
+
+
+def flipped(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def test_an_index_in_a_store_holds_and_finds_what_one_in_a_folder_does(
+    grown: SmallIndex, tmp_path: Path
+) -> None:
+    here = grow(tmp_path / "index")
+    assert here.manifest is not None
+    assert grown.manifest is not None
+    assert sums(grown.manifest) == sums(here.manifest)
+    assert grown.manifest.vocabulary == here.manifest.vocabulary
+    assert grown.manifest.quantiser == here.manifest.quantiser
+    assert found(grown) == found(here)
+
+
+def test_another_machine_reads_every_live_citation(grown: SmallIndex, place: StoredPlace) -> None:
+    read = seen_from(place, grown).citations(range(1, 100))
+    assert {pmid: fetched.citation for pmid, fetched in read.items()} == live(FILES)
+
+
+def test_every_version_is_found_by_its_last_source(grown: SmallIndex, place: StoredPlace) -> None:
+    versions = [read_as_of(place, name_of(n)).version for n in (1, 2)]
+    assert versions == ["v000001", "v000002"]
+
+
+def test_a_sound_index_verifies_and_its_staging_is_a_leftover(
+    grown: SmallIndex, place: StoredPlace
+) -> None:
+    assert grown.manifest is not None
+    verification = verify_index(place)
+    assert verification.findings == ()
+    assert verification.citations == grown.manifest.citations
+    assert [leftover.place for leftover in verification.leftovers] == ["staging"]
+
+
+@pytest.mark.parametrize("file", [CITATIONS, VECTORS])
+def test_verify_reads_the_store_and_not_its_copies(grown: SmallIndex, file: str) -> None:
+    assert isinstance(grown.path, StoredPlace)
+    found(grown)
+    damaged = grown.path / newest_segment(grown) / file
+    with changed(damaged, flipped(damaged.read_bytes())):
+        findings = verify_index(grown.path).findings
+    first = findings[0]
+    assert (first.kind, first.place) == ("artefact", f"{newest_segment(grown)}/{file}")
+    assert "sha256" in first.message
+
+
+def test_verify_names_an_object_that_is_gone(grown: SmallIndex, place: StoredPlace) -> None:
+    name = f"{newest_segment(grown)}/{VECTORS}"
+    with changed(place / name, None):
+        (finding,) = verify_index(place).findings
+    assert (finding.kind, finding.place) == ("artefact", name)
+    assert finding.message.startswith("missing, the manifest says")
+
+
+def test_verify_names_an_object_that_no_version_names(
+    grown: SmallIndex, place: StoredPlace
+) -> None:
+    extra = place / newest_segment(grown) / "extra.bin"
+    put(extra, b"?" * 100)
+    leftovers = [leftover.place for leftover in verify_index(place).leftovers]
+    remove(extra)
+    assert leftovers == ["staging", f"{newest_segment(grown)}/extra.bin"]
+
+
+def test_verify_leaves_no_copy_behind(grown: SmallIndex, place: StoredPlace) -> None:
+    verify_index(place)
+    assert list_files(place.scratch.parent) == {"scratch": 0}
+
+
+def test_compaction_and_pruning_leave_one_version_that_finds_the_same(
+    elsewhere: StoredPlace,
+) -> None:
+    index = grow(elsewhere)
+    before = [row[0] for row in found(index)]
+    manifest = index.compact()
+    assert [len(shard.segments) for shard in manifest.shards] == [1, 1]
+    with pytest.raises(InputError, match="own/staging: a build or update is under way"):
+        prune(elsewhere, manifest)
+    remove(elsewhere / "staging")
+    assert "versions/v000001.json" in prune(elsewhere, manifest)
+    assert [row[0] for row in found(index)] == before
+    verification = verify_index(elsewhere)
+    assert (verification.findings, verification.leftovers) == ((), ())
+    assert {name.split("/")[0] for name in list_files(elsewhere)} == {
+        CURRENT,
+        "versions",
+        "segments",
+    }
+
+
+def test_a_segment_whose_entry_did_not_arrive_is_none_and_is_written_anew(
+    elsewhere: StoredPlace,
+) -> None:
+    index = SmallIndex(elsewhere, "sq8", overrides=SMALL)
+    first = index.build(FILES[:1])
+    sent = elsewhere / str(segment_directory(0, first.shards[0].segments[0].id))
+    remove(sent / SEGMENT)
+    remove(elsewhere / CURRENT)
+    assert find_segment(sent.parent / sent.name.split(".")[0]) is None
+    index.applied = 0
+    again = index.build(FILES[:1])
+    assert again.shards[0].segments[0].id != first.shards[0].segments[0].id
+    assert again.shards[1] == first.shards[1]  # whole, and so kept
+    assert [leftover.place for leftover in verify_index(elsewhere).leftovers] == [
+        "staging",
+        sent.url.split("own/")[1],
+    ]
+
+
+def test_a_damaged_segment_is_none(grown: SmallIndex, place: StoredPlace) -> None:
+    segment = place / newest_segment(grown)
+    plan = segment.parent / segment.name.split(".")[0]
+    whole = find_segment(plan)
+    assert whole is not None
+    assert whole.id == segment.name
+    with changed(segment / CITATIONS, flipped((segment / CITATIONS).read_bytes())):
+        assert find_segment(plan) is None
+
+
+def test_copies_are_read_again_without_the_store(grown: SmallIndex, place: StoredPlace) -> None:
+    index = seen_from(place, grown)
+    before = found(index)
+    with changed(place / newest_segment(grown) / VECTORS, None):
+        assert found(index) == before
+
+
+def test_a_changed_copy_is_copied_anew(grown: SmallIndex, place: StoredPlace) -> None:
+    index = seen_from(place, grown)
+    before = found(index)
+    copy = place.copy / newest_segment(grown) / VECTORS
+    whole = copy.read_bytes()
+    copy.write_bytes(flipped(whole))
+    assert found(index) == before
+    assert copy.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"), [(None, "missing from the index"), (b"?", "is not the manifest's")]
+)
+def test_an_object_that_is_not_as_the_manifest_says_is_refused_and_not_kept(
+    grown: SmallIndex, place: StoredPlace, damage: bytes | None, said: str
+) -> None:
+    name = f"{newest_segment(grown)}/{VECTORS}"
+    with (
+        changed(place / name, damage),
+        pytest.raises(IndexFormatError, match=f"{URL}/{name}: .*{said}"),
+    ):
+        seen_from(place, grown).readers()
+    assert not (place.copy / name).exists()
+
+
+def test_several_at_once_copy_a_segment_once(
+    grown: SmallIndex, place: StoredPlace, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert grown.manifest is not None
+    entry = grown.manifest.shards[0].segments[0]
+    folder = place / segment_directory(0, entry.id)
+    only = {CITATIONS: entry.artefacts[CITATIONS]}
+    with caplog.at_level("INFO", "werkzeug"):
+        threads = [Thread(target=verified, args=(folder, only)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    gets = [line for line in caplog.messages if "GET " in line and CITATIONS in line]
+    assert len(gets) == 1
+    assert (folder.copy / CITATIONS).stat().st_size == entry.artefacts[CITATIONS].bytes
+
+
+def test_copies_that_the_published_version_does_not_name_go_and_open_ones_stay_readable(
+    elsewhere: StoredPlace,
+) -> None:
+    index = grow(elsewhere)
+    assert index.manifest is not None
+    old, readers = index.manifest, index.readers()
+    manifest = index.compact()
+    drop_copies(elsewhere, old)
+    assert held(elsewhere) & named_by(old)
+    index.readers()
+    drop_copies(elsewhere, manifest)
+    assert held(elsewhere) <= named_by(manifest)
+    read = [reader.fetch(range(1, 100), None) for reader in readers]
+    assert {f.citation.pmid for part in read for f in part} == live(FILES).keys()
+
+
+def held(place: StoredPlace) -> set[str]:
+    """The segments of which copies lie here, relative to the index."""
+    return {str(path.relative_to(place.copy)) for path in place.copy.glob("segments/*/*")}
+
+
+def test_a_cache_that_cannot_be_is_named_with_the_mend(grown: SmallIndex, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    place = StoredPlace.at(URL, tmp_path / "file")
+    with pytest.raises(StorageError, match=r"file/.*elsewhere: --set index.cache=DIR") as caught:
+        seen_from(place, grown).readers()
+    assert URL in str(caught.value)
+
+
+def test_a_bucket_that_is_not_there_is_refused_before_the_work(
+    s3: fs.S3FileSystem, tmp_path: Path
+) -> None:
+    place = StoredPlace.at("s3://no-such-bucket/index", tmp_path)
+    with pytest.raises(StorageError, match=r"s3://no-such-bucket/index/.*cannot be written"):
+        require_writable(place)
+    with pytest.raises(IndexFormatError, match=r"s3://no-such-bucket/index: no index here"):
+        read_manifest(place)
+
+
+@pytest.fixture
+def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredPlace]:
+    """A store that refuses whatever is asked, as one does without the right credentials."""
+    api = FastAPI()
+    refusal = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+
+    @api.api_route("/{path:path}", methods=["GET", "HEAD", "PUT", "POST", "DELETE"])
+    def refuse(request: Request) -> Response:
+        return Response(refusal, 403, media_type="application/xml")
+
+    with serving(api) as port:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        yield StoredPlace.at("s3://closed/index", tmp_path)
+
+
+def test_a_store_that_may_not_be_written_is_named(closed: StoredPlace) -> None:
+    with pytest.raises(StorageError, match=r"s3://closed/index/.*ACCESS_DENIED.*credentials"):
+        require_writable(closed)
+
+
+def test_a_store_that_may_not_be_read_is_named(closed: StoredPlace) -> None:
+    with pytest.raises(InputError, match=r"s3://closed/index/CURRENT: the store cannot be read"):
+        current_version(closed)
+
+
+def test_the_quantiser_is_trained_on_the_same_sample_as_in_a_folder(
+    grown: SmallIndex, tmp_path: Path
+) -> None:
+    here = SmallIndex(tmp_path / "index", "sq8", overrides=SMALL)
+    samples = [
+        sample_vectors([index.path / "staging" / name_of(1)], 2, DIMENSIONS, 3)
+        for index in (grown, staged_first(here))
+    ]
+    assert len(samples[0]) == 3
+    assert np.array_equal(*samples)
+
+
+def staged_first(index: SmallIndex) -> SmallIndex:
+    index.stage(FILES[:1])
+    return index
