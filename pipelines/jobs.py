@@ -76,6 +76,7 @@ def _embed(
     rows = min(max(size // BYTES_PER_CITATION // 50, MIN_PART_ROWS), MAX_PART_ROWS)
     context.target_max_block_size = rows * BLOCK_BYTES_PER_ROW
     directories = {path.name: directory for path, directory in pending}
+    encoders = settings.encoder.actors
     staged = [staged_positions(directory) for _, directory in pending]
     items = [
         {"path": str(path), "staged": " ".join(runs_of(positions))}
@@ -88,7 +89,7 @@ def _embed(
             fn_args=(settings.split, settings.encoder, model, directories),
             batch_size=1,
             batch_format="pyarrow",
-            compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * settings.encoder.actors),
+            compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * encoders),
             # Unlike the next step's, or Ray Data would fuse the two and read in the encoder.
             num_cpus=READ_CPUS,
         )
@@ -97,7 +98,11 @@ def _embed(
             fn_constructor_args=(settings.encoder, model, directories, settings.index.shards),
             batch_size=rows,
             batch_format="pyarrow",
-            compute=ray.data.ActorPoolStrategy(size=settings.encoder.actors),
+            # The least is one, so that in the end idle encoders make way for one whose node was
+            # lost and for which no other has room, or its batch would wait for ever.
+            compute=ray.data.ActorPoolStrategy(
+                min_size=1, initial_size=encoders, max_size=encoders
+            ),
             num_cpus=EMBED_CPUS,
             num_gpus=settings.encoder.gpus or None,
         )

@@ -26,7 +26,7 @@ from tests.end_to_end.two_nodes import descendants, title_of
 from tests.tiny_models import make_tiny_encoder
 
 SHARDS = 6
-DEADLINE_S = 240
+DEADLINE_S = 500
 STEPS = {"encoders": "EmbedAndStage", "shards": "_shard_task"}
 
 
