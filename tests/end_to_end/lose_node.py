@@ -2,8 +2,8 @@
 
     python -m tests.end_to_end.lose_node FOLDER ENCODER
 
-A process of its own, since Ray reads RAY_AUTH_MODE when it is imported. Prints what came
-of it as JSON.
+A process of its own, since Ray reads RAY_AUTH_MODE when it is imported. What came of it is
+in FOLDER/survived.json.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from tests.serve.http_server import free_port
 from tests.small_index import make_index
 
 SHARDS = 4
+SURVIVED = "survived.json"
 # Without the reranker, which is not what is lost and may be late on a busy machine.
 ASKED = {"question": "protein", "system": "hybrid"}
 DEADLINE_S = 240
@@ -184,7 +185,8 @@ def main(folder: Path, encoder: Path) -> None:
     settings = make_graphs_index(folder, encoder)
     with three_nodes() as cluster:
         try:
-            print(json.dumps(asdict(lose_node(cluster, settings))))
+            # Ray prints too, so what is read by a test has a file of its own.
+            (folder / SURVIVED).write_text(json.dumps(asdict(lose_node(cluster, settings))))
         finally:
             stop()
 

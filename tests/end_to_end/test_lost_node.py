@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.command import run
-from tests.end_to_end.lose_node import SHARDS
+from tests.end_to_end.lose_node import SHARDS, SURVIVED
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def survived(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> dict[st
     command = [sys.executable, "-m", "tests.end_to_end.lose_node", str(folder), str(encoder)]
     done = run(command, {"RAY_AUTH_MODE": "disabled"})
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads((folder / SURVIVED).read_text())
     return found
 
 

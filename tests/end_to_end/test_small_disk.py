@@ -65,7 +65,7 @@ def test_a_disk_that_cannot_be_written_ends_in_one_sentence(
     assert steps[step]["code"] == 1
     (said,) = [x for x in steps[step]["said"].splitlines() if x.startswith("citeray: ")]
     assert fault in said
-    assert "/index/" in said
+    assert "/disk/index" in said
     assert "Traceback" not in steps[step]["said"]
 
 

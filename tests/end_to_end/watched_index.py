@@ -41,11 +41,11 @@ def contents(index: Path, manifest: Manifest) -> Contents:
     records: dict[int, str] = {}
     vectors: dict[int, np.ndarray] = {}
     for segment in (s for reader in open_shards(index, manifest) for s in reader.segments):
-        rows = segment.live_rows()
-        for row, record in zip(rows, segment.table(rows).to_pylist(), strict=True):
-            told = json.dumps([record, segment.spans(int(row))], sort_keys=True, default=str)
+        held, rows = segment.records, segment.live_rows()
+        for row, record in zip(rows, held.table(rows).to_pylist(), strict=True):
+            told = json.dumps([record, held.spans(int(row))], sort_keys=True, default=str)
             records[record["pmid"]] = hashlib.sha256(told.encode()).hexdigest()
-            passages = segment.passages_of(np.asarray([row]))
+            passages = held.passages_of(np.asarray([row]))
             vectors[record["pmid"]] = segment.vectors(passages)
     return Contents(records, vectors)
 
