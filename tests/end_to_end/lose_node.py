@@ -123,6 +123,22 @@ def shards_on(node: Any) -> int:
     return sum(node.node_id in nodes for name, nodes in placed.items() if name.startswith("Shard"))
 
 
+def alive_nodes() -> list[str]:
+    return [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+
+
+def await_shards_back() -> None:
+    """Until each shard has one replica, on a node that is left."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < DEADLINE_S:
+        left, placed = alive_nodes(), nodes_of_replicas()
+        shards = [nodes for name, nodes in placed.items() if name.startswith("Shard")]
+        if all(len(nodes) == 1 and nodes[0] in left for nodes in shards):
+            return
+        time.sleep(0.3)
+    raise TimeoutError(f"the shards did not come back within {DEADLINE_S} s")
+
+
 @contextmanager
 def three_nodes() -> Iterator[Cluster]:
     folder = tempfile.mkdtemp(prefix="cr-", dir="/tmp")
@@ -172,13 +188,13 @@ def lose_node(cluster: Cluster, settings: Settings) -> Survived:
         before = len(asked.replies)
         cluster.remove_node(victim, allow_graceful=False)
         asked.await_loss(before)
+        await_shards_back()
         last = asked.await_reply(whole)
     finally:
         stopped.set()
         for asker in askers:
             asker.join()
-    left = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
-    return Survived(asked, last, left, shards_lost, nodes_of_replicas())
+    return Survived(asked, last, alive_nodes(), shards_lost, nodes_of_replicas())
 
 
 def main(folder: Path, encoder: Path) -> None:

@@ -1,9 +1,9 @@
-"""A build on a cluster of three nodes of this machine, of which one may be lost on the way.
+"""A build on a cluster of three nodes of this machine, of which one is lost on the way.
 
-    python -m tests.end_to_end.three_nodes FOLDER [--lose]
+    python -m tests.end_to_end.three_nodes FOLDER
 
-Prints in JSON on how many nodes encoders and shard tasks ran, and what the driver opened
-and wrote. A process of its own: Ray reads how it authenticates when it is imported.
+FOLDER/built.json tells on how many nodes encoders and shard tasks ran, and what the driver
+opened and wrote. A process of its own: Ray reads how it authenticates when it is imported.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ from typing import Any
 from ray.cluster_utils import Cluster
 
 from cluster.index.manifest import read_manifest
+from cluster.parse_articles import read_records
+from cluster.records import Citation, Deletion
+from pipelines.find_sources import find_sources
 from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
 from tests.end_to_end.crashes import write_corpus
 from tests.end_to_end.two_nodes import descendants, title_of
 from tests.tiny_models import make_tiny_encoder
 
+BUILT = "built.json"
 SHARDS = 6
 DEADLINE_S = 500
 STEPS = {"encoders": "EmbedAndStage", "shards": "_shard_task"}
@@ -59,7 +63,7 @@ def raylet_of(node: Any) -> int:
     return int(process.process.pid)
 
 
-def run_build(cluster: Cluster, nodes: list[Any], folder: Path, *, lose: bool) -> dict[str, Any]:
+def run_build(cluster: Cluster, nodes: list[Any], folder: Path) -> dict[str, Any]:
     corpus = write_corpus(folder / "pubmed")
     index = folder / "index"
     settings = small_settings(index, make_tiny_encoder(folder), SHARDS)
@@ -75,7 +79,7 @@ def run_build(cluster: Cluster, nodes: list[Any], folder: Path, *, lose: bool) -
         )
         while driver.poll() is None and time.monotonic() - begun < DEADLINE_S:
             observed.look(raylets, driver.pid)
-            if lose and not lost and list(index.glob("staging/*/*/part-*")):
+            if not lost and list(index.glob("staging/*/*/part-*")):
                 cluster.remove_node(nodes[-1], allow_graceful=False)
                 lost = True
             time.sleep(0.01)
@@ -91,20 +95,34 @@ def run_build(cluster: Cluster, nodes: list[Any], folder: Path, *, lose: bool) -
         "written": observed.written,
         "segment_bytes": sum(sizes),
         "citations": read_manifest(index).citations if code == 0 else 0,
+        "expected": live_citations(corpus.folder),
     }
 
 
-def main(folder: Path, *, lose: bool) -> None:
+def live_citations(folder: Path) -> int:
+    live: set[int] = set()
+    for path in find_sources([str(folder)]):
+        for record in read_records(path):
+            if isinstance(record, Citation):
+                live.add(record.pmid)
+            elif isinstance(record, Deletion):
+                live.discard(record.pmid)
+    return len(live)
+
+
+def main(folder: Path) -> None:
     cluster = Cluster(
         initialize_head=True,
         head_node_args={"num_cpus": 1, "object_store_memory": 128 << 20},
     )
     try:
         more = [cluster.add_node(num_cpus=1, object_store_memory=128 << 20) for _ in range(2)]
-        print(json.dumps(run_build(cluster, [cluster.head_node, *more], folder, lose=lose)))
+        built = run_build(cluster, [cluster.head_node, *more], folder)
+        # Ray prints too, so what is read by a test has a file of its own.
+        (folder / BUILT).write_text(json.dumps(built))
     finally:
         cluster.shutdown()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), lose="--lose" in sys.argv)
+    main(Path(sys.argv[1]))
