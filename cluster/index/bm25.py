@@ -59,6 +59,10 @@ class Bm25Writer:
         self._writer.commit()
         self._writer.wait_merging_threads()
 
+    def abandon(self) -> None:
+        """Give up what is not written yet, and wait for tantivy's threads, which would write on."""
+        del self._writer
+
 
 @dataclass(frozen=True, slots=True)
 class Bm25Query:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -78,10 +78,25 @@ def _passage_batch(spans: pa.ListArray, first_row: int) -> pa.RecordBatch:
 
 
 class PostingsWriter:
-    """The BM25 indexes of a segment, over citations, passages or both."""
+    """The BM25 indexes of a segment, over citations, passages or both.
+
+    Whole once its `with` block has ended well; where that fails, nothing writes any more.
+    """
 
     def __init__(self, directory: Path, over: Sequence[str]) -> None:
         self._writers = {name: Bm25Writer(directory / bm25_directory(name)) for name in over}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        writers = self._writers.values()
+        try:
+            for writer in () if failed else writers:
+                writer.close()
+        finally:
+            for writer in writers:
+                writer.abandon()
 
     def add(self, rows: SegmentRows) -> None:
         texts = titles_and_abstracts(rows.citations)
@@ -97,10 +112,6 @@ class PostingsWriter:
     def terms(self) -> dict[str, int]:
         """How many terms each of them holds."""
         return {name: writer.terms for name, writer in self._writers.items()}
-
-    def close(self) -> None:
-        for writer in self._writers.values():
-            writer.close()
 
 
 def artefacts_of(directory: Path) -> dict[str, Artefact]:
@@ -130,9 +141,8 @@ def _write_parts(
 ) -> tuple[int, int, dict[str, int]]:
     citations = passages = 0
     last_pmid = 0
-    sides = PostingsWriter(directory, plan.bm25_over)
-
     with (
+        PostingsWriter(directory, plan.bm25_over) as sides,
         ipc.new_file(directory / CITATIONS, CITATION_SCHEMA) as citation_file,
         ipc.new_file(directory / PASSAGES, PASSAGE_SCHEMA) as passage_file,
     ):
@@ -149,7 +159,6 @@ def _write_parts(
                 yield batch.vectors
 
         vectors.save(_build_vectors(parts(), plan, directory), directory / VECTORS)
-    sides.close()
     return citations, passages, sides.terms
 
 

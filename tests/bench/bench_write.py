@@ -63,10 +63,9 @@ def texts_of(rows: list[SegmentRows], over: str) -> list[str]:
 
 
 def our_postings(rows: list[SegmentRows], over: str, directory: Path) -> None:
-    writer = PostingsWriter(directory, [over])
-    for batch in rows:
-        writer.add(batch)
-    writer.close()
+    with PostingsWriter(directory, [over]) as writer:
+        for batch in rows:
+            writer.add(batch)
 
 
 def bare_tantivy(texts: list[str], directory: Path) -> None:

@@ -15,6 +15,7 @@ from cluster.index.layout import (
     shard_of,
 )
 from cluster.index.manifest import ShardEntry
+from cluster.index.put_segment import remove_partials
 from cluster.index.read_shard import ShardReader
 from cluster.index.write_segment import SegmentPlan
 from cluster.records import Citation, Deletion
@@ -183,14 +184,15 @@ def test_a_rerun_mends_a_segment_that_is_damaged(tmp_path: Path) -> None:
     assert damaged.read_bytes() == whole
 
 
-def test_what_was_written_in_part_is_written_again(tmp_path: Path) -> None:
+def test_what_a_killed_task_wrote_in_part_is_no_segment_and_can_be_removed(tmp_path: Path) -> None:
     directory = stage(tmp_path / "n1", FIRST, shards=1)
     partial = tmp_path / segment_directory(0, ".segment.partial")
     partial.mkdir(parents=True)
     (partial / CITATIONS).write_bytes(b"half of it")
     (summary,) = build(tmp_path, [directory])
     assert summary.entry.citations == 40
-    assert not partial.exists()
+    remove_partials(tmp_path)
+    assert [p.name for p in partial.parent.iterdir()] == ["segment"]
 
 
 def test_terms_are_counted_over_the_live_citations_only(tmp_path: Path) -> None:
