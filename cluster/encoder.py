@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from transformers.utils import logging as transformers_logging
 
 from cluster.errors import InputError
 from cluster.hardware import choose_device, choose_dtype
+from cluster.settings import EncoderSettings
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -60,6 +61,19 @@ class Encoder:
         self._tokenizing = Lock()
         if max_tokens is not None:
             self._limit(max_tokens)
+
+    @classmethod
+    def by(cls, settings: EncoderSettings, model_dir: Path) -> Self:
+        """The encoder in `model_dir`, run as `settings` say; raises as the constructor."""
+        return cls(
+            model_dir,
+            device=settings.device,
+            dtype=settings.dtype,
+            max_tokens=settings.max_tokens,
+            batch_size=settings.batch_size,
+            threads=settings.threads,
+            query_prefix=settings.query_prefix,
+        )
 
     @property
     def dimensions(self) -> int:

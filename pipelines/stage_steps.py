@@ -24,14 +24,7 @@ def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
     # Here, not above: the driver never needs torch, which takes seconds to import.
     from cluster.encoder import Encoder
 
-    return Encoder(
-        model,
-        device=settings.device,
-        dtype=settings.dtype,
-        max_tokens=settings.max_tokens,
-        batch_size=settings.batch_size,
-        threads=settings.threads,
-    )
+    return Encoder.by(settings, model)
 
 
 def read_source_rows(

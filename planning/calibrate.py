@@ -51,15 +51,7 @@ def load_encoder(settings: Settings) -> Encoder:
     from cluster.encoder import Encoder
 
     chosen = settings.encoder
-    return Encoder(
-        ModelStore().resolve(chosen.model, chosen.sha256 or None),
-        device=chosen.device,
-        dtype=chosen.dtype,
-        max_tokens=chosen.max_tokens,
-        batch_size=chosen.batch_size,
-        threads=chosen.threads,
-        query_prefix=chosen.query_prefix,
-    )
+    return Encoder.by(chosen, ModelStore().resolve(chosen.model, chosen.sha256 or None))
 
 
 def calibrate(

@@ -63,16 +63,7 @@ def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
             f"encoder.model is {settings.encoder.model} ({found[:12]}); set encoder.model to the "
             "first or build the index again"
         )
-    encoder = settings.encoder
-    return Encoder(
-        path,
-        device=encoder.device,
-        dtype=encoder.dtype,
-        max_tokens=encoder.max_tokens,
-        batch_size=encoder.batch_size,
-        threads=encoder.threads,
-        query_prefix=encoder.query_prefix,
-    )
+    return Encoder.by(settings.encoder, path)
 
 
 def load_recogniser(settings: Settings, manifest: Manifest) -> Recogniser:
