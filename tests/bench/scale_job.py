@@ -48,7 +48,7 @@ def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
     overrides = {
         "index.path": index,
         "index.shards": shards,
-        "encoder.model": model,
+        "encoder.model": f"file:{model.resolve()}",
         "vocabulary.mesh_headings": "",
     }
     settings = load_settings(None, [f"{name}={value}" for name, value in overrides.items()])

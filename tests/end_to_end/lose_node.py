@@ -127,13 +127,14 @@ def alive_nodes() -> list[str]:
     return [node["NodeID"] for node in ray.nodes() if node["Alive"]]
 
 
-def await_shards_back() -> None:
-    """Until each shard has one replica, on a node that is left."""
+def await_shards_back(lost: str) -> None:
+    """Until Ray knows that node `lost` is, and each shard has one replica, on one that is left."""
     begun = time.monotonic()
     while time.monotonic() - begun < DEADLINE_S:
         left, placed = alive_nodes(), nodes_of_replicas()
         shards = [nodes for name, nodes in placed.items() if name.startswith("Shard")]
-        if all(len(nodes) == 1 and nodes[0] in left for nodes in shards):
+        back = all(len(nodes) == 1 and nodes[0] in left for nodes in shards)
+        if back and lost not in left:
             return
         time.sleep(0.3)
     raise TimeoutError(f"the shards did not come back within {DEADLINE_S} s")
@@ -188,7 +189,7 @@ def lose_node(cluster: Cluster, settings: Settings) -> Survived:
         before = len(asked.replies)
         cluster.remove_node(victim, allow_graceful=False)
         asked.await_loss(before)
-        await_shards_back()
+        await_shards_back(victim.node_id)
         last = asked.await_reply(whole)
     finally:
         stopped.set()
