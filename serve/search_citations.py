@@ -15,7 +15,13 @@ from dataclasses import dataclass, replace
 from cluster.index.analysis import analyse
 from cluster.index.bm25 import Bm25Query
 from cluster.index.layout import shard_of
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery, join_candidates
+from cluster.index.read_shard import (
+    Candidates,
+    Fetched,
+    ShardQuery,
+    join_candidates,
+    limit_of_shard,
+)
 from cluster.index.vectors import Vectors
 from cluster.records import Entity, Evidence, Question, RankedCitation, SearchResult
 from cluster.settings import ServeSettings, SystemSettings
@@ -212,8 +218,8 @@ class Searcher:
         query = ShardQuery(
             vector if retrieve.dense else None,
             bm25,
-            retrieve.dense,
-            retrieve.bm25,
+            limit_of_shard(retrieve.dense, self._facts.shards),
+            limit_of_shard(retrieve.bm25, self._facts.shards),
             retrieve.bm25_over,
         )
         answers = await asyncio.gather(

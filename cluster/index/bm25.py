@@ -25,7 +25,7 @@ from cluster.index.analysis import analyse, analyse_joined
 
 WRITER_HEAP_BYTES = 128 << 20
 # How many times as many as asked for are found first, since re-scoring lifts some past others.
-FIRST_FACTOR, FIRST_LEAST = 4, 200
+FIRST_FACTOR, FIRST_LEAST = 4, 50
 
 
 def _schema() -> tantivy.Schema:

@@ -1,4 +1,6 @@
 import math
+import random
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from cluster.index.bm25 import Bm25Query
 from cluster.index.layout import CURRENT, shard_of
 from cluster.index.manifest import Manifest, current_version, publish, read_manifest
 from cluster.index.read_segment import SegmentReader
-from cluster.index.read_shard import ShardQuery, ShardReader
+from cluster.index.read_shard import ShardQuery, ShardReader, limit_of_shard
 from cluster.records import Citation
 from pipelines.generate_citations import generate_citations
 from tests.small_index import bag_of_words, citation, make_index
@@ -285,3 +287,17 @@ def test_shards_are_evenly_filled() -> None:
     counts = np.bincount([shard_of(p, 16) for p in range(30_000_000, 30_016_000)])
     assert counts.min() > 850
     assert counts.max() < 1150
+
+
+@pytest.mark.parametrize(("limit", "shards"), [(100, 4), (100, 128), (1000, 16), (10, 2), (5, 64)])
+def test_no_shard_holds_more_of_the_best_than_it_is_asked_for(limit: int, shards: int) -> None:
+    chance = random.Random(0)
+    for _ in range(200):
+        best = chance.sample(range(1, 40_000_000), limit)
+        most = max(Counter(shard_of(pmid, shards) for pmid in best).values())
+        assert most <= limit_of_shard(limit, shards)
+
+
+def test_a_shard_among_many_is_asked_for_few() -> None:
+    assert [limit_of_shard(100, shards) for shards in (1, 4, 128)] == [100, 48, 9]
+    assert [limit_of_shard(0, 4), limit_of_shard(1, 4)] == [0, 1]
