@@ -9,6 +9,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster.arrow_records import CITATION_SCHEMA, RowTaker, citation_from_row
 from cluster.index import vectors
@@ -83,20 +84,28 @@ def sample_vectors(
 ) -> vectors.Vectors:
     """At most `limit` vectors (n, d), the same whatever the number of shards.
 
-    Takes whole citations in the order of a hash of their PMIDs.
+    Takes whole citations in the order of a hash of their PMIDs, so what is held are the
+    hashes of all and the vectors of those that are taken.
     """
-    chosen: list[tuple[int, bytes]] = []
-    for shard in range(shards if limit else 0):
-        staged = read_staged(directories, shard, ("pmid", "position", "vectors"))
-        rows = staged.live.rows
-        pmids = _column(staged.table, "pmid")[rows]
+    keys, counts = [], []
+    for shard in range(shards):
+        staged = read_staged(directories, shard, ("pmid", "position", "spans"))
+        pmids = _column(staged.table, "pmid")[staged.live.rows]
         # Fibonacci hashing: spreads neighbouring PMIDs, needs no seed.
-        keys = pmids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        first = np.argsort(keys, kind="stable")[:limit]
-        blobs = RowTaker(staged.table).take(rows[first], ["vectors"])["vectors"].to_pylist()
-        chosen += zip(keys[first].tolist(), blobs, strict=True)
-        chosen = sorted(chosen)[:limit]
-    joined = b"".join(blob for _, blob in chosen)
+        keys.append(pmids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+        passages = pc.list_value_length(staged.table.column("spans")).to_numpy()
+        counts.append(passages[staged.live.rows])
+    every, order = np.concatenate(keys), np.argsort(np.concatenate(keys), kind="stable")
+    taken = np.searchsorted(np.cumsum(np.concatenate(counts)[order]), limit) + 1
+    last = every[order[:taken]].max(initial=0)
+    found: list[tuple[int, bytes]] = []
+    for shard, of_shard in enumerate(keys):
+        staged = read_staged(directories, shard, ("pmid", "position", "vectors"))
+        chosen = np.flatnonzero(of_shard <= last)
+        taker = RowTaker(staged.table)
+        blobs = taker.take(staged.live.rows[chosen], ["vectors"])["vectors"].to_pylist()
+        found += zip(of_shard[chosen].tolist(), blobs, strict=True)
+    joined = b"".join(blob for _, blob in sorted(found))
     sample = np.frombuffer(joined, np.float16).reshape(-1, dimensions)[:limit]
     return sample.astype(np.float32)
 

@@ -137,6 +137,15 @@ def test_the_sample_is_the_same_whatever_the_number_of_shards(tmp_path: Path) ->
     np.testing.assert_array_equal(samples[0], samples[1])
 
 
+def test_the_sample_is_of_the_first_citations_by_hash(tmp_path: Path) -> None:
+    directory = stage(tmp_path / "n", FIRST, shards=3)
+    every = sample_vectors([directory], 3, DIMENSIONS, 10_000)
+    for limit in (0, 1, 7):
+        np.testing.assert_array_equal(
+            sample_vectors([directory], 3, DIMENSIONS, limit), every[:limit]
+        )
+
+
 def test_the_sample_leaves_out_what_is_not_live(tmp_path: Path) -> None:
     a = stage(tmp_path / "a", [citation(1, "old words"), citation(2, "other")], shards=1)
     b = stage(tmp_path / "b", [citation(1, "new words")], [Deletion(2, "b", 1)], shards=1)
