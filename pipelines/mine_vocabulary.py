@@ -41,7 +41,7 @@ _TERM = [name for name in COUNTS_SCHEMA.names if name != "citations"]
 
 # Longer "keywords" are sentences or whole lists in one element.
 MAX_KEYWORD_CHARS = 100
-_CITATIONS_A_BATCH = 20_000
+_CITATIONS_A_BATCH = 2_000
 _FIRST_MERGE_ROWS = 500_000
 _SHORT_PLURAL = re.compile(r"(?<=[A-Z])s$")
 
