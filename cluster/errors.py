@@ -22,7 +22,12 @@ class SourceError(CiteRayError):
 
 
 class IndexFormatError(CiteRayError):
-    """An index that this code does not know how to read, or that is damaged."""
+    """An index that this code does not know how to read, or that is damaged; exit code 2.
+
+    To the commands whose exit code 1 is a verdict on what they were given it is bad input.
+    """
+
+    exit_code = 2
 
 
 class StorageError(CiteRayError, OSError):

@@ -142,15 +142,6 @@ class Manifest(Entry):
         """Those of all shards."""
         return tuple(segment for shard in self.shards for segment in shard.segments)
 
-    def units(self, over: str) -> int:
-        """How many documents BM25 `over` "citations" or "passages" counts."""
-        return self.citations if over == "citations" else self.passages
-
-    def mean_terms(self, over: str) -> float:
-        """Mean BM25 length of a live unit over the whole version."""
-        total = sum(segment.live_terms(over) for segment in self.segments)
-        return total / max(self.units(over), 1)
-
 
 def artefact(path: File) -> Artefact:
     return Artefact(bytes=path.stat().st_size, sha256=sha256_of(path))

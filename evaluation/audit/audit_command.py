@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 
 from cluster.cli import Config, Json, Overrides, make_context
-from cluster.errors import InputError
-from cluster.index.manifest import current_version
 from evaluation.audit.audit_answers import Concern, audit_answers
 from evaluation.audit.read_answers import read_answers
 
@@ -29,16 +27,12 @@ def audit(
     """Which stored answers cite what was since retracted, deleted or revised; 1 if any.
 
     A line for each answer and PMID, the worst first, against the version at index.path.
+    The exit code is 2 where there is no index, where it is damaged, or for another file.
     """
     from evaluation.find_citations import CitationLookup
 
     context = make_context(config, overrides, json)
-    settings = context.settings
-    if current_version(settings.index.place) is None:
-        raise InputError(
-            f"{settings.index.path}: no index here; name another with --set index.path=DIR"
-        )
-    found = audit_answers(read_answers(answers), CitationLookup(settings))
+    found = audit_answers(read_answers(answers), CitationLookup(context.settings))
     if json:
         context.print_json(asdict(found))
     else:

@@ -77,9 +77,9 @@ def test_a_config_that_is_not_there_is_2_and_tells_which_are() -> None:
     assert "gpu-node.yaml" in the_one_line(done)
 
 
-def test_an_index_that_is_not_there_is_1_and_says_how_to_build_one(tmp_path: Path) -> None:
+def test_an_index_that_is_not_there_is_2_and_says_how_to_build_one(tmp_path: Path) -> None:
     done = citeray("index", "info", "--set", f"index.path={tmp_path}")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "citeray index build SOURCE" in the_one_line(done)
 
 

@@ -43,7 +43,8 @@ def bm25_query(text: str, shards: list[ShardReader], manifest: Manifest, over: s
     for shard in shards:
         for term, count in shard.frequencies(list(weights), over).items():
             frequencies[term] += count
-    units, mean = manifest.units(over), manifest.mean_terms(over)
+    units = sum(entry.units(over) for entry in manifest.shards)
+    mean = sum(entry.live_terms(over) for entry in manifest.shards) / max(units, 1)
     return Bm25Query(weights, frequencies, units, mean, k1=0.9, b=0.4)
 
 

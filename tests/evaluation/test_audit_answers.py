@@ -240,12 +240,14 @@ def test_the_concerns_are_there_for_programs(tmp_path: Path, index: Path) -> Non
 def test_a_bad_file_or_no_index_is_bad_input(tmp_path: Path, index: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         run_audit(index, tmp_path / "absent")
-    with pytest.raises(InputError, match="no index here"):
+    with pytest.raises(IndexFormatError, match="no index here") as caught:
         run_audit(tmp_path / "none", write_lines(tmp_path / "a", reply((1,))))
+    assert caught.value.exit_code == InputError.exit_code == 2
 
 
 def test_a_damaged_index_is_no_verdict(tmp_path: Path) -> None:
     make_index(tmp_path / "index", [SOUND], shards=1)
     next((tmp_path / "index").rglob("citations.arrow")).write_bytes(b"")
-    with pytest.raises(IndexFormatError):
+    with pytest.raises(IndexFormatError) as caught:
         run_audit(tmp_path / "index", write_lines(tmp_path / "a", reply((1,))))
+    assert caught.value.exit_code == 2

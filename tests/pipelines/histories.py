@@ -53,6 +53,11 @@ def live(files: Sequence[File]) -> dict[int, Citation]:
     return held
 
 
+def lengths(manifest: Manifest, over: str) -> list[tuple[int, int]]:
+    """The live units of each shard that BM25 counts, and their terms."""
+    return [(shard.units(over), shard.live_terms(over)) for shard in manifest.shards]
+
+
 @dataclass
 class SmallIndex:
     """An index of files applied one run after the other; `quantiser_from` is its sample."""

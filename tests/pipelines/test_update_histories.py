@@ -15,7 +15,7 @@ from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardQuery
 from tests.cluster.test_index import bm25_query
-from tests.pipelines.histories import SmallIndex, live
+from tests.pipelines.histories import SmallIndex, lengths, live
 from tests.small_index import bag_of_words
 
 PMIDS = range(1, 8)
@@ -93,7 +93,7 @@ def test_any_split_of_a_history_ends_where_a_fresh_build_of_it_does(
         for name in ("citations", "passages", "superseded", "deleted", "sources", "last_source"):
             assert getattr(index.manifest, name) == getattr(built, name), name
         for over in ("citations", "passages"):
-            assert index.manifest.mean_terms(over) == built.mean_terms(over)
+            assert lengths(index.manifest, over) == lengths(built, over)
             for question in QUESTIONS:
                 wanted = scores(fresh, question, over)
                 assert scores(index, question, over) == {

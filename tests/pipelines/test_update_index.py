@@ -11,7 +11,7 @@ from cluster.storage import sha256_of
 from pipelines.plan_build import quantiser_of
 from pipelines.publish_index import publish_update
 from pipelines.update_index import applicable, check_settings, new_sources
-from tests.pipelines.histories import File, SmallIndex, name_of
+from tests.pipelines.histories import File, SmallIndex, lengths, name_of
 from tests.pipelines.staging import account
 from tests.small_index import citation, make_index
 
@@ -116,8 +116,7 @@ def test_dead_citations_count_in_no_statistic(tmp_path: Path, over: str) -> None
     assert [r.frequencies(terms, over) for r in index.readers()] == [
         r.frequencies(terms, over) for r in fresh.readers()
     ]
-    assert index.manifest.mean_terms(over) == fresh.manifest.mean_terms(over)
-    assert index.manifest.units(over) == fresh.manifest.units(over)
+    assert lengths(index.manifest, over) == lengths(fresh.manifest, over)
 
 
 def test_of_older_segments_neither_vectors_nor_postings_are_read(tmp_path: Path) -> None:
