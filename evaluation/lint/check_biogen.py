@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cluster.sentences import sentence_spans
 from evaluation.lint.note_problems import Asked, Checked, Checker, count_words, read_pmid
@@ -31,37 +31,17 @@ Row = dict[str, Any]
 Rule = Callable[[Checker, Row, str], Row]
 
 
-def check_biogen_a(
+def check_biogen(
     rows: Sequence[Any],
     questions: Mapping[str, Asked] | None = None,
     lookup: CitationLookup | None = None,
     *,
     drop_unknown: bool = False,
+    task: Literal["A", "B"],
 ) -> Checked:
-    """Checks and mends the records of a task A run; `rows` themselves stay as they are."""
+    """Checks and mends the records of a run; `rows` themselves stay as they are."""
     checker = Checker(lookup, drop_unknown=drop_unknown)
-    return _walk(checker, rows, questions, "qa_id", _check_a)
-
-
-def check_biogen_b(
-    rows: Sequence[Any],
-    questions: Mapping[str, Asked] | None = None,
-    lookup: CitationLookup | None = None,
-    *,
-    drop_unknown: bool = False,
-) -> Checked:
-    """Checks and mends the records of a task B run; `rows` themselves stay as they are."""
-    checker = Checker(lookup, drop_unknown=drop_unknown)
-    return _walk(checker, rows, questions, "topic_id", _check_b)
-
-
-def _walk(
-    checker: Checker,
-    rows: Sequence[Any],
-    questions: Mapping[str, Asked] | None,
-    id_field: str,
-    rule: Rule,
-) -> Checked:
+    id_field, rule = ("qa_id", _check_a) if task == "A" else ("topic_id", _check_b)
     ids, mended = [], []
     for number, row in enumerate(rows, start=1):
         place = f"record {number}"

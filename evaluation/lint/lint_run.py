@@ -14,7 +14,7 @@ from cluster.parse_json import parse_json
 from cluster.storage import write_atomically
 from evaluation.biogen.read_biogen import content, records
 from evaluation.lint.check_bioasq import answer_ready, check_bioasq
-from evaluation.lint.check_biogen import check_biogen_a, check_biogen_b
+from evaluation.lint.check_biogen import check_biogen
 from evaluation.lint.note_problems import Asked, Checked
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ Form = Literal["object", "list", "lines"]
 CHECKS: Mapping[str, Callable[..., Checked]] = {
     "bioasq": check_bioasq,
     "synergy": partial(check_bioasq, synergy=True),
-    "biogen-a": check_biogen_a,
-    "biogen-b": check_biogen_b,
+    "biogen-a": partial(check_biogen, task="A"),
+    "biogen-b": partial(check_biogen, task="B"),
 }
 
 

@@ -1,0 +1,218 @@
+"""Exact and ideal answers of BioASQ and Synergy runs, and their questions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evaluation.lint.check_bioasq import check_bioasq
+from evaluation.lint.note_problems import Asked, Checked
+from tests.evaluation.lint.lint_runs import messages, question
+
+
+def exact(kind: str, value: Any) -> tuple[Any, Checked]:
+    checked = check_bioasq([question(type=kind, exact_answer=value)])
+    return checked.rows[0].get("exact_answer"), checked
+
+
+def ideal(value: Any) -> tuple[Any, Checked]:
+    checked = check_bioasq([question(ideal_answer=value)])
+    return checked.rows[0]["ideal_answer"], checked
+
+
+@pytest.mark.parametrize("written", [" Yes", "YES\n"])
+def test_yes_is_written_plainly(written: str) -> None:
+    value, checked = exact("yesno", written)
+    assert value == "yes"
+    assert [p.mend for p in checked.problems] == ["writes yes"]
+
+
+@pytest.mark.parametrize("value", ["maybe", "Yes, it does", ["yes"], 1])
+def test_another_word_than_yes_or_no_is_left(value: Any) -> None:
+    found, checked = exact("yesno", value)
+    assert found == value
+    assert len(messages(checked, mendable=False)) == 1
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("factoid", 5), ("list", 100)])
+def test_entities_are_cut_to_the_limit_of_the_type(kind: str, limit: int) -> None:
+    value, checked = exact(kind, [[str(n)] for n in range(limit + 1)])
+    assert value == [[str(n)] for n in range(limit)]
+    assert messages(checked) == [f"{limit + 1} items, at most {limit}"]
+
+
+def test_of_synonyms_the_first_stays() -> None:
+    value, checked = exact("factoid", [["JC virus", "JCV"], ["", "HIV"]])
+    assert value == [["JC virus"], ["HIV"]]
+    assert messages(checked) == ["2 synonyms, of which only the first counts"] * 2
+
+
+def test_an_entity_of_101_characters_is_dropped_from_a_list_only() -> None:
+    assert exact("list", [["a" * 101], ["b" * 100]])[0] == [["b" * 100]]
+    assert exact("factoid", [["a" * 101]])[0] == [["a" * 101]]
+
+
+def test_empty_and_repeated_entities_are_dropped() -> None:
+    value, checked = exact("list", [["Iron"], [" "], ["iron"], []])
+    assert value == [["Iron"]]
+    assert messages(checked) == ["is empty", "is empty", "'iron' comes twice"]
+
+
+@pytest.mark.parametrize(("written", "wanted"), [("a", [["a"]]), (["a", ["b"]], [["a"], ["b"]])])
+def test_a_flat_answer_becomes_a_list_of_lists(written: Any, wanted: Any) -> None:
+    value, checked = exact("factoid", written)
+    assert value == wanted
+    assert messages(checked) == ["must be a list of lists"]
+
+
+@pytest.mark.parametrize("value", [5, {"a": 1}, [[5]], [["a"], None]])
+def test_an_exact_answer_of_no_known_form_is_left(value: Any) -> None:
+    found, checked = exact("list", value)
+    assert found == value
+    assert "must be a list of lists of strings" in messages(checked, mendable=False)[0]
+
+
+def test_a_summary_question_has_no_exact_answer() -> None:
+    value, checked = exact("summary", "yes")
+    assert value is None
+    assert [p.mend for p in checked.problems] == ["removes it"]
+
+
+def test_an_ideal_answer_ends_with_the_last_whole_sentence_of_200_words() -> None:
+    sentence = "Word " * 49 + "word."
+    value, checked = ideal(" ".join([sentence] * 5))
+    assert value == " ".join([sentence] * 4)
+    assert messages(checked, mendable=True) == ["250 words, at most 200"]
+
+
+def test_a_first_sentence_of_201_words_is_left() -> None:
+    text = "Word " * 200 + "word."
+    value, checked = ideal(text)
+    assert value == text
+    assert messages(checked, mendable=False) == ["201 words, at most 200"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Iron [12345678]. Zinc (PMID 123; 456).", "Iron. Zinc."),
+        ("Iron [12345678, 23456789].", "Iron."),
+        ("Iron [PMID: 1, PMID: 2] binds [3].", "Iron binds."),
+        ("Iron (PMIDs: 1, 2).", "Iron."),
+        ("[12345678] Iron.", "Iron."),
+        # What is left when the inner one goes is a citation itself.
+        ("Iron [1(PMID 2)3].", "Iron."),
+    ],
+)
+def test_citations_are_taken_out_of_texts(text: str, wanted: str) -> None:
+    value, checked = ideal(text)
+    assert value == wanted
+    assert len(messages(checked, mendable=True)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["[18F]FDG in [1989]", "95% CI [12, 45]", "benzo[3]annulene", "[2+2] (n = 12345)"]
+)
+def test_what_only_looks_like_a_citation_stays(text: str) -> None:
+    value, checked = ideal(text)
+    assert (value, checked.problems) == (text, ())
+
+
+def test_of_several_ideal_answers_the_first_stays() -> None:
+    value, checked = ideal(["One.", "Two."])
+    assert value == ["One."]
+    assert messages(checked) == ["2 texts, one is wanted"]
+    assert ideal(["One."])[1].problems == ()
+    assert messages(ideal(5)[1], mendable=False) == ["must be a string, not 5"]
+
+
+@pytest.mark.parametrize("nothing", [None, "", " ", [], [""], [[]], [[""]]])
+def test_an_answer_that_other_questions_have_is_missed(nothing: Any) -> None:
+    full = question(id="a", type="yesno", exact_answer="no", ideal_answer="No.")
+    empty = question(id="b", type="yesno", exact_answer=nothing, ideal_answer=nothing)
+    checked = check_bioasq([full, empty])
+    assert [p.place for p in checked.problems] == [
+        "question 1 (id b), exact_answer",
+        "question 1 (id b), ideal_answer",
+    ]
+    assert not any(p.mendable for p in checked.problems)
+    assert check_bioasq([empty]).problems == ()
+
+
+def test_a_summary_question_misses_only_the_ideal_answer() -> None:
+    full = question(id="a", type="yesno", exact_answer="no", ideal_answer="No.")
+    checked = check_bioasq([full, question(id="b")])
+    assert [p.place for p in checked.problems] == ["question 1 (id b), ideal_answer"]
+
+
+def test_ids_are_held_against_the_questions_file() -> None:
+    asked = {str(n): Asked("summary") for n in range(8)}
+    rows = [question(id="0"), question(id="0"), question(id="x")]
+    checked = check_bioasq(rows, asked)
+    assert [(p.place, p.message) for p in checked.problems] == [
+        ("id 0", "has 2 answers; keep one"),
+        ("id x", "is not in the questions file"),
+        ("run", "7 of 8 questions have no answer: 1, 2, 3, 4, 5, ..."),
+    ]
+
+
+def test_the_type_of_the_questions_file_counts() -> None:
+    checked = check_bioasq([question(type="list", exact_answer="YES")], {"q": Asked("yesno")})
+    assert messages(checked) == [
+        "is list, the questions file says yesno",
+        "must be yes or no, not 'YES'",
+    ]
+    untyped = check_bioasq([{"id": "q", "exact_answer": "yes"}], {"q": Asked("yesno")})
+    assert untyped.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (5, "must be an object, not 5"),
+        ({"type": "list"}, "id must be a string that is not empty, not None"),
+        ({"id": "q"}, "is missing, and no questions file tells it"),
+        (
+            question(type="essay", exact_answer=[5]),
+            "'essay' is none of yesno, factoid, list, summary",
+        ),
+        (question(type=["list"]), "['list'] is none of yesno, factoid, list, summary"),
+        (question(documents="d"), "must be a list, not 'd'"),
+        (question(snippets={}), "must be a list, not {}"),
+        (question(snippets=[5]), "must be an object, not 5"),
+    ],
+)
+def test_a_wrong_form_is_named_and_left(row: Any, message: str) -> None:
+    checked = check_bioasq([row])
+    assert messages(checked) == [message]
+    assert not checked.problems[0].mendable
+    assert checked.rows == [row]
+
+
+def test_synergy_wants_answers_for_ready_questions_and_for_no_others() -> None:
+    answers = {"exact_answer": "yes", "ideal_answer": "Yes."}
+    rows = [
+        question(id="ready", type="yesno"),
+        question(id="early", type="yesno", **answers),
+        question(id="unsaid", type="yesno", **answers),
+    ]
+    asked = {
+        "ready": Asked("yesno", answer_ready=True),
+        "early": Asked("yesno", answer_ready=False),
+        "unsaid": Asked("yesno"),
+    }
+    checked = check_bioasq(rows, asked, synergy=True)
+    assert [(p.place, p.mendable) for p in checked.problems] == [
+        ("question 0 (id ready), exact_answer", False),
+        ("question 0 (id ready), ideal_answer", False),
+        ("question 1 (id early), exact_answer", True),
+        ("question 1 (id early), ideal_answer", True),
+    ]
+    assert checked.rows[1:] == [question(id="early", type="yesno"), rows[2]]
+
+
+def test_the_runs_own_flag_counts_where_the_questions_file_has_none() -> None:
+    row = question(answer_ready=False, ideal_answer="Early.")
+    assert check_bioasq([row], synergy=True).rows == [question(answer_ready=False)]
+    assert check_bioasq([row]).problems == ()

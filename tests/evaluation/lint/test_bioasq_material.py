@@ -1,0 +1,180 @@
+"""Documents and snippets of BioASQ runs, without an index and against one."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from evaluation.find_citations import CitationLookup
+from evaluation.lint.check_bioasq import check_bioasq
+from evaluation.lint.note_problems import Asked, read_pmid
+from tests.evaluation.lint.lint_runs import ABSTRACT, URL, Row, messages, question, snippet
+
+
+def test_a_run_at_every_limit_is_clean() -> None:
+    rows = [
+        question(
+            type="list",
+            documents=[f"{URL}{n}" for n in range(1, 11)],
+            snippets=[snippet(begin=n, end=n + 14) for n in range(10)],
+            exact_answer=[[f"{n:0100d}"] for n in range(100)],
+            ideal_answer=" ".join(["word"] * 200),
+        )
+    ]
+    before = copy.deepcopy(rows)
+    checked = check_bioasq(rows, {"q": Asked("list")})
+    assert checked.problems == ()
+    assert checked.rows == rows == before
+
+
+def test_an_eleventh_document_or_snippet_is_cut_off() -> None:
+    documents = [f"{URL}{n}" for n in range(7, 18)]
+    snippets = [snippet(begin=n, end=n + 14) for n in range(11)]
+    checked = check_bioasq([question(documents=documents, snippets=snippets)])
+    assert messages(checked) == ["11 items, at most 10"] * 2
+    assert checked.rows[0]["documents"] == documents[:10]
+    assert checked.rows[0]["snippets"] == snippets[:10]
+    assert checked.done[0] == (
+        "question 0 (id q), documents: 11 items, at most 10: keeps the first 10"
+    )
+
+
+def test_repeats_make_room_before_the_cut() -> None:
+    documents = [f"{URL}1", f"{URL}1", *(f"{URL}{n}" for n in range(2, 11))]
+    checked = check_bioasq([question(documents=documents)])
+    assert messages(checked) == ["comes twice"]
+    assert len(checked.rows[0]["documents"]) == 10
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "https://pubmed.ncbi.nlm.nih.gov/7/",
+        "https://www.ncbi.nlm.nih.gov/pubmed/7",
+        "ncbi.nlm.nih.gov/pubmed/7",
+        "PMID: 7",
+        " 7 ",
+        7,
+    ],
+)
+def test_other_spellings_of_an_address_are_made_the_gold_files_one(written: Any) -> None:
+    checked = check_bioasq([question(documents=[written])])
+    assert checked.rows[0]["documents"] == [f"{URL}7"]
+    assert [p.mend for p in checked.problems] == [f"writes {URL}7"]
+
+
+@pytest.mark.parametrize(
+    "other", ["https://www.ncbi.nlm.nih.gov/pmc/articles/PMC7/", "x", None, True, "0", "123456789"]
+)
+def test_what_is_not_of_pubmed_is_named_and_kept(other: Any) -> None:
+    checked = check_bioasq([question(documents=[other])])
+    assert "is no article of PubMed" in messages(checked, mendable=False)[0]
+    assert checked.rows[0]["documents"] == [other]
+    assert read_pmid(other) is None
+
+
+def test_a_snippet_is_of_a_returned_document() -> None:
+    checked = check_bioasq([question(documents=[f"{URL}8"], snippets=[snippet()])])
+    assert messages(checked, mendable=False) == [f"'{URL}7' is not among the question's documents"]
+    assert check_bioasq([question(snippets=[snippet()])]).problems == ()
+
+
+def test_an_old_section_name_is_made_the_new_one() -> None:
+    old = snippet(beginSection="sections.0", endSection="Abstract")
+    checked = check_bioasq([question(snippets=[old])])
+    assert checked.rows[0]["snippets"] == [snippet()]
+    assert messages(checked, mendable=True) == ["sections 'sections.0' and 'Abstract'"]
+
+
+@pytest.mark.parametrize("sections", [("title", "abstract"), ("body", "body"), (None, 3)])
+def test_a_snippet_is_in_one_section(sections: tuple[Any, Any]) -> None:
+    odd = snippet(beginSection=sections[0], endSection=sections[1])
+    checked = check_bioasq([question(snippets=[odd])])
+    assert "both title or both abstract" in messages(checked, mendable=False)[0]
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        (snippet(begin=14, end=14), "offsets 14 to 14: 0 or more, end after begin"),
+        (snippet(begin=-1), "offsets -1 to 14: 0 or more, end after begin"),
+        (snippet(begin="0"), "offsets '0' to 14: 0 or more, end after begin"),
+        (snippet(end=True), "offsets 0 to True: 0 or more, end after begin"),
+        # The old files' end is inside: 13 for 14 characters from 0.
+        (snippet(end=13), "offsets 0 to 13 hold 13 characters, text 14"),
+        (snippet(text=""), "text must be a string that is not empty, not ''"),
+    ],
+)
+def test_without_an_index_offsets_must_fit_the_text(odd: Row, message: str) -> None:
+    assert messages(check_bioasq([question(snippets=[odd])]), mendable=False) == [message]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [(0, 6), (24, 49), ("24", "50"), (None, None), (24, 5000), (-43, 50)]
+)
+def test_a_text_found_once_in_its_section_gets_its_offsets(
+    lookup: CitationLookup, begin: Any, end: Any
+) -> None:
+    text = "Iron is stored in ferritin"
+    assert ABSTRACT[24:50] == text
+    checked = check_bioasq([question(snippets=[snippet(text, begin, end)])], lookup=lookup)
+    assert checked.rows[0]["snippets"] == [snippet(text, 24, 50)]
+    assert [p.mend for p in checked.problems] == ["moves the offsets to 24 and 50"]
+
+
+def test_a_text_where_its_offsets_say_is_clean(lookup: CitationLookup) -> None:
+    in_title = snippet("Of iron", 0, 7, beginSection="title", endSection="title")
+    checked = check_bioasq([question(snippets=[snippet(), in_title])], lookup=lookup)
+    assert checked.problems == ()
+
+
+def test_a_text_may_overlap_with_itself(lookup: CitationLookup) -> None:
+    """ATAT stands at 0 and at 2 of ATATAT."""
+    second = snippet("ATAT", 2, 6, document=f"{URL}12")
+    assert check_bioasq([question(snippets=[second])], lookup=lookup).problems == ()
+
+
+def test_a_text_found_twice_moves_only_its_end(lookup: CitationLookup) -> None:
+    """It stands at 24 and at 52, so that a begin of 52 is one of them and of 20 is neither."""
+    text = "Iron is stored"
+    wrong_end = check_bioasq([question(snippets=[snippet(text, 52, 65)])], lookup=lookup)
+    assert wrong_end.rows[0]["snippets"] == [snippet(text, 52, 66)]
+    astray = check_bioasq([question(snippets=[snippet(text, 20, 34)])], lookup=lookup)
+    assert messages(astray, mendable=False) == [
+        "text is not at 20 to 34 of PMID 7's abstract; it is 2 times elsewhere"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "where"), [("Of iron", "nowhere in it, but in the title"), ("Zinc", "nowhere in it")]
+)
+def test_a_text_that_is_not_in_its_section_is_left(
+    lookup: CitationLookup, text: str, where: str
+) -> None:
+    odd = snippet(text, 0, len(text))
+    checked = check_bioasq([question(snippets=[odd])], lookup=lookup)
+    assert messages(checked, mendable=False)[0].endswith(f"abstract; it is {where}")
+    assert checked.rows[0]["snippets"] == [odd]
+
+
+def test_a_snippet_without_a_text_is_named(lookup: CitationLookup) -> None:
+    checked = check_bioasq([question(snippets=[snippet(text="")])], lookup=lookup)
+    assert messages(checked) == ["text must be a string that is not empty, not ''"]
+
+
+def test_pmids_that_are_not_live_are_dropped_only_if_told(lookup: CitationLookup) -> None:
+    row = question(
+        documents=[f"{URL}{n}" for n in (8, 7, 9)], snippets=[snippet(document=f"{URL}8")]
+    )
+    said = check_bioasq([row], lookup=lookup)
+    assert messages(said, mendable=False) == [
+        "PMID 8 is not there, or was deleted, in index version v000001",
+        "PMID 9 is retracted in index version v000001",
+        "PMID 8 is not there, or was deleted, in index version v000001",
+    ]
+    assert said.rows == [row]
+    told = check_bioasq([row], lookup=lookup, drop_unknown=True)
+    assert told.rows == [question(documents=[f"{URL}7"], snippets=[])]
+    assert messages(told, mendable=False) == []

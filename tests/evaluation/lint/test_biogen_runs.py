@@ -1,0 +1,139 @@
+"""Runs of TREC BioGen, tasks A and B."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evaluation.find_citations import CitationLookup
+from evaluation.lint.note_problems import Asked
+from tests.evaluation.lint.lint_runs import (
+    METADATA,
+    URL,
+    cited,
+    grounded,
+    messages,
+    sentence,
+    task_a,
+    task_b,
+)
+
+
+def test_a_biogen_run_at_its_limits_is_clean() -> None:
+    words = "Word " * 124 + "word."
+    assert task_a([grounded()], {"116": Asked()}).problems == ()
+    assert task_a([grounded(existing_supported_citations=None)]).problems == ()
+    full = cited(sentence(words, 1, 2, 3), sentence(words))
+    assert task_b([full], {"181": Asked()}).problems == ()
+
+
+def test_task_a_keeps_three_new_pmids_of_each_kind() -> None:
+    row = grounded(supported_citations=[1, "2", 2, 3, 4, 5], contradicted_citations=[9, 6, 7, 8])
+    checked = task_a([row])
+    new = checked.rows[0]["answer"][0]
+    assert (new["supported_citations"], new["contradicted_citations"]) == (["2", 3, 4], [9, 6, 7])
+    assert messages(checked) == [
+        "2 comes twice",
+        "1 of them in existing_supported_citations",
+        "4 items, at most 3",
+        "4 items, at most 3",
+    ]
+    assert messages(checked, mendable=False) == []
+
+
+def test_task_a_a_pmid_cannot_both_support_and_contradict() -> None:
+    checked = task_a([grounded(contradicted_citations=[1, 2])])
+    assert messages(checked, mendable=False) == [
+        "PMID 1 supports the sentence as well",
+        "PMID 2 supports the sentence as well",
+    ]
+
+
+def test_task_a_a_missing_list_is_empty_and_another_name_the_fields_own() -> None:
+    item = grounded()["answer"][0]
+    del item["supported_citations"]
+    item["contradicting_citations"] = item.pop("contradicted_citations")
+    checked = task_a([{"metadata": METADATA, "answer": [item]}])
+    new = checked.rows[0]["answer"][0]
+    assert (new["supported_citations"], new["contradicted_citations"]) == ([], [5, 6, 8])
+    assert "contradicting_citations" not in new
+    assert messages(checked, mendable=False) == []
+
+
+def test_task_a_leaves_the_texts_that_it_was_given() -> None:
+    assert task_a([grounded(text="Iron [1]. Zinc [12345].")]).problems == ()
+
+
+def test_pmids_are_a_number_or_its_digits() -> None:
+    checked = task_b([cited(sentence("Iron.", "PMID: 7", f"{URL}8", "x"))])
+    assert checked.rows[0]["responses"][0]["citations"] == ["7", "8", "x"]
+    assert messages(checked, mendable=False) == ["'x' is no PMID"]
+    assert [p.mend for p in checked.problems if p.mendable] == ["writes 7", "writes 8"]
+
+
+def test_citations_in_an_object_become_a_list() -> None:
+    checked = task_b([cited({"text": "Iron.", "citations": {"7": "why", "8": "how"}})])
+    assert checked.rows[0]["responses"][0]["citations"] == ["7", "8"]
+    assert messages(checked, mendable=False) == []
+
+
+def test_task_b_a_fourth_citation_is_dropped_and_none_is_named() -> None:
+    checked = task_b([cited(sentence("Iron.", 1, 2, 3, 4), {"text": "Zn.", "citations": []})])
+    assert checked.rows[0]["responses"][0]["citations"] == [1, 2, 3]
+    assert messages(checked) == ["4 items, at most 3", "none; 1 to 3 are wanted"]
+
+
+def test_task_b_has_one_sentence_to_an_item() -> None:
+    checked = task_b([cited(sentence("Iron is stored. Zinc is not."))])
+    assert messages(checked, mendable=False) == ["2 sentences; one to an item is wanted"]
+
+
+def test_task_b_citations_are_taken_out_of_texts() -> None:
+    checked = task_b([cited(sentence("Iron is stored [12345678]."))])
+    assert checked.rows[0]["responses"] == [sentence("Iron is stored.")]
+
+
+def test_task_b_sentences_beyond_250_words_are_dropped() -> None:
+    words = "Word " * 124 + "word."
+    checked = task_b([cited(sentence(words), sentence(words), sentence(words))])
+    assert len(checked.rows[0]["responses"]) == 2
+    assert messages(checked, mendable=True) == ["375 words, at most 250"]
+    one = task_b([cited(sentence("Word " * 250 + "word."))])
+    assert messages(one, mendable=False) == ["251 words, at most 250"]
+
+
+def test_biogen_pmids_are_held_against_the_index(lookup: CitationLookup) -> None:
+    row = cited(sentence("Iron.", 7, 8, 9))
+    assert len(messages(task_b([row], lookup=lookup), mendable=False)) == 2
+    told = task_b([row], lookup=lookup, drop_unknown=True)
+    assert told.rows[0]["responses"][0]["citations"] == [7]
+
+
+@pytest.mark.parametrize(
+    ("row", "places"),
+    [
+        (5, ["record 1"]),
+        ({"responses": [sentence()]}, ["record 1, metadata"]),
+        ({"metadata": {}, "responses": [sentence()]}, ["record 1, metadata"] * 3),
+        ({"metadata": METADATA}, ["record 1 (topic_id 181), responses"]),
+        (cited(), ["record 1 (topic_id 181), responses"]),
+        ({"metadata": METADATA, "responses": "x"}, ["record 1 (topic_id 181), responses"]),
+        (cited(5), ["record 1 (topic_id 181), responses 1"]),  # type: ignore[arg-type]
+        (cited(sentence(" ")), ["record 1 (topic_id 181), responses 1, text"]),
+        (
+            cited({"text": "Iron.", "citations": "7"}),
+            ["record 1 (topic_id 181), responses 1, citations"] * 2,
+        ),
+    ],
+)
+def test_a_wrong_biogen_form_is_named_and_left(row: Any, places: list[str]) -> None:
+    checked = task_b([row])
+    assert [p.place for p in checked.problems] == places
+    assert not any(p.mendable for p in checked.problems)
+    assert checked.rows == [row]
+
+
+def test_biogen_ids_are_held_against_the_topics() -> None:
+    checked = task_b([cited(sentence()), cited(sentence())], {"182": Asked()})
+    assert [p.place for p in checked.problems] == ["id 181", "id 181", "run"]

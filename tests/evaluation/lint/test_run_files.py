@@ -1,0 +1,104 @@
+"""Run files and question files: their form, reading, writing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from evaluation.lint.check_bioasq import check_bioasq
+from evaluation.lint.lint_run import read_asked, read_run_file, write_run_file
+from evaluation.lint.note_problems import Asked
+from tests.evaluation.lint.lint_runs import messages
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ('{"questions": [{"id": "q"}]}', "bioasq"),
+        ('{"questions": []}', "bioasq"),
+        ('{"questions": [{"id": "q", "answerReady": true}]}', "synergy"),
+        ('[{"metadata": {}, "answer": []}]', "biogen-a"),
+        ('{"metadata": {}, "responses": []}', "biogen-b"),
+        ('{"metadata": {}, "answer": []}\n\n{"metadata": {}, "answer": []}\n', "biogen-a"),
+    ],
+)
+def test_the_format_is_guessed_from_the_form(tmp_path: Path, text: str, wanted: str) -> None:
+    (tmp_path / "run").write_text(text)
+    assert read_run_file(tmp_path / "run").format == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "run_format", "message"),
+    [
+        ("", None, "not the form of a known run format"),
+        ("[5]", None, "not the form of a known run format"),
+        ("[]", "bioasq", "not the form of bioasq"),
+        ('{"questions": []}', "biogen-a", "not the form of biogen-a"),
+        ('{"questions": 5}', None, "not the form of a known run format"),
+        ('{"questions": [', None, "line 1: not JSON"),
+        ('{"answer": []}\n{"ans', None, "line 2: not JSON"),
+        ("[" * 100_000, None, "nested too deep"),
+        ("[]", "trec", "--format trec: unknown"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(
+    tmp_path: Path, text: str, run_format: str | None, message: str
+) -> None:
+    (tmp_path / "run").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_run_file(tmp_path / "run", run_format)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"username": "u", "questions": [{"id": "\\ud800", "type": "\u03b2"}]}',
+        '[{"answer": []}]',
+        '{"answer": []}\n{"answer": [1]}',
+    ],
+)
+def test_a_run_is_written_in_its_own_form(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run").write_text(text, encoding="utf-8")
+    run = read_run_file(tmp_path / "run")
+    write_run_file(tmp_path / "out", run)
+    assert read_run_file(tmp_path / "out") == run
+    written = (tmp_path / "out").read_text(encoding="utf-8")
+    if run.form == "lines":
+        assert written.splitlines() == text.splitlines()
+    else:
+        assert json.loads(written) == json.loads(text)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "run"]
+
+
+def test_a_run_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text('{"questions": []}')
+    with pytest.raises(InputError, match="cannot be written"):
+        write_run_file(tmp_path / "run" / "out", read_run_file(tmp_path / "run"))
+
+
+def test_questions_are_read_from_any_form(tmp_path: Path) -> None:
+    path = tmp_path / "asked"
+    path.write_text(
+        '{"questions": [{"id": "q", "type": "list", "answerReady": true}, {"id": "r"}]}'
+    )
+    assert read_asked(path) == {"q": Asked("list", True), "r": Asked()}
+    path.write_text('{"metadata": {"qa_id": 116}}\n{"topic_id": "181", "type": "unknown"}')
+    assert read_asked(path) == {"116": Asked(), "181": Asked()}
+    path.write_text('[{"id": "q"}, {"id": " "}]')
+    with pytest.raises(InputError, match="record 1: no id"):
+        read_asked(path)
+
+
+def test_the_gold_offsets_stand_where_they_say() -> None:
+    """The gold files' spans are as long as their texts, by CiteRay's convention."""
+    path = Path(__file__).resolve().parents[4] / "shared/data/bioasq/questions-dev.json"
+    if not path.is_file():
+        pytest.skip("the BioASQ questions are not here")
+    rows = [
+        {"id": row["id"], "type": row["type"], "snippets": row["snippets"]}
+        for row in read_run_file(path).rows
+    ]
+    assert not any("offsets" in message for message in messages(check_bioasq(rows)))
