@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.encoder import Encoder
+from cluster.index.layout import vocabulary_file
+from cluster.index.manifest import publish
+from cluster.models import checksum
+from serve.gateway import create_api
+from tests.evaluation.ablation.ablation_runs import Ablation, FlakyService
+from tests.serve.http_server import serving
+from tests.serve.service import CORPUS
+from tests.small_index import make_index
+from tests.tiny_models import make_tiny_encoder
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FlakyService, int]]:
+    service = FlakyService(tmp_path_factory.mktemp("index"))
+    with serving(create_api(service, "citeray")) as port:
+        yield service, port
+
+
+@pytest.fixture
+def service(served: tuple[FlakyService, int]) -> FlakyService:
+    served[0].asked, served[0].lost, served[0].version = [], (), "v000001"
+    return served[0]
+
+
+@pytest.fixture
+def run(tmp_path: Path, served: tuple[FlakyService, int], service: FlakyService) -> Ablation:
+    return Ablation(tmp_path, served[1])
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Overrides for an index and an encoder that this process can load."""
+    folder = tmp_path_factory.mktemp("local")
+    model = make_tiny_encoder(folder)
+    encoder = Encoder(model, device="cpu", max_tokens=64)
+    index = folder / "index"
+    manifest = make_index(index, CORPUS, encode=encoder.encode)
+    vocabularies = [index / vocabulary_file(version) for version in ("v000001", "v000002")]
+    shutil.copy(*vocabularies)
+    entry = manifest.encoder.model_copy(update={"sha256": checksum(model)})
+    publish(index, manifest.model_copy(update={"version": "v000002", "encoder": entry}))
+    values = [f"index.path={index}", f"encoder.model=file:{model}", "encoder.max_tokens=64"]
+    return [word for value in values for word in ("--set", value)]

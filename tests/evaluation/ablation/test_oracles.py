@@ -1,0 +1,67 @@
+"""Presets and oracles that run in this process, and what is lost at each stage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from evaluation.ablation.ablate_command import make_plans
+from evaluation.bioasq.read_bioasq import read_gold, read_run
+from evaluation.bioasq.score_bioasq import score_run
+from tests.evaluation.ablation.ablation_runs import ROWS, Ablation
+from tests.serve.http_server import free_port
+
+
+def test_answers_are_run_again_for_each_k_that_is_not_the_presets() -> None:
+    names = [plan.name for plan in make_plans(["bm25"], [5, 10], True, ["retrieve"])]
+    assert names == ["bm25", "bm25.evidence-5", "bm25.oracle-retrieve"]
+
+
+def test_rankings_are_not_run_again_for_any_k() -> None:
+    (plan,) = make_plans(["bm25"], [5, 20], False, [])
+    assert (plan.name, plan.k) == ("bm25", 20)
+
+
+def test_without_an_endpoint_presets_run_in_this_process(tmp_path: Path, local: list[str]) -> None:
+    run = Ablation(tmp_path, free_port())
+    found = run.json("bm25", *local)
+    assert "loading the graph here" in run.log
+    assert found["systems"][0]["measures"]["documents MRR@10"]["value"] == 1.0
+
+
+def test_oracles_show_what_is_lost_at_each_stage(tmp_path: Path, local: list[str]) -> None:
+    """Of q1's documents 2 and 1 BM25 finds one: a recall of 1/2 in one of three questions."""
+    run = Ablation(tmp_path, free_port())
+    oracles = [word for name in ("retrieve", "evidence") for word in ("--oracle", name)]
+    losses = run.json("bm25", *oracles, *local)["losses"]
+    found = {(loss["oracle"], loss["measure"]): loss for loss in losses}
+    recall = found["retrieve", "documents recall"]
+    assert (recall["without"], recall["with_oracle"]) == (pytest.approx(2.5 / 3), 1.0)
+    assert recall["lost"]["value"] == pytest.approx(0.5 / 3)
+    assert recall["lost"]["verdict"] == "no difference shown"
+    assert found["evidence", "snippets precision"]["with_oracle"] == 1.0
+    assert not any(o == "evidence" and m.startswith("documents") for o, m in found)
+
+
+def test_the_losses_are_printed(tmp_path: Path, local: list[str]) -> None:
+    shown = Ablation(tmp_path, free_port()).text("bm25", "--oracle", "rerank", *local)
+    assert "Lost at each stage" in shown
+
+
+def test_with_answers_each_k_is_what_the_writer_saw(tmp_path: Path, local: list[str]) -> None:
+    run = Ablation(tmp_path, free_port())
+    rows = run.json("bm25", "--answers", "--k", "1", "--k", "3", *local)["cutoffs"]
+    gold = read_gold(run.gold)
+    for k, found in zip((1, 3), rows, strict=True):
+        scores = score_run(gold, read_run(run.output / f"bm25.evidence-{k}.json", gold))
+        assert found["measures"]["ROUGE-2 F1"]["value"] == scores.values()["ROUGE-2 F1"]
+
+
+def test_oracles_are_refused_where_the_gold_has_changed(tmp_path: Path, local: list[str]) -> None:
+    run = Ablation(tmp_path, free_port())
+    run.text("bm25", "--oracle", "evidence", *local)
+    run.gold = run.write(tmp_path / "gold.json", [*ROWS[:2], {**ROWS[2], "documents": ["9"]}])
+    with pytest.raises(InputError, match=r"oracle-evidence\.jsonl: .*gold was"):
+        run.text("bm25", "--oracle", "evidence", *local)

@@ -1,0 +1,64 @@
+"""Measures of one ranking, by hand and beside other libraries."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score
+
+from evaluation.ablation.tabulate_runs import score_ranking
+from evaluation.bioasq.score_question import score_documents
+
+
+def test_ranking_measures_by_hand() -> None:
+    """Gold a, b, c; found x a b: relevant at ranks 2 and 3."""
+    found = score_ranking(["a", "b", "c"], ["x", "a", "b", "y"], 3)
+    assert found["precision"] == 2 / 3
+    assert found["recall"] == 2 / 3
+    assert found["MAP"] == pytest.approx((1 / 2 + 2 / 3) / 3)
+    assert found["MRR"] == 1 / 2
+    gain = 1 / math.log2(3) + 1 / math.log2(4)
+    assert found["nDCG"] == pytest.approx(gain / (1 + gain))
+
+
+def test_average_precision_at_k_is_over_what_k_places_can_hold() -> None:
+    assert score_ranking(["a", "b", "c"], ["a", "b"], 2)["MAP"] == 1.0
+
+
+rankings = st.tuples(
+    st.permutations([str(n) for n in range(15)]),
+    st.sets(st.integers(0, 20).map(str), min_size=1).map(sorted),
+)
+
+
+@given(rankings)
+def test_at_ten_the_measures_are_the_official_ones(case: tuple[list[str], list[str]]) -> None:
+    ranked, gold = case
+    precision, recall, _, average = score_documents(gold, ranked)
+    found = score_ranking(gold, ranked, 10)
+    assert (found["precision"], found["recall"]) == (precision, recall)
+    assert found["MAP"] == pytest.approx(average)
+
+
+@given(rankings, st.integers(1, 15))
+def test_ndcg_is_scikit_learns(case: tuple[list[str], list[str]], k: int) -> None:
+    ranked, wanted = case
+    gold = [document for document in wanted if document in ranked] or [ranked[-1]]
+    truth = np.asarray([[document in gold for document in ranked]], float)
+    scores = -np.arange(len(ranked), dtype=float)[None]
+    found = score_ranking(gold, ranked, k)["nDCG"]
+    assert found == pytest.approx(ndcg_score(truth, scores, k=k))
+
+
+@given(rankings, st.integers(1, 14))
+def test_ranking_measures_have_bounds_and_recall_grows(
+    case: tuple[list[str], list[str]], k: int
+) -> None:
+    ranked, gold = case
+    found = score_ranking(gold, ranked, k)
+    assert all(0 <= value <= 1 + 1e-9 for value in found.values())
+    assert score_ranking(gold, ranked, k + 1)["recall"] >= found["recall"]

@@ -1,0 +1,165 @@
+"""An interrupted run goes on where it stopped, unless it is another run."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from cluster.errors import CiteRayError, InputError
+from cluster.records import Question
+from cluster.settings import load_settings, load_system
+from evaluation.ablation.ask_graph import Ask, Plan
+from evaluation.ablation.run_plans import complete_runs, open_run, run_key
+from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService
+from tests.serve.http_server import free_port
+from tests.serve.service import SmallService
+
+SETTINGS = load_settings()
+
+
+def test_each_question_is_asked_once_after_one_to_warm_up(
+    run: Ablation, service: FlakyService
+) -> None:
+    run.text("bm25")
+    assert service.ids() == ["q3", "q3", "q1", "q2"]
+
+
+def test_a_run_that_is_complete_needs_no_graph(run: Ablation, service: FlakyService) -> None:
+    found = run.json("bm25", "hybrid")
+    service.asked.clear()
+    run.port = free_port()
+    assert run.json("bm25", "hybrid") == found
+    assert service.asked == []
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(run: Ablation, service: FlakyService) -> None:
+    service.lost = ("q2",)
+    with pytest.raises(CiteRayError, match="q2 is lost"):
+        run.text("bm25")
+    assert not (run.output / "bm25.json").exists()
+    service.lost = ()
+    service.asked.clear()
+    run.text("bm25")
+    assert set(service.ids()) == {"q2"}
+    entries = json.loads((run.output / "bm25.json").read_text())["questions"]
+    assert [entry["id"] for entry in entries] == ["q3", "q1", "q2"]
+
+
+def test_a_line_that_was_cut_by_a_kill_is_asked_again(run: Ablation, service: FlakyService) -> None:
+    found = run.json("bm25")
+    record = run.output / "bm25.jsonl"
+    record.write_bytes(record.read_bytes()[:-30])
+    service.asked.clear()
+    again = run.json("bm25")
+    assert set(service.ids()) == {"q2"}
+    assert again["systems"][0]["measures"] == found["systems"][0]["measures"]
+    assert len(record.read_text(encoding="utf-8").splitlines()) == 4
+
+
+def test_a_head_that_was_cut_starts_the_run_anew(run: Ablation, service: FlakyService) -> None:
+    run.output.mkdir()
+    (run.output / "bm25.jsonl").write_text('{"run": {"pre')
+    run.text("bm25")
+    assert set(service.ids()) == {"q3", "q1", "q2"}
+
+
+@pytest.mark.parametrize("text", ["[]\n", "7\n", '{"run": 3}\n', "hello\n", '{"run": {}}\n[]\n'])
+def test_a_record_that_is_none_is_refused_by_name(run: Ablation, text: str) -> None:
+    run.output.mkdir()
+    (run.output / "bm25.jsonl").write_text(text)
+    with pytest.raises(InputError, match=r"bm25\.jsonl: is no record of a run"):
+        run.text("bm25")
+
+
+def test_another_preset_under_the_same_name_is_refused(run: Ablation) -> None:
+    run.text("bm25")
+    system = load_system("bm25")
+    changed = system.model_copy(update={"expand": True})
+    other = Plan(changed, 10, False)
+    settings = load_settings(overrides=["llm.kind=none"])
+    key = run_key(other, settings, run.questions, run.gold)
+    with pytest.raises(InputError, match=r"bm25\.jsonl: holds replies of another run \(preset was"):
+        open_run(run.output, other, key)
+
+
+def test_another_description_of_a_preset_is_no_other_preset(run: Ablation) -> None:
+    plan = Plan(load_system("bm25"), 10, False)
+    renamed = replace(plan, system=plan.system.model_copy(update={"about": "Better words."}))
+    keys = [run_key(p, SETTINGS, run.questions, run.gold) for p in (plan, renamed)]
+    assert keys[0] == keys[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--k", "20"], r"\(k was 10, is 20\)"),
+        (["--answers"], r"\(answers was False, is True\)"),
+        (["--set", "index.path=elsewhere"], r"\(settings was \w+, is \w+\)"),
+    ],
+)
+def test_what_another_run_was_made_with_is_named(
+    run: Ablation, arguments: list[str], words: str
+) -> None:
+    run.text("bm25")
+    with pytest.raises(InputError, match=words):
+        run.text("bm25", *arguments)
+
+
+def test_other_questions_in_the_same_file_are_refused(run: Ablation) -> None:
+    run.text("bm25")
+    run.write(run.questions, ROWS[:2])
+    with pytest.raises(InputError, match="questions was"):
+        run.text("bm25")
+
+
+def test_better_gold_needs_no_new_run(run: Ablation, service: FlakyService) -> None:
+    run.text("bm25")
+    service.asked.clear()
+    run.gold = run.write(run.folder / "gold.json", [*ROWS[:2], {**ROWS[2], "documents": ["x"]}])
+    assert run.json("bm25")["systems"][0]["measures"]["documents MAP"]["value"] < 1.0
+    assert service.asked == []
+
+
+def test_another_index_version_within_a_run_is_refused(
+    run: Ablation, service: FlakyService
+) -> None:
+    service.lost = ("q2",)
+    with pytest.raises(CiteRayError):
+        run.text("bm25")
+    service.lost, service.version = (), "v000002"
+    with pytest.raises(InputError, match=r"version v000001, the index is now v000002"):
+        run.text("bm25")
+
+
+def test_runs_over_two_index_versions_are_not_compared(
+    run: Ablation, service: FlakyService
+) -> None:
+    run.text("bm25")
+    service.version = "v000002"
+    with pytest.raises(InputError, match=r"bm25\.jsonl v000001, .*hybrid\.jsonl v000002"):
+        run.text("bm25", "hybrid")
+
+
+def test_a_run_between_two_lines_of_progress_says_nothing(tmp_path: Path) -> None:
+    """Lines come every five seconds, and at the end."""
+    log = io.StringIO()
+    service = SmallService(tmp_path / "index")
+    plan = Plan(load_system("bm25"), 10, False)
+
+    @contextmanager
+    def graph() -> Iterator[Ask]:
+        yield lambda question, plan: asyncio.run(
+            service.search(question, plan.system, plan.k, True)
+        )
+
+    questions = [Question(question["id"], question["body"], question["type"]) for question in ROWS]
+    complete_runs([open_run(tmp_path, plan, {})], questions, graph, Console(file=log))
+    assert log.getvalue().splitlines() == ["bm25: answered 3 of 3, about 0 s left"]

@@ -1,0 +1,118 @@
+"""Replies that cannot be read, and judges that cannot judge."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from cluster.errors import LLMError
+from evaluation.answers.judge_answers import MEASURES
+from tests.evaluation.answers.judged_samples import PROBE_CALLS, over_http, run, sample, values
+from tests.evaluation.scripted_judge import ScriptedJudge
+from tests.serve.http_server import free_port
+
+
+@pytest.mark.parametrize(
+    ("task", "reply", "lost"),
+    [
+        ("verdicts", "Certainly! The first statement", {"faithfulness", "context recall"}),
+        ("verdicts", '{"verdicts": []}', {"faithfulness", "context recall"}),
+        (
+            "verdicts",
+            json.dumps({"verdicts": [{"reason": "", "supported": True}] * 5}),
+            {"faithfulness", "context recall"},
+        ),
+        ("statements", '{"statements": []}', {"faithfulness", "context recall"}),
+        ("statements", '{"statements": [" "]}', {"faithfulness", "context recall"}),
+        ("statements", 500, {"faithfulness", "context recall"}),
+        ("noncommittal", '{"noncommittal": 0, "questions": ["a", "b", "c"]}', {"answer relevancy"}),
+        ("noncommittal", '{"noncommittal": false, "questions": ["a"]}', {"answer relevancy"}),
+        ("reason", '{"reason": "", "useful": "yes"}', {"context precision"}),
+        ("reason", '{"reason": "", "useful": true, "score": 1}', {"context precision"}),
+    ],
+)
+def test_a_malformed_reply_is_no_score_but_a_failure(
+    task: str, reply: Any, lost: set[str], judge: ScriptedJudge
+) -> None:
+    judge.replies[task] = [reply]
+    scores = run(judge, sample()).scores
+    found = scores.by_question()["1"]
+    assert found.keys() == (set(MEASURES) - lost) | {"judge failures"}
+    assert found["judge failures"] == len(lost)
+    assert all(math.isnan(scores.values()[name]) for name in lost)
+
+
+def test_failures_are_added_up_and_left_out_of_the_means(judge: ScriptedJudge) -> None:
+    # The first sample's reply is malformed, and so is what comes when it is asked again.
+    good = '{"noncommittal": false, "questions": ["same", "same", "near"]}'
+    judge.replies["noncommittal"] = ["no", "no", good]
+    found = run(judge, sample("1"), sample("2"), concurrent=1).scores
+    assert found.values()["judge failures"] == 1
+    assert found.values()["answer relevancy"] == pytest.approx((1 + 1 + 0.6) / 3)
+
+
+def test_a_malformed_reply_is_asked_for_once_more(judge: ScriptedJudge) -> None:
+    judge.replies["statements"] = ["none", '{"statements": ["A is true", "B is false"]}']
+    result = run(judge, sample(reference=""))
+    assert result.scores.by_question()["1"]["faithfulness"] == 1 / 2
+    # Statements twice, verdicts once, questions once.
+    assert result.calls == PROBE_CALLS + 4
+
+
+def test_the_judge_hears_what_was_wrong(judge: ScriptedJudge) -> None:
+    judge.replies["reason"] = ['{"reason": "so"}']
+    run(judge, sample(contexts=("c",)))
+    again = next(body for body in judge.bodies if len(body["messages"]) == 4)
+    assert again["messages"][2] == {"role": "assistant", "content": '{"reason": "so"}'}
+    assert "useful: Field required" in again["messages"][3]["content"]
+
+
+def test_an_error_of_the_endpoint_is_asked_again_as_it_was(judge: ScriptedJudge) -> None:
+    judge.replies["reason"] = [500, '{"reason": "", "useful": true}']
+    assert values(judge, sample(contexts=("c",)))["context precision"] == 1
+    assert all(len(body["messages"]) == 2 for body in judge.bodies)
+
+
+@pytest.mark.parametrize(("wrong", "weak"), [(0, False), (2, False), (3, True), (12, True)])
+def test_a_judge_below_four_fifths_of_the_probe_is_weak(
+    wrong: int, weak: bool, judge: ScriptedJudge
+) -> None:
+    judge.wrong = wrong
+    result = run(judge)
+    assert result.probe_accuracy == (12 - wrong) / 12
+    assert result.weak is weak
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_a_judge_that_always_says_the_same_is_weak(
+    always: bool, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = {"verdicts": [{"reason": "", "supported": always}]}
+    monkeypatch.setattr(judge, "probe_verdict", lambda user: reply)
+    result = run(judge)
+    assert (result.probe_accuracy, result.weak) == (0.5, True)
+
+
+def test_a_probe_reply_that_cannot_be_read_counts_as_wrong(
+    judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "probe_verdict", lambda user: {"verdict": "yes"})
+    result = run(judge)
+    assert (result.probe_accuracy, result.weak) == (0, True)
+    assert result.calls == 2 * PROBE_CALLS
+
+
+def test_a_judge_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(LLMError, match=r"answered none of the 12 probe cases: llm: .* is unr"):
+        run(over_http(f"http://127.0.0.1:{free_port()}/v1"), sample())
+
+
+def test_an_endpoint_that_refuses_is_an_error(
+    url: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "reply", lambda body: 401)
+    with pytest.raises(LLMError, match=r"answered none of the 12 probe cases.* 401"):
+        run(over_http(url), sample())

@@ -1,0 +1,71 @@
+"""`citeray evaluate` on small files of every format, with nothing replaced."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from evaluation.evaluate_command import evaluate
+
+URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
+app = typer.Typer()
+app.command()(evaluate)
+
+
+def run_evaluate(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+
+
+def measures(*arguments: object) -> dict[str, float]:
+    plain = json.loads(run_evaluate(*arguments, "--json").stdout)
+    return {name: interval["value"] for name, interval in plain["measures"].items()}
+
+
+def question(id_: str, kind: str = "summary", *documents: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "type": kind,
+        "body": f"Is {id_} so?",
+        "documents": [URL + d for d in documents],
+        **fields,
+    }
+
+
+def snippet(document: str, begin: int, text: str) -> dict[str, Any]:
+    return {
+        "document": URL + document,
+        "beginSection": "abstract",
+        "endSection": "abstract",
+        "offsetInBeginSection": begin,
+        "offsetInEndSection": begin + len(text),
+        "text": text,
+    }
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text(json.dumps({"questions": list(rows)}), encoding="utf-8")
+    return path
+
+
+def lines(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+FOUND = snippet("9", 0, "The ferritin")
+
+
+def task_b(*pmids: int) -> dict[str, Any]:
+    return {
+        "metadata": {"team_id": "t", "run_id": "r", "topic_id": "116"},
+        "responses": [{"text": "Aspirin inhibits fever.", "citations": [str(p) for p in pmids]}],
+    }
+
+
+def label(pmid: int, relation: str) -> dict[str, Any]:
+    return {"topic_id": "116", "sentence_number": 1, "pmid": pmid, "relation": relation}

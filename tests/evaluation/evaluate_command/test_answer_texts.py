@@ -1,0 +1,76 @@
+"""Ideal answers compared as texts, and judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from cluster.errors import InputError
+from tests.evaluation.evaluate_command.small_runs import (
+    measures,
+    question,
+    run_evaluate,
+    snippet,
+    write,
+)
+from tests.evaluation.scripted_judge import ScriptedJudge
+from tests.serve.http_server import serving
+from tests.tiny_models import make_tiny_encoder
+
+
+def test_bleu_and_bertscore_are_of_ideal_answers(tmp_path: Path, good: Path, gold: Path) -> None:
+    model = make_tiny_encoder(tmp_path / "tiny").parent / "base"
+    found = measures(good, gold, "--bertscore", model)
+    assert found["BLEU"] == 100
+    assert found["BERTScore F1"] == pytest.approx(1, abs=1e-5)
+    assert "BERTScore F1" not in measures(good, gold, "--bleu")
+
+
+def test_a_run_without_ideal_answers_cannot_be_compared_as_text(tmp_path: Path, gold: Path) -> None:
+    run = write(tmp_path / "run.json", question("1", "yesno", "7"))
+    with pytest.raises(InputError, match="no ideal answer to a question with a gold one"):
+        run_evaluate(run, gold, "--bleu")
+
+
+def judged(good: Path, gold: Path, tmp_path: Path, judge: ScriptedJudge) -> Result:
+    encoder = make_tiny_encoder(tmp_path / "encoder")
+    with serving(judge.app()) as port:
+        return run_evaluate(
+            good, gold, "--json", "--judge", f"http://127.0.0.1:{port}/v1", "--judge-model", "j",
+            f"--set=encoder.model=file:{encoder}", "--set=encoder.sha256=",
+        )  # fmt: skip
+
+
+def test_ragas_is_measured_by_the_judge_at_the_url(tmp_path: Path, gold: Path) -> None:
+    said = question(
+        "1", "yesno", ideal_answer="A is true. B is false.", snippets=[snippet("7", 0, "useful")]
+    )
+    done = judged(write(tmp_path / "run.json", said), gold, tmp_path, ScriptedJudge())
+    found = json.loads(done.stdout)
+    # Of the answer's two statements the script supports one; "Iron is stored" it does not.
+    assert found["measures"]["faithfulness"]["value"] == 0.5
+    assert found["measures"]["context precision"]["value"] == 1
+    assert found["measures"]["context recall"]["value"] == 0
+    assert -1 <= found["measures"]["answer relevancy"]["value"] <= 1
+    assert "RAGAS's judge was right on 100% of cases with known verdicts" in found["notes"]
+    assert "judged 1 of 1" in done.stderr
+
+
+def test_a_weak_judge_is_flagged(tmp_path: Path, good: Path, gold: Path) -> None:
+    judge = ScriptedJudge()
+    judge.wrong = 6
+    notes = json.loads(judged(good, gold, tmp_path, judge).stdout)["notes"]
+    assert any(n.startswith("weak judge: RAGAS's judge was right on 50% of") for n in notes)
+
+
+def test_a_judge_needs_a_name(good: Path, gold: Path) -> None:
+    with pytest.raises(InputError, match="--judge needs --judge-model"):
+        run_evaluate(good, gold, "--judge", "http://127.0.0.1:9/v1")
+
+
+def test_a_bertscore_model_must_be_there(tmp_path: Path, good: Path, gold: Path) -> None:
+    with pytest.raises(InputError, match=r"--bertscore .*none: no such folder"):
+        run_evaluate(good, gold, "--bertscore", tmp_path / "none")

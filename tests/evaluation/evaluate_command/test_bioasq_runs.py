@@ -1,0 +1,123 @@
+"""BioASQ and Synergy runs: every family of measures, verdicts, leakage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from evaluation.bioasq.rouge import server_averages
+from tests.evaluation.evaluate_command.small_runs import measures, question, run_evaluate, write
+
+
+def test_every_family_of_bioasq_is_measured(good: Path, gold: Path) -> None:
+    found = measures(good, gold)
+    # 1/2 of question 1's documents at rank 1, all of the others'.
+    assert found["documents MAP"] == pytest.approx((1 / 2 + 1 + 1) / 3)
+    # The 6 that question 1 adds was judged by nobody.
+    assert found["documents unjudged rate at 10"] == pytest.approx((1 / 2 + 0 + 0) / 3)
+    # 4 to 12 inside 0 to 12, ends inclusive: 9 of 13 said, 9 of 9 asked for.
+    assert found["snippets precision"] == pytest.approx(9 / 13)
+    assert found["yesno accuracy"] == found["list F1"] == found["factoid MRR"] == 1
+    assert found["ROUGE-2 F1"] == 1
+    assert "BLEU" not in found
+
+
+def test_each_value_stands_with_its_interval(good: Path, gold: Path) -> None:
+    shown = run_evaluate(good, gold)
+    assert shown.exit_code == 0
+    assert "documents MAP" in shown.stdout
+    assert "0.8333 (0.5000 to 1.0000)" in shown.stdout
+
+
+def test_what_rouge_itself_would_print_is_told(good: Path, gold: Path) -> None:
+    averages = server_averages([(["Iron is stored."], "Iron is stored.")])
+    shown = run_evaluate(good, gold).stderr
+    assert f"ROUGE-SU4 F1 {averages['ROUGE-SU4 F1']:.5f}" in shown
+
+
+def test_a_run_of_documents_alone_has_no_answers_measured(tmp_path: Path, gold: Path) -> None:
+    run = write(tmp_path / "run.json", question("1", "yesno", "7"), question("2", "list", "9"))
+    found = measures(run, gold)
+    assert not {"yesno accuracy", "ROUGE-2 F1"} & set(found)
+
+
+def test_unanswered_questions_and_breaches_are_told(tmp_path: Path, gold: Path) -> None:
+    run = write(tmp_path / "run.json", question("2", "list", *map(str, range(1, 13))))
+    shown = run_evaluate(run, gold).stderr
+    assert "2 of 3 gold questions have no answer" in shown
+    assert "breaches of the task's limits or form; `citeray lint` names them" in shown
+
+
+def test_a_verdict_needs_an_interval_without_0(tmp_path: Path) -> None:
+    rows = [question(str(n), "summary", "7") for n in range(12)]
+    gold, run = write(tmp_path / "gold", *rows), write(tmp_path / "run", *rows)
+    misses = [question(str(n), "summary", "7" if n < 2 else "6") for n in range(12)]
+    other = write(tmp_path / "other", *misses)
+    plain = json.loads(run_evaluate(run, gold, "--against", other, "--json").stdout)
+    assert plain["against"]["documents MAP"]["verdict"] == "better"
+    assert plain["against"]["documents unjudged rate at 10"]["verdict"] == "lower"
+    shown = run_evaluate(run, gold, "--against", run).stdout
+    assert "no difference shown" in shown
+    assert "better" not in shown
+
+
+def test_the_seed_and_resamples_decide_the_interval(tmp_path: Path) -> None:
+    rows = [question(str(n), "summary", "7") for n in range(30)]
+    said = [question(str(n), "summary", *["7", "6"][: n % 3]) for n in range(30)]
+    gold, run = write(tmp_path / "gold", *rows), write(tmp_path / "run", *said)
+    outputs = {
+        options: run_evaluate(run, gold, "--json", *options).stdout
+        for options in [(), ("--seed", "0"), ("--seed", "1"), ("--resamples", "1000")]
+    }
+    assert outputs[()] == outputs["--seed", "0"]
+    assert len(set(outputs.values())) == 3
+    assert run_evaluate(run, gold, "--resamples", "999").exit_code == 2
+
+
+def test_synergys_judged_material_counts_for_nobody(tmp_path: Path, good: Path, gold: Path) -> None:
+    judged = {"id": "1", "documents": [{"id": "7", "golden": True}, {"id": "6", "golden": False}]}
+    feedback = write(tmp_path / "feedback.json", judged)
+    found = measures(good, gold, "--feedback", feedback, "--format", "synergy")
+    # Of question 1 only the gold 8 is left, and nothing of the run.
+    assert found["documents MAP"] == pytest.approx((0 + 1 + 1) / 3)
+
+
+def test_qrels_judge_more_documents(tmp_path: Path, good: Path, gold: Path) -> None:
+    qrels = tmp_path / "qrels"
+    qrels.write_text("1 0 6 0\n", encoding="utf-8")
+    assert measures(good, gold, "--qrels", qrels)["documents unjudged rate at 10"] == 0
+
+
+def test_leakage_is_found_in_training_data_and_in_models_cards(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
+    data = tmp_path / "train.jsonl"
+    data.write_text('{"question": "is 1 SO"}\n', encoding="utf-8")
+    shown = run_evaluate(good, gold, "--trained-on", data)
+    assert "leakage: 1 of 3 questions and 0 of 4 gold documents" in shown.stderr
+    with pytest.raises(InputError, match=r"--trained-on .*none: no such file"):
+        run_evaluate(good, gold, "--trained-on", tmp_path / "none")
+
+
+def store(models: Path, name: str) -> Path:
+    """A stored model's folder, as ModelStore lays it out."""
+    entry = models / "hf" / name.partition(":")[2].replace("/", "--")
+    (entry / "model").mkdir(parents=True)
+    record = {"name": name, "sha256": "0" * 64, "path": "model"}
+    (entry / ".entry.json").write_text(json.dumps(record), encoding="utf-8")
+    return entry / "model"
+
+
+def test_a_stored_models_card_is_read(tmp_path: Path, good: Path, gold: Path) -> None:
+    name = "hf:a/ranker@main"
+    folder = store(tmp_path / "models", name)
+    (folder / "README.md").write_text("---\ndatasets: [bioasq]\n---\n", encoding="utf-8")
+    options = ("--set=reranker.kind=cross-encoder", f"--set=reranker.model={name}")
+    shown = run_evaluate(good, gold, *options).stderr
+    assert f"leakage: {name} names bioasq as training data" in shown
+    (folder / "README.md").unlink()
+    shown = run_evaluate(good, gold, *options).stderr
+    assert f"training data unknown: {name} (no model card)" in shown

@@ -1,0 +1,86 @@
+"""Runs that cannot be measured, or only in part."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from tests.evaluation.evaluate_command.small_runs import (
+    label,
+    lines,
+    measures,
+    question,
+    run_evaluate,
+    snippet,
+    task_b,
+    write,
+)
+
+
+def test_a_run_that_answers_nothing_is_refused(tmp_path: Path, gold: Path) -> None:
+    with pytest.raises(InputError, match=r"answers no question of .*gold"):
+        run_evaluate(write(tmp_path / "run.json"), gold, "--report", tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_bioasqs_gold_is_none_of_biogens(tmp_path: Path) -> None:
+    gold = write(tmp_path / "gold", question("116", "summary", "7"))
+    with pytest.raises(InputError, match="BioASQ's form; name BioGen's judgements or topics"):
+        run_evaluate(lines(tmp_path / "run", task_b(1)), gold)
+
+
+def test_leaving_hard_questions_out_makes_no_answer_better(tmp_path: Path) -> None:
+    """Both give the first answer in the gold's words; the second run also gets others wrong."""
+    rows = [question(str(n), ideal_answer=[f"Iron number {n} is stored."]) for n in range(6)]
+    said = [{**row, "ideal_answer": "No idea at all of that."} for row in rows]
+    first = {**rows[0], "ideal_answer": rows[0]["ideal_answer"][0]}
+    blank = [{**row, "ideal_answer": ""} for row in rows[1:]]
+    gold = write(tmp_path / "gold", *rows)
+    few = write(tmp_path / "few", first, *blank)
+    many = write(tmp_path / "many", first, *said[1:])
+    plain = json.loads(run_evaluate(few, gold, "--against", many, "--bleu", "--json").stdout)
+    assert plain["against"]["BLEU"]["value"] == 0
+    assert plain["against"]["BLEU"]["verdict"] == "no difference shown"
+
+
+def test_runs_of_two_tasks_are_not_compared(tmp_path: Path) -> None:
+    gold = lines(tmp_path / "gold.jsonl", label(1, "support"))
+    sentence = {"text": "Iron.", "supported_citations": [], "contradicted_citations": []}
+    other = {"metadata": {"qa_id": "116"}, "answer": [sentence]}
+    with pytest.raises(InputError, match="compare runs of one task"):
+        run_evaluate(
+            lines(tmp_path / "b", task_b(1)), gold, "--against", lines(tmp_path / "a", other)
+        )
+
+
+def test_a_snippet_that_ends_before_it_begins_costs_only_its_own_gmap(
+    tmp_path: Path, gold: Path
+) -> None:
+    """Lengths 10 - 30 + 1 and 12 - 4 + 1, as the official program has them: -10 in all."""
+    backwards = {**snippet("9", 30, ""), "offsetInEndSection": 10}
+    row = question("2", "list", "9", snippets=[backwards, snippet("9", 4, "ferritin")])
+    found = measures(write(tmp_path / "run.json", row), gold)
+    assert found["snippets precision"] == pytest.approx(9 / -10)
+    assert "snippets GMAP" not in found
+
+
+def test_half_a_surrogate_pair_in_an_id_is_printed_as_its_escape(tmp_path: Path) -> None:
+    path = tmp_path / "gold.json"
+    row = question("x", "summary", "7")
+    path.write_text(
+        json.dumps({"questions": [{**row, "id": "\ud800"}, {**row, "id": "y"}]}), encoding="utf-8"
+    )
+    run = write(tmp_path / "run.json", question("y", "summary", "7"))
+    command = [sys.executable, "-m", "cluster.cli", "evaluate", str(run), str(path), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert json.loads(done.stdout)["missing"] == ["\ud800"]
+
+
+def test_numbers_are_finite_in_json(good: Path, gold: Path) -> None:
+    assert all(math.isfinite(value) for value in measures(good, gold).values())

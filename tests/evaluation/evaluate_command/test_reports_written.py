@@ -1,0 +1,71 @@
+"""The report of each format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lxml.html
+import pytest
+
+from cluster.errors import InputError
+from tests.evaluation.evaluate_command.small_runs import label, lines, run_evaluate, task_b, write
+
+
+def page(folder: Path) -> str:
+    return " ".join(lxml.html.parse(folder / "index.html").getroot().text_content().split())
+
+
+def test_the_report_shows_types_and_the_worst_questions(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
+    folder = tmp_path / "report"
+    done = run_evaluate(good, gold, "--report", folder, "--against", good)
+    assert f"report: {folder / 'index.html'}" in done.stderr
+    shown = page(folder)
+    assert "good.json against gold.json" in shown
+    assert "factoid" in shown
+    # Question 1 has half of its documents, so it is the worst.
+    assert shown.index("Is 1 so?") < shown.index("Is 2 so?")
+    assert "gold, missed" in shown
+    assert "not gold, unjudged" in shown
+    assert "Iron is stored." in shown
+
+
+def test_the_report_marks_what_a_snippet_shares_with_the_gold(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
+    run_evaluate(good, gold, "--report", tmp_path)
+    marked = lxml.html.parse(tmp_path / "index.html").getroot().iter("mark")
+    assert [mark.text_content() for mark in marked].count("ferritin") == 2
+
+
+def test_a_biogen_report_shows_sentences_with_their_citations(tmp_path: Path) -> None:
+    gold = lines(tmp_path / "gold.jsonl", label(1, "support"))
+    run_evaluate(lines(tmp_path / "run.jsonl", task_b(1, 2)), gold, "--report", tmp_path)
+    assert "Aspirin inhibits fever. [cites 1, 2]" in page(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([5], "question 0: must be an object"),
+        ([{"id": "9", "documents": []}], "id '9' is not in the gold file"),
+        ([{"id": "1"}, {"id": "1"}], "question 1: id '1' has an answer before it"),
+    ],
+)
+def test_bad_input_leaves_no_report_behind(
+    tmp_path: Path, gold: Path, rows: list[Any], said: str
+) -> None:
+    run = write(tmp_path / "run.json", *rows)
+    with pytest.raises(InputError, match=said):
+        run_evaluate(run, gold, "--report", tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_bad_second_run_leaves_no_report_behind(tmp_path: Path, good: Path, gold: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"bad\.json: line 1: not JSON"):
+        run_evaluate(good, gold, "--against", bad, "--report", tmp_path / "report")
+    assert not (tmp_path / "report").exists()

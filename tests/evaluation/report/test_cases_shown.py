@@ -1,0 +1,105 @@
+"""Single questions: scores, documents, snippets, answers, and how much is shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lxml import html
+
+from evaluation.report.render_report import ROWS_SHOWN, TEXT_SHOWN, WORST_SHOWN, cut, render_report
+from evaluation.report.report import SnippetRow
+from tests.evaluation.report.some_report import CASE, DASH, LIGHT, page, rows, text, with_case
+
+
+def test_a_case_shows_its_question_scores_documents_and_answers(whole: Any) -> None:
+    (case,) = whole.xpath("//details[@class='case']")
+    assert text(case.xpath(".//h3")[0]) == "Which protein is it?"
+    assert text(case.xpath("./summary/span")[0]) == "factoid · documents AP 0.1250 · 6402c9"
+    assert [text(div) for div in case.xpath("./dl/div")] == [
+        "documents AP 0.1250",
+        "factoid MRR 0.0000",
+    ]
+    assert rows(case.xpath(".//table")[0]) == [
+        ["Rank", "Document", "Standing"],
+        ["8", "11", "gold, found"],
+        [DASH, "12", "gold, missed"],
+        ["1", "13", "not gold, unjudged"],
+        ["2", "14", "judged, not gold"],
+    ]
+    assert [text(side) for side in case.xpath(".//div[@class='sides']/div")] == [
+        "Gold, exact aquaporin-4 / AQP4",
+        "Said, exact MOG GFAP",
+        "Gold, ideal It is aquaporin-4. The protein is AQP4.",
+        "Said, ideal It is MOG.",
+    ]
+
+
+def test_a_case_without_answers_says_none() -> None:
+    empty = with_case(documents=(), snippets=(), gold_ideal=(), said_ideal=(), gold_exact=None)
+    (case,) = page(empty).xpath("//details[@class='case']")
+    assert not case.xpath(".//table|.//ul")
+    sides = [text(side) for side in case.xpath(".//div[@class='sides']/div")]
+    assert sides == [
+        "Gold, exact none",
+        "Said, exact MOG GFAP",
+        "Gold, ideal none",
+        "Said, ideal none",
+    ]
+
+
+def test_a_case_whose_ranking_score_is_unknown_is_shown_all_the_same() -> None:
+    (case,) = page(with_case(scores={})).xpath("//details[@class='case']")
+    assert text(case.xpath("./summary/span")[0]) == f"factoid · documents AP {DASH} · 6402c9"
+
+
+def test_the_matched_part_of_a_snippet_is_marked(whole: Any) -> None:
+    items = whole.xpath("//ul[@class='snippets']/li")
+    assert [text(li.find("span")) for li in items] == [
+        "run, matched · 11",
+        "gold and run, matched · 11",
+        "gold, not matched · 12",
+    ]
+    assert [li.find("p").text_content() for li in items] == [s.text for s in CASE.snippets]
+    assert [[text(m) for m in li.xpath(".//mark")] for li in items] == [
+        ["aquaporin-4"],
+        ["whole text"],
+        [],
+    ]
+
+
+def test_a_text_too_long_is_cut_and_says_by_how_much() -> None:
+    body = "w" * (TEXT_SHOWN + 1234)
+    (shown,) = page(with_case(body=body)).xpath("//details/summary/h3")
+    assert text(shown) == "w" * TEXT_SHOWN + "… (1,234 more characters)"
+
+
+def test_a_long_snippet_is_cut_around_its_mark() -> None:
+    long = SnippetRow("d", "x" * (TEXT_SHOWN + 5), True, True, True, (10, TEXT_SHOWN + 3))
+    (shown,) = page(with_case(snippets=(long,))).xpath("//ul[@class='snippets']/li/p")
+    assert text(shown.find("mark")) == "x" * (TEXT_SHOWN - 10)
+    assert shown.text_content() == cut(long.text)
+
+
+def test_of_5000_cases_the_worst_are_shown_and_the_page_says_of_how_many() -> None:
+    cases = tuple(replace(CASE, id=f"case-{n}") for n in range(5000))
+    rendered = render_report(replace(LIGHT, worst=cases, questions=5000))
+    tree = html.document_fromstring(rendered)
+    ids = [text(s).rpartition(" ")[2] for s in tree.xpath("//details[@class='case']/summary/span")]
+    assert ids == [f"case-{n}" for n in range(WORST_SHOWN)]
+    assert f"{WORST_SHOWN} of 5,000 answered questions, the worst first." in text(tree)
+    assert len(rendered) < 1_000_000
+
+
+def test_long_lists_are_bounded_and_counted() -> None:
+    many = 2000
+    report = with_case(
+        documents=CASE.documents[:1] * many,
+        snippets=CASE.snippets[:1] * many,
+        gold_ideal=("a",) * many,
+        gold_exact=(("a",),) * many,
+    )
+    tree = page(replace(report, notes=("n",) * many, missing=("m",) * many))
+    for what in ("documents", "snippets", "answers", "items", "notes", "ids"):
+        assert f"{ROWS_SHOWN} of 2,000 {what} are shown." in text(tree)
+    assert len(tree.xpath("//ul[@class='snippets']/li")) == ROWS_SHOWN

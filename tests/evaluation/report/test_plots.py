@@ -1,0 +1,164 @@
+"""Plots say in lines and words what the numbers say."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import html
+
+from evaluation.bootstrap import Interval
+from evaluation.report.plot_intervals import plot_differences, plot_measures, plot_spread
+from evaluation.report.render_report import render_report
+from tests.evaluation.report.some_report import ALL, LIGHT, NAN, REPORT, page, svg_text, text
+
+
+def test_a_plot_names_measures_and_groups_and_their_values() -> None:
+    svg = plot_measures({"MAP": {"all": ALL["documents MAP"], "list": Interval(0.6, 0.5, 0.7)}}, "")
+    shown = svg_text(svg)
+    assert [word for word in shown if not re.fullmatch(r"[01]\.\d", word)] == [
+        "MAP",
+        "all",
+        "0.770",
+        "list",
+        "0.600",
+    ]
+
+
+def test_a_plot_of_one_group_has_a_line_for_each_measure_and_no_headings() -> None:
+    svg = plot_measures({"MAP": {"all": Interval(0.5, 0.4, 0.6)}, "F1": {"all": NAN}}, "")
+    assert "all" not in svg_text(svg)
+    assert {"MAP", "F1"} <= set(svg_text(svg))
+
+
+def whisker(svg: str) -> tuple[float, float, float]:
+    """Where the first whisker begins and ends and where its dot is, in the plot's points."""
+    begin, end = map(float, re.findall(r'd="M ([\d.]+) \S+\s+L ([\d.]+) \S+\s*" style="fill: none; '
+                                       r"stroke: var\(--accent\)", svg)[0])  # fmt: skip
+    (dot,) = re.findall(r'var\(--accent\)[^>]*transform="translate\(([\d.]+) ', svg)
+    return begin, end, float(dot)
+
+
+def test_the_dot_and_the_whisker_stand_where_the_numbers_say() -> None:
+    """On an axis from -0.02 to 1.02; two ticks, 0 and 1, give the scale."""
+    svg = plot_measures({"MAP": {"all": Interval(0.5, 0.25, 1.0)}}, "")
+    ticks = {
+        element.text: float(element.get("x"))
+        for element in html.fromstring(svg).xpath("//text[@x]")
+        if element.text in ("0.0", "1.0")
+    }
+    zero, one = ticks["0.0"], ticks["1.0"]
+    begin, end, dot = whisker(svg)
+    assert begin == pytest.approx(zero + 0.25 * (one - zero), abs=0.1)
+    assert end == pytest.approx(one, abs=0.1)
+    assert dot == pytest.approx(zero + 0.5 * (one - zero), abs=0.1)
+
+
+def test_a_measure_beyond_1_has_an_axis_of_its_own() -> None:
+    svg = plot_measures({"BLEU": {"all": Interval(23.0, 20.0, 26.0)}}, "")
+    assert {"20", "26"} <= set(svg_text(svg))
+
+
+def test_a_difference_has_the_verdict_of_the_data_and_its_colour() -> None:
+    less = {"MAP": Interval(0.1, 0.05, 0.15), "F1": Interval(-0.1, -0.2, -0.05)}
+    svg = plot_differences(less, {"MAP": "better", "F1": "worse"}, "")
+    assert {"better", "worse"} <= set(svg_text(svg))
+    assert "var(--better)" in svg
+    assert "var(--worse)" in svg
+
+
+def test_a_difference_without_a_verdict_is_neither_better_nor_worse() -> None:
+    """Though its interval excludes 0: the words come from the data alone."""
+    svg = plot_differences({"unjudged": Interval(0.1, 0.05, 0.15)}, {"unjudged": "higher"}, "")
+    assert "higher" in svg_text(svg)
+    assert "var(--better)" not in svg
+    assert "var(--worse)" not in svg
+
+
+def test_the_line_of_no_difference_is_in_the_middle() -> None:
+    svg = plot_differences({"MAP": Interval(0.1, 0.05, 0.15)}, {}, "")
+    dashes = [e for e in html.fromstring(svg).iter("path") if "dasharray" in e.get("style", "")]
+    (line,) = dashes
+    x = float(line.get("d").split()[1])
+    axis = [e for e in html.fromstring(svg).iter("path") if "miter" in e.get("style", "")][-1]
+    _, begin, _, _, end, _ = axis.get("d").split()
+    assert x == pytest.approx((float(begin) + float(end)) / 2, abs=0.1)
+
+
+@pytest.mark.parametrize("value", [0.0, math.nan, math.inf])
+def test_differences_that_are_all_nothing_are_drawn(value: float) -> None:
+    assert "<svg" in plot_differences({"MAP": Interval(value, value, value)}, {}, "")
+
+
+def test_a_dollar_sign_in_a_name_is_no_mathematics() -> None:
+    svg = plot_measures({"F$_1$ \\frac": {"all": Interval(0.5, 0.4, 0.6)}}, "")
+    assert "F$_1$ \\frac" in svg_text(svg)
+
+
+def test_plots_have_colours_of_the_page_and_no_fonts_identifiers_or_styles_of_their_own(
+    whole: Any,
+) -> None:
+    svgs = whole.xpath("//svg")
+    assert len(svgs) == 6
+    for svg in svgs:
+        drawn = html.tostring(svg, encoding="unicode")
+        assert not re.search(r"#[0-9a-fA-F]{6}|url\(|font-family|href", drawn)
+        assert not svg.xpath(".//@id|.//style|.//defs|.//metadata")
+        assert svg.get("role") == "img"
+        assert "95%" in svg.get("aria-label") or "median" in svg.get("aria-label")
+
+
+def test_every_plot_has_a_caption(whole: Any) -> None:
+    figures = whole.xpath("//figure")
+    assert [text(f.find("figcaption")) for f in figures] == [
+        "Documents: each measure (dot) and its 95% interval (line).",
+        "Documents: this run less other-run.json, with 95% intervals.",
+        "Yes/no answers: each measure (dot) and its 95% interval (line).",
+        "Yes/no answers: this run less other-run.json, with 95% intervals.",
+        "BLEU: each measure (dot) and its 95% interval (line).",
+        "documents AP: 4 questions, median 0.6250.",
+    ]
+
+
+def test_the_spread_counts_the_scores_in_20_bins() -> None:
+    """Of 0, 0.25, 1, 1: bars of heights 1, 1 and 2, at bins 0, 5 and 19."""
+    bars = [
+        [float(n) for n in re.findall(r"-?[\d.]+", e.get("d"))]
+        for e in html.fromstring(plot_spread([0, 0.25, 1, 1], "")).iter("path")
+        if "fill: var(--accent)" in e.get("style", "")
+    ]
+    assert len(bars) == 20
+    heights = [bar[1] - bar[5] for bar in bars]
+    assert [n for n, height in enumerate(heights) if height > 0] == [0, 5, 19]
+    assert heights[19] == pytest.approx(2 * heights[0], rel=1e-3)
+
+
+def test_scores_beyond_1_are_spread_over_their_own_range() -> None:
+    assert "20" in svg_text(plot_spread([20.0, 30.0], ""))
+
+
+@pytest.mark.parametrize("spread", [{}, {"documents AP": []}, {"documents AP": [math.nan]}])
+def test_a_spread_of_nothing_is_left_out(spread: Mapping[str, list[float]]) -> None:
+    tree = page(replace(LIGHT, spread=spread))
+    assert not tree.xpath("//*[@id='spread']|//a[@href='#spread']")
+
+
+def test_drawing_leaves_matplotlibs_settings_alone() -> None:
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    render_report(REPORT)
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_importing_the_page_does_not_import_matplotlib() -> None:
+    code = "import sys, evaluation.report.render_report; sys.exit('matplotlib' in sys.modules)"
+    root = Path(__file__).resolve().parents[3]
+    assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=60).returncode == 0

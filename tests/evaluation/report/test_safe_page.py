@@ -1,0 +1,133 @@
+"""No text of a run can do anything on the page, and everybody can read it."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import html
+
+from evaluation.bootstrap import Interval
+from evaluation.report.render_report import render_report
+from evaluation.report.report import Case, Comparison, DocumentRow, Group, Report, SnippetRow
+from tests.evaluation.report.some_report import PUBMED, page, rows, text, with_case
+
+
+def test_only_web_addresses_are_links_and_they_tell_no_referrer() -> None:
+    documents = (
+        DocumentRow("javascript:alert(1)", 1, False, False),
+        DocumentRow("https://pubmed.example/7/", 2, False, False),
+        DocumentRow("12345678", 3, False, False),
+    )
+    (table,) = page(with_case(documents=documents)).xpath("//details[@class='case']//table")
+    assert [(a.get("href"), a.get("rel"), a.text) for a in table.iter("a")] == [
+        ("https://pubmed.example/7/", "noreferrer", "7")
+    ]
+    assert [row[1] for row in rows(table)[1:]] == ["javascript:alert(1)", "7", "12345678"]
+
+
+def test_nothing_is_loaded_and_no_script_can_run(whole: Any) -> None:
+    (policy,) = whole.xpath("//meta[@http-equiv='Content-Security-Policy']/@content")
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+    assert not whole.xpath("//script|//img|//iframe|//object|//embed|//@src|//@srcset")
+    assert whole.xpath("//link/@href") == ["data:,"]
+    assert not [name for name in whole.xpath("//@*") if name.attrname.startswith("on")]
+    for style in whole.xpath("//style/text()|//@style"):
+        assert not re.search(r"url\(|@import", style)
+    elsewhere = [a.get("href") for a in whole.iter("a") if not a.get("href").startswith("#")]
+    assert all(address.startswith(PUBMED) for address in elsewhere)
+
+
+HOSTILE = "</style><script>alert(1)</script><img src=x onerror=y> \"'&{{ 7 * 7 }}"
+# A case, a family and the missing are details; the family has a plot and one of differences.
+ELEMENTS_OF_A_HOSTILE_PAGE = {
+    "h1": 1,
+    "details": 3,
+    "svg": 3,
+    "mark": 1,
+    "script": 0,
+    "img": 0,
+    "style": 1,
+}
+
+
+def hostile_report(words: str) -> Report:
+    interval = Interval(0.5, 0.4, 0.6)
+    return Report(
+        title=words,
+        run=words,
+        gold=words,
+        seed=0,
+        resamples=1000,
+        questions=1,
+        missing=(words,),
+        groups=(Group(words, 1, {words: interval}),),
+        against=Comparison(words, {words: interval}, {words: words}),
+        worst=(
+            Case(
+                words,
+                words,
+                words,
+                words,
+                {words: 0.5},
+                (DocumentRow(words, 1, True, True), DocumentRow(PUBMED + words, 1, True, True)),
+                (SnippetRow(words, words, True, True, True, (2, 5)),),
+                (words,),
+                (words,),
+                ((words, words),),
+                ((words,),),
+            ),
+        ),
+        notes=(words,),
+        spread={words: [0.5]},
+    )
+
+
+def test_injected_tags_are_text() -> None:
+    tree = page(hostile_report(HOSTILE))
+    assert not tree.xpath("//script|//img|//@onerror")
+    assert text(tree.find(".//h1")) == HOSTILE
+    assert len(tree.xpath("//style")) == 1
+    assert tree.xpath("//li/p")[0].text_content() == HOSTILE
+    assert "49" not in text(tree.find(".//h1"))
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.text(st.characters(), min_size=3, max_size=40))
+def test_any_text_gives_a_page_in_utf_8_with_the_same_elements(words: str) -> None:
+    """Control characters, halves of surrogate pairs and right-to-left marks among them."""
+    rendered = render_report(hostile_report(words))
+    assert not re.search("[\x00-\x08\ud800-\udfff]", rendered)
+    found = html.document_fromstring(rendered.encode().decode())
+    counts = {tag: len(found.xpath(f"//{tag}")) for tag in ELEMENTS_OF_A_HOSTILE_PAGE}
+    assert counts == ELEMENTS_OF_A_HOSTILE_PAGE
+
+
+def test_texts_of_unknown_direction_choose_their_own(whole: Any) -> None:
+    for path in ("//h1", "//details/summary/h3", "//ul[@class='snippets']/li/p"):
+        assert set(whole.xpath(f"{path}/@dir")) == {"auto"}
+
+
+def test_headings_are_in_order_and_the_page_has_a_language_and_a_title(whole: Any) -> None:
+    levels = [int(h.tag[1]) for h in whole.xpath("//h1|//h2|//h3|//h4|//h5")]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert whole.get("lang") == "en"
+    assert text(whole.find(".//title")) == "Dev questions"
+
+
+def test_a_reader_without_a_mouse_can_scroll_every_wide_table_and_follow_the_contents(
+    whole: Any,
+) -> None:
+    for table in whole.iter("table"):
+        box = table.getparent()
+        assert (box.get("class"), box.get("tabindex"), box.get("role")) == ("scroll", "0", "region")
+        name = box.get("aria-label") or text(whole.get_element_by_id(box.get("aria-labelledby")))
+        assert name
+    for anchor in whole.xpath("//nav//a/@href"):
+        whole.get_element_by_id(anchor.removeprefix("#"))
+    ids = whole.xpath("//@id")
+    assert len(ids) == len(set(ids))
