@@ -6,12 +6,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 from cluster.object_store import File
-from cluster.settings import Settings, load_system
-from pipelines.generate_citations import generate_citations
-from planning.calibrate import QUESTION_SEED, load_encoder
+from cluster.settings import Settings
+from planning.calibrate import load_encoder
 from planning.coefficients import Coefficients
 from planning.estimate_build import (
     Fleet,
@@ -20,9 +18,7 @@ from planning.estimate_build import (
     build_phases,
     core_seconds,
     process_memory,
-    total,
 )
-from planning.figures import Figure
 from planning.measure_search import Asked, measure_searching
 from planning.sample_corpus import sample_files
 from planning.watch_build import BuildMeasured, build_watched
@@ -71,50 +67,44 @@ def check_plan(
 
 def _search_seconds(real: BuildMeasured, settings: Settings) -> float:
     """The median seconds of a search of the first shard."""
-    questions = tuple(c.title for c in generate_citations(QUESTIONS, QUESTION_SEED))
-    vectors = load_encoder(settings).encode_queries(list(questions))
-    asked = Asked(questions, vectors, load_system(settings.serve.system))
+    asked = Asked.of(load_encoder(settings), settings, QUESTIONS)
     entry = real.manifest.shards[0].segments[0]
-    spent = measure_searching(settings.index.place, entry, asked, settings).spent
-    return median(spent["search"])
+    return measure_searching(settings.index.place, entry, asked, settings).median("search")
 
 
 def compare(
     found: Coefficients, settings: Settings, real: BuildMeasured, searches: float
 ) -> list[Compared]:
     """What was predicted for as many citations as were built, beside what was measured."""
-    shards, limit = settings.index.shards, settings.index.training_vectors
-    size = Size.of(found, real.manifest.citations, shards)
-    phases = {f.name: f for f in build_phases(found, size, Fleet.here(settings))}
+    limit = settings.index.training_vectors
+    size = Size.of(found, real.manifest.citations, settings.index.shards)
+    phases = build_phases(found, size, Fleet.here(settings))
+    seconds = {f.name: f.value for f in phases}
+    seconds["all"] = sum(seconds.values())
     # The clock of a real build sees training as part of what follows it.
-    indexing = total("index", [phases["train quantiser"], phases["index"]])
-    wall = total("all", list(phases.values()))
-    cores = core_seconds(found, size, limit)
+    seconds["index"] += seconds.pop("train quantiser")
     s = found.serving
     search = (
         s.dense_seconds.at(size.shard_passages)
         + s.bm25_seconds.at(size.shard_citations)
         + s.join_seconds
     )
-    rows = [
+    memory = process_memory(found, size, limit)
+    return [
         Compared("passages", "", size.passages, real.manifest.passages),
-        Compared("core seconds", "seconds", cores.value, real.core_seconds),
-        _timed(wall, real), _timed(phases["parse, embed"], real), _timed(indexing, real),
-        _timed(phases["publish"], real),
-    ]  # fmt: skip
-    rows += [
-        Compared(f"bytes of {f.name}", "bytes", f.value, real.bytes.get(f.name, 0))
-        for f in artefact_bytes(found, size)
+        Compared("core seconds", "seconds", core_seconds(found, size, limit), real.core_seconds),
+        *(
+            Compared(f"time: {name}", "seconds", seconds[name], real.seconds[name])
+            for name in ("all", "parse, embed", "index", "publish")
+        ),
+        *(
+            Compared(f"bytes of {f.name}", "bytes", f.value, real.bytes.get(f.name, 0))
+            for f in artefact_bytes(found, size)
+        ),
+        *(
+            Compared(f"memory of {f.name}", "bytes", f.value, real.memory[f.name])
+            for f in memory
+            if f.name in real.memory
+        ),
+        Compared("search of a shard", "seconds", search, searches),
     ]
-    rows += [
-        Compared(f"memory of {f.name}", "bytes", f.value, real.memory[f.name])
-        for f in process_memory(found, size, limit)
-        if f.name in real.memory
-    ]
-    return [*rows, Compared("search of a shard", "seconds", search, searches)]
-
-
-def _timed(predicted: Figure, real: BuildMeasured) -> Compared:
-    return Compared(
-        f"time: {predicted.name}", "seconds", predicted.value, real.seconds[predicted.name]
-    )

@@ -33,7 +33,7 @@ class Machine(Strict):
 
 
 class MeasuredWith(Strict):
-    """The settings that the figures hold for."""
+    """The settings that the figures hold for; those of `encoder` and `index` by their names."""
 
     encoder_model: str
     encoder_device: str
@@ -53,23 +53,13 @@ class MeasuredWith(Strict):
 
     @classmethod
     def of(cls, settings: Settings) -> MeasuredWith:
-        encoder, split, index = settings.encoder, settings.split, settings.index
-        llm = settings.llm
+        parts = [field.split("_", 1) for field in cls.model_fields if "_" in field]
+        plain = {f"{part}_{name}": getattr(getattr(settings, part), name) for part, name in parts}
+        split, reranker, llm = settings.split, settings.reranker, settings.llm
         return cls(
-            encoder_model=encoder.model,
-            encoder_device=encoder.device,
-            encoder_dtype=encoder.dtype,
-            encoder_max_tokens=encoder.max_tokens,
-            encoder_batch_size=encoder.batch_size,
-            encoder_threads=encoder.threads,
+            **plain,
             split=f"{split.method} {split.size}/{split.overlap}",
-            index_vectors=index.vectors,
-            index_hnsw_m=index.hnsw_m,
-            index_ef_construction=index.ef_construction,
-            index_ef_search=index.ef_search,
-            index_bm25_over=index.bm25_over,
-            index_build_threads=index.build_threads,
-            reranker=f"{settings.reranker.kind} {settings.reranker.model}".strip(),
+            reranker=f"{reranker.kind} {reranker.model}".strip(),
             llm=f"{llm.kind} {llm.model_id}" if llm.kind == "url" else "",
         )
 
@@ -165,6 +155,11 @@ class Coefficients(Strict):
     building: Building
     memory: Memory
     serving: Serving
+
+    @property
+    def encoder_threads(self) -> int:
+        """Of those that the encoder was given; a thread without a core was never busy."""
+        return min(self.measured_with.encoder_threads, self.machine.cpus)
 
 
 def write_coefficients(found: Coefficients, path: Path) -> None:

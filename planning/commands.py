@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from cluster.cli import Config, Context, Json, Overrides, make_context
 from cluster.errors import InputError
 from cluster.object_store import File
-from cluster.settings import Settings
 from pipelines.find_sources import find_sources
-from planning import options
 from planning.coefficients import (
     DEFAULT_FILE,
     Coefficients,
@@ -27,33 +26,69 @@ from planning.units import parse_bytes, parse_count, parse_rate, parse_seconds
 
 PATHS = ("search", "answer")
 
+Citations = Annotated[str, typer.Option(help="Size of the corpus, such as 38M.")]
+Qps = Annotated[str, typer.Option(help="Questions a second.")]
+P95 = Annotated[str, typer.Option(help="How late 19 of 20 questions may be, such as 2s.")]
+QuestionPath = Annotated[str, typer.Option(help="What p95 is of: search or answer.")]
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Measure this machine first, which takes minutes.")
+]
+Calibration = Annotated[
+    Path | None,
+    typer.Option(help=f"Coefficients to use, or to write; {DEFAULT_FILE} if not named."),
+]
+Sample = Annotated[
+    list[str] | None,
+    typer.Option(help="PubMed files to calibrate on or check with; none: generated citations."),
+]
+Check = Annotated[
+    bool, typer.Option("--check", help="Build here for real, and tell the plan's error.")
+]
+CheckCitations = Annotated[str, typer.Option(help="Generated citations that --check builds.")]
+NodeMemory = Annotated[str, typer.Option(help="Memory of a node, such as 64GB or 64Gi.")]
+NodeCpus = Annotated[int, typer.Option(min=1, help="Cores of a node.")]
+Nodes = Annotated[int | None, typer.Option(min=1, help="Nodes that build; none: as many as serve.")]
+GpuNodes = Annotated[int, typer.Option(min=0, help="Nodes with GPUs that build.")]
+GpusPerNode = Annotated[int, typer.Option(min=1, help="GPUs of such a node.")]
+Shards = Annotated[
+    int | None, typer.Option(min=1, max=4096, help="Shards; none: the fewest that do.")
+]
+UpdateCitations = Annotated[str, typer.Option(help="Citations of an update.")]
+NodeHour = Annotated[float | None, typer.Option(min=0, help="Price of a node, hourly.")]
+GpuHour = Annotated[float | None, typer.Option(min=0, help="Price of a GPU, hourly.")]
+EmitConfig = Annotated[Path | None, typer.Option(help="Write settings for --config here.")]
+EmitValues = Annotated[
+    Path | None, typer.Option(help="Write values for the Kubernetes manifests here.")
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Show each figure's formula.")]
+
 
 def register(app: typer.Typer) -> None:
     app.command("plan")(plan)
 
 
 def plan(
-    citations: options.Citations = "38M",
-    qps: options.Qps = "1",
-    p95: options.P95 = "2s",
-    path: options.QuestionPath = "search",
-    calibrate: options.Calibrate = False,
-    calibration: options.Calibration = None,
-    sample: options.Sample = None,
-    check: options.Check = False,
-    check_citations: options.CheckCitations = "20k",
-    node_memory: options.NodeMemory = "64GB",
-    node_cpus: options.NodeCpus = 16,
-    nodes: options.Nodes = None,
-    gpu_nodes: options.GpuNodes = 0,
-    gpus_per_node: options.GpusPerNode = 1,
-    shards: options.Shards = None,
-    update_citations: options.UpdateCitations = "30k",
-    node_hour: options.NodeHour = None,
-    gpu_hour: options.GpuHour = None,
-    emit_config: options.EmitConfig = None,
-    emit_values: options.EmitValues = None,
-    explain: options.Explain = False,
+    citations: Citations = "38M",
+    qps: Qps = "1",
+    p95: P95 = "2s",
+    path: QuestionPath = "search",
+    calibrate: Calibrate = False,
+    calibration: Calibration = None,
+    sample: Sample = None,
+    check: Check = False,
+    check_citations: CheckCitations = "20k",
+    node_memory: NodeMemory = "64GB",
+    node_cpus: NodeCpus = 16,
+    nodes: Nodes = None,
+    gpu_nodes: GpuNodes = 0,
+    gpus_per_node: GpusPerNode = 1,
+    shards: Shards = None,
+    update_citations: UpdateCitations = "30k",
+    node_hour: NodeHour = None,
+    gpu_hour: GpuHour = None,
+    emit_config: EmitConfig = None,
+    emit_values: EmitValues = None,
+    explain: Explain = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -69,7 +104,7 @@ def plan(
         citations=parse_count(citations, "--citations"),
         qps=parse_rate(qps, "--qps"),
         p95_s=parse_seconds(p95, "--p95"),
-        path=_path(path),
+        path=path,
         node_memory=parse_bytes(node_memory, "--node-memory"),
         node_cpus=node_cpus,
         nodes=nodes,
@@ -83,39 +118,39 @@ def plan(
     built = parse_count(check_citations, "--check-citations")
     given = find_sources(sample) if sample else []
     found, shipped = _coefficients(context, calibration, given, calibrate=calibrate)
-    made = _plan(context.settings, found, ask, shipped=shipped)
-    _emit(context.settings, made, emit_config, emit_values)
+    _check_path(path, found)
+    made = make_plan(found, context.settings, ask, shipped=shipped)
+    if emit_config:
+        write_text(config_yaml(context.settings, made), emit_config)
+    if emit_values:
+        write_text(values_yaml(made), emit_values)
     if not json:
         show_plan(context.out, made, explain=explain)
-    rows = _check(context, found, built, given, json=json) if check else []
+    rows = _check(context, found, built, given) if check else []
     if json:
         context.print_json({**plan_json(made), "check": rows})
+    _tell_problems(context, made)
+
+
+def _tell_problems(context: Context, made: Plan) -> None:
     for problem in made.problems:
         context.log.print(f"will not do: {problem}", style="red", soft_wrap=True, markup=False)
     if made.problems:
         raise typer.Exit(1)
 
 
-def _plan(settings: Settings, found: Coefficients, ask: Ask, *, shipped: bool) -> Plan:
-    if ask.path == "answer" and not found.serving.llm:
+def _check_path(path: str, found: Coefficients) -> None:
+    if path not in PATHS:
+        raise InputError(f"--path {path}: unknown; there are: {', '.join(PATHS)}")
+    if path == "answer" and not found.serving.llm:
         raise InputError(
             "--path answer: the language model was not measured; calibrate with "
             "--set llm.kind=url --set llm.url=URL, or plan for --path search"
         )
-    return make_plan(found, settings, ask, shipped=shipped)
 
 
-def _emit(settings: Settings, made: Plan, config: Path | None, values: Path | None) -> None:
-    if config:
-        write_text(config_yaml(settings, made), config)
-    if values:
-        write_text(values_yaml(made), values)
-
-
-def _path(path: str) -> str:
-    if path not in PATHS:
-        raise InputError(f"--path {path}: unknown; there are: {', '.join(PATHS)}")
-    return path
+def _teller(context: Context, doing: str) -> Callable[[str], None]:
+    return lambda what: context.log.print(f"{doing}: {what}", soft_wrap=True)
 
 
 def _coefficients(
@@ -126,10 +161,7 @@ def _coefficients(
     if calibrate:
         from planning.calibrate import calibrate as measure
 
-        def tell(what: str) -> None:
-            context.log.print(f"measuring: {what}", soft_wrap=True)
-
-        found = measure(context.settings, tell, given)
+        found = measure(context.settings, _teller(context, "measuring"), given)
         write_coefficients(found, file)
         context.log.print(f"coefficients -> {file}", soft_wrap=True)
         return found, False
@@ -139,14 +171,12 @@ def _coefficients(
 
 
 def _check(
-    context: Context, found: Coefficients, citations: int, given: list[File], *, json: bool
+    context: Context, found: Coefficients, citations: int, given: list[File]
 ) -> list[dict[str, Any]]:
     from planning.check_plan import check_plan
 
-    def tell(what: str) -> None:
-        context.log.print(f"checking: {what}", soft_wrap=True)
-
+    tell = _teller(context, "checking")
     rows = check_plan(found, context.settings, citations, tell, given)
-    if not json:
+    if not context.json:
         show_check(context.out, rows)
     return check_json(rows)

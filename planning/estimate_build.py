@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cluster.settings import Settings
@@ -59,39 +58,30 @@ class Fleet:
 
 def artefact_bytes(found: Coefficients, size: Size) -> list[Figure]:
     """Bytes on disk by artefact; staging lasts for the build alone."""
-    a, n, p = found.artefacts, size.citations, size.passages
-    per_citation = (
-        ("staging", a.staging_bytes_per_citation),
-        ("records", a.record_bytes_per_citation),
-        ("BM25", a.bm25_bytes_per_citation),
-    )
-    figures = [
-        Figure(name, n * each, "bytes", "citations x bytes_per_citation",
-               {"citations": n, "bytes_per_citation": each})
-        for name, each in per_citation
-    ]  # fmt: skip
-    rows = size.shards * size.shard_terms
+    a = found.artefacts
+    by_citation = {
+        "staging": a.staging_bytes_per_citation,
+        "records": a.record_bytes_per_citation,
+        "BM25": a.bm25_bytes_per_citation,
+    }
     return [
-        *figures,
-        Figure("vectors", p * a.vector_bytes_per_passage, "bytes", "passages x bytes_per_passage",
-               {"passages": p, "bytes_per_passage": a.vector_bytes_per_passage}),
-        Figure("term counts", rows * a.term_count_bytes_per_row, "bytes",
-               "shards x term_rows_of_a_shard x bytes_per_row",
-               {"shards": size.shards, "term_rows_of_a_shard": size.shard_terms,
-                "bytes_per_row": a.term_count_bytes_per_row}),
-        Figure("vocabulary", a.vocabulary_bytes.at(size.terms), "bytes",
-               "base_bytes + term_rows x bytes_per_row",
-               {"base_bytes": a.vocabulary_bytes.base, "term_rows": size.terms,
-                "bytes_per_row": a.vocabulary_bytes.slope}),
+        *(
+            Figure.of(name, "bytes", "citations x bytes_per_citation", size.citations, each)
+            for name, each in by_citation.items()
+        ),
+        Figure.of("vectors", "bytes", "passages x bytes_per_passage",
+                  size.passages, a.vector_bytes_per_passage),
+        Figure.of("term counts", "bytes", "shards x term_rows_of_a_shard x bytes_per_row",
+                  size.shards, size.shard_terms, a.term_count_bytes_per_row),
+        Figure.of("vocabulary", "bytes", "base_bytes + term_rows x bytes_per_row",
+                  a.vocabulary_bytes.base, size.terms, a.vocabulary_bytes.slope),
     ]  # fmt: skip
 
 
 def shard_bytes(found: Coefficients, size: Size) -> float:
     """Bytes of one shard that searches map: records, postings, vectors."""
-    a = found.artefacts
-    per_citation = a.record_bytes_per_citation + a.bm25_bytes_per_citation
-    by_passage = size.shard_passages * a.vector_bytes_per_passage
-    return size.shard_citations * per_citation + by_passage
+    mapped = ("records", "BM25", "vectors")
+    return sum(f.value for f in artefact_bytes(found, size) if f.name in mapped) / size.shards
 
 
 def process_memory(found: Coefficients, size: Size, training_vectors: int) -> list[Figure]:
@@ -100,30 +90,34 @@ def process_memory(found: Coefficients, size: Size, training_vectors: int) -> li
     # The sample is taken from each shard in turn, whole citations at a time.
     sampled = min(training_vectors, size.citations)
     return [
-        Figure("driver", m.driver_bytes + size.terms * m.publish_bytes_per_row, "bytes",
-               "driver_bytes + term_rows x publish_bytes_per_row",
-               {"driver_bytes": m.driver_bytes, "term_rows": size.terms,
-                "publish_bytes_per_row": m.publish_bytes_per_row}),
+        Figure.of("driver", "bytes", "driver_bytes + term_rows x publish_bytes_per_row",
+                  m.driver_bytes, size.terms, m.publish_bytes_per_row),
         Figure("read worker", m.read_worker_bytes, "bytes", "as measured"),
         Figure("encode worker", m.encode_worker_bytes, "bytes", "as measured"),
-        Figure("sample task", m.sample_task_base_bytes + sampled * m.sample_task_bytes_per_citation,
-               "bytes", "base_bytes + sampled_citations x bytes_per_citation",
-               {"base_bytes": m.sample_task_base_bytes, "sampled_citations": sampled,
-                "bytes_per_citation": m.sample_task_bytes_per_citation}),
-        Figure("shard task", m.shard_task_bytes.at(size.shard_passages), "bytes",
-               "base_bytes + passages_of_a_shard x bytes_per_passage",
-               {"base_bytes": m.shard_task_bytes.base, "passages_of_a_shard": size.shard_passages,
-                "bytes_per_passage": m.shard_task_bytes.slope}),
+        Figure.of("sample task", "bytes", "base_bytes + sampled_citations x bytes_per_citation",
+                  m.sample_task_base_bytes, sampled, m.sample_task_bytes_per_citation),
+        Figure.of("shard task", "bytes", "base_bytes + passages_of_a_shard x bytes_per_passage",
+                  m.shard_task_bytes.base, size.shard_passages, m.shard_task_bytes.slope),
     ]  # fmt: skip
+
+
+def replica_memory(found: Coefficients, size: Size) -> Figure:
+    """One replica of a shard with all that its searches map in memory."""
+    own = found.memory.shard_replica_bytes.at(size.shard_citations)
+    mapped = shard_bytes(found, size)
+    return Figure.of("shard replica", "bytes", "own_bytes + mapped_bytes", own, mapped)
+
+
+def _start(found: Coefficients) -> Figure:
+    words = "as measured: Ray, models, workers"
+    return Figure("start", found.building.fixed_seconds, "seconds", words)
 
 
 def _embed(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
     """Whichever is slower: all cores at all the work, or each encoder at its part of it."""
     b, n = found.building, size.citations
     each = found.corpus.passages_per_citation * b.encode_seconds_per_passage
-    threads = found.measured_with.encoder_threads if found.machine.device == "cpu" else 1
-    # A thread that the machine does not have was never busy.
-    threads = min(threads, found.machine.cpus)
+    threads = found.encoder_threads if found.machine.device == "cpu" else 1
     reading = b.parse_core_seconds_per_citation + b.split_core_seconds_per_citation
     cores = reading + b.stage_core_seconds_per_citation + threads * each
     encoder = each + b.stage_core_seconds_per_citation
@@ -139,14 +133,11 @@ def _embed(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
 
 def _train(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
     b, limit = found.building, fleet.training_vectors
-    sampled = min(size.citations, size.shards * limit)
-    trained = min(limit, size.passages)
-    value = sampled * b.sample_core_seconds_per_citation + trained * b.train_core_seconds_per_vector
-    return Figure(
-        "train quantiser", value, "seconds",
-        "sampled_citations x sample_seconds + trained_vectors x train_seconds (one task)",
-        {"sampled_citations": sampled, "sample_seconds": b.sample_core_seconds_per_citation,
-         "trained_vectors": trained, "train_seconds": b.train_core_seconds_per_vector},
+    return Figure.of(
+        "train quantiser", "seconds",
+        "sampled_citations x sample_seconds + trained_vectors x train_seconds",
+        min(size.citations, size.shards * limit), b.sample_core_seconds_per_citation,
+        min(limit, size.passages), b.train_core_seconds_per_vector, note="one task",
     )  # fmt: skip
 
 
@@ -174,23 +165,18 @@ def _index(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
 
 def _publish(found: Coefficients, size: Size) -> Figure:
     b = found.building
-    merged = size.shards * size.shard_terms
-    value = merged * b.merge_core_seconds_per_row + b.publish_core_seconds.at(size.terms)
-    return Figure(
-        "publish", value, "seconds",
-        "merged_rows x merge_seconds + base_seconds + term_rows x seconds_per_row (one process)",
-        {"merged_rows": merged, "merge_seconds": b.merge_core_seconds_per_row,
-         "base_seconds": b.publish_core_seconds.base, "term_rows": size.terms,
-         "seconds_per_row": b.publish_core_seconds.slope},
+    return Figure.of(
+        "publish", "seconds",
+        "merged_rows x merge_seconds + base_seconds + term_rows x seconds_per_row",
+        size.shards * size.shard_terms, b.merge_core_seconds_per_row,
+        b.publish_core_seconds.base, size.terms, b.publish_core_seconds.slope, note="one process",
     )  # fmt: skip
 
 
 def build_phases(found: Coefficients, size: Size, fleet: Fleet) -> list[Figure]:
     """Seconds of the clock by phase, one after the other."""
-    fixed = Figure("start", found.building.fixed_seconds, "seconds",
-                   "as measured: Ray, models, workers")  # fmt: skip
     return [
-        fixed,
+        _start(found),
         _embed(found, size, fleet),
         _train(found, size, fleet),
         _index(found, size, fleet),
@@ -198,17 +184,11 @@ def build_phases(found: Coefficients, size: Size, fleet: Fleet) -> list[Figure]:
     ]
 
 
-def core_seconds(found: Coefficients, size: Size, training_vectors: int) -> Figure:
+def core_seconds(found: Coefficients, size: Size, training_vectors: int) -> float:
     """How long cores are busy in all, whatever their number."""
     alone = Fleet(1, 1, 0, 10**9, 1, training_vectors)
-    phases = build_phases(found, size, alone)[1:]
-    fixed = Figure("start", found.building.fixed_core_seconds, "seconds", "as measured")
-    return total("core seconds", [fixed, *phases])
-
-
-def total(name: str, figures: Sequence[Figure]) -> Figure:
-    inputs = {f.name: f.value for f in figures}
-    return Figure(name, sum(inputs.values()), figures[0].unit, " + ".join(inputs), inputs)
+    _, *phases = build_phases(found, size, alone)
+    return found.building.fixed_core_seconds + sum(f.value for f in phases)
 
 
 def gpu_hours(found: Coefficients, size: Size) -> Figure | None:
@@ -216,24 +196,14 @@ def gpu_hours(found: Coefficients, size: Size) -> Figure | None:
     if found.machine.device == "cpu":
         return None
     each = found.building.encode_seconds_per_passage
-    return Figure(
-        "GPU hours", size.passages * each / 3600, "GPU hours",
-        "passages x encode_seconds_per_passage / 3600",
-        {"passages": size.passages, "encode_seconds_per_passage": each},
-    )  # fmt: skip
+    inputs = {"passages": size.passages, "encode_seconds_per_passage": each}
+    formula = "passages x encode_seconds_per_passage / 3600"
+    return Figure("GPU hours", size.passages * each / 3600, "GPU hours", formula, inputs)
 
 
-def update_seconds(found: Coefficients, size: Size, changed: int, fleet: Fleet) -> list[Figure]:
+def update_seconds(found: Coefficients, size: Size, changed: int, fleet: Fleet) -> Figure:
     """An update of `changed` citations: it costs what they cost, and publishing anew."""
-    b = found.building
-    small = Size.of(found, changed, size.shards)
-    each = b.update_core_seconds_per_citation
-    cores = min(size.shards, fleet.cpus)
-    return [
-        Figure("start", b.fixed_seconds, "seconds", "as measured"),
-        _embed(found, small, fleet),
-        Figure("index", changed * each / cores, "seconds",
-               "changed x update_core_seconds_per_citation / cores",
-               {"changed": changed, "update_core_seconds_per_citation": each, "cores": cores}),
-        _publish(found, size),
-    ]  # fmt: skip
+    each = found.building.update_core_seconds_per_citation / min(size.shards, fleet.cpus)
+    index = Figure.of("index", "seconds", "changed x update_seconds_per_citation", changed, each)
+    embed = _embed(found, Size.of(found, changed, size.shards), fleet)
+    return Figure.total("update", [_start(found), embed, index, _publish(found, size)])

@@ -93,32 +93,23 @@ def shard_point(found: Coefficients, size: Size) -> Point:
 
 def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> list[Demand]:
     """The stages of a search, or of an answer, in the order of a question."""
-    s, on_gpu = found.serving, found.machine.device != "cpu"
-    threads = min(found.measured_with.encoder_threads, found.machine.cpus)
+    s, serve, on_gpu = found.serving, settings.serve, found.machine.device != "cpu"
+    # Measured with so many threads, a model keeps its promise with no fewer cores.
+    least = 1.0 if on_gpu else float(found.encoder_threads)
 
     def model_stage(name: str, points: tuple[Point, ...], stage: StageSettings) -> Demand:
-        # Measured with so many threads, it keeps its promise with no fewer cores.
-        cpus = max(stage.cpus, 1.0) if on_gpu else max(stage.cpus, float(threads))
-        return Demand(name, points, cpus=cpus, gpus=stage.gpus if on_gpu else 0.0)
+        gpus = stage.gpus if on_gpu else 0.0
+        return Demand(name, points, cpus=max(stage.cpus, least), gpus=gpus)
 
-    serve = settings.serve
-    shard = Demand("shard", (shard_point(found, size),), size.shards, cpus=1.0)
+    llm_gpus = serve.llm.gpus * settings.llm.tensor_parallel
     wanted = [
         Demand("expander", s.expand),
         model_stage("encoder", s.encode, serve.encoder),
-        shard,
+        Demand("shard", (shard_point(found, size),), size.shards),
         model_stage("reranker", s.rerank, serve.reranker),
+        Demand("llm", s.llm, cpus=max(serve.llm.cpus, 1.0), gpus=llm_gpus),
     ]
-    if path == "answer":
-        wanted.append(
-            Demand(
-                "llm",
-                s.llm,
-                cpus=max(serve.llm.cpus, 1.0),
-                gpus=serve.llm.gpus * settings.llm.tensor_parallel,
-            )
-        )
-    return [d for d in wanted if d.points]
+    return [d for d in wanted if d.points and (d.name != "llm" or path == "answer")]
 
 
 def _service(demand: Demand, point: Point) -> Figure:
@@ -132,7 +123,7 @@ def _service(demand: Demand, point: Point) -> Figure:
     )  # fmt: skip
 
 
-def _stage(demand: Demand, point: Point, qps: float, budget_s: float) -> StagePlan:
+def _stage(demand: Demand, point: Point, service: Figure, qps: float, budget_s: float) -> StagePlan:
     q = slowest_of(demand.parts)
     mean = service_mean(point.median_seconds, point.p95_seconds)
     # A replica that works on several at once is as many servers, each that slow.
@@ -149,7 +140,7 @@ def _stage(demand: Demand, point: Point, qps: float, budget_s: float) -> StagePl
         demand.gpus,
         Figure(f"{demand.name} utilisation", qps * mean / servers, "",
                "questions_per_s x mean_seconds / servers", inputs),
-        _service(demand, point),
+        service,
         Figure(f"{demand.name} wait", wait_quantile(servers, qps, mean, q), "seconds",
                "M/M/c: ln(ErlangC / (1 - q)) / (servers / mean_seconds - questions_per_s)",
                {**inputs, "q": q, "wait_budget_seconds": min(budget_s, 1e9)}),
@@ -160,23 +151,24 @@ def _plan_points(
     wanted: Sequence[Demand], points: Sequence[Point], qps: float, p95_s: float
 ) -> ServingPlan:
     """Replicas for one way to run each stage; what time services leave is shared for waiting."""
-    services = [_service(d, p).value for d, p in zip(wanted, points, strict=True)]
-    slack = p95_s - GRAPH_SECONDS - sum(services)
-    share = slack / sum(services) if slack > 0 else math.inf
+    services = [_service(d, p) for d, p in zip(wanted, points, strict=True)]
+    together = sum(s.value for s in services)
+    slack = p95_s - GRAPH_SECONDS - together
+    share = slack / together if slack > 0 else math.inf
     stages = tuple(
-        _stage(d, p, qps, service * share)
+        _stage(d, p, service, qps, service.value * share)
         for d, p, service in zip(wanted, points, services, strict=True)
     )
-    inputs = {"graph": GRAPH_SECONDS}
-    for s in stages:
-        inputs |= {f"{s.name} service": s.service.value, f"{s.name} wait": s.wait.value}
-    p95 = Figure("p95 of a question", sum(inputs.values()), "seconds", " + ".join(inputs), inputs)
+    graph = Figure("graph", GRAPH_SECONDS, "seconds", "assumed")
+    p95 = Figure.total(
+        "p95 of a question", [graph, *(f for s in stages for f in (s.service, s.wait))]
+    )
     problem = ""
     if slack <= 0:
         slowest = max(stages, key=lambda s: s.service.value)
         problem = (
             f"p95 of {p95_s:g} s cannot be met: without any waiting the stages take "
-            f"{sum(services) + GRAPH_SECONDS:.3g} s, of which {slowest.name} "
+            f"{together + GRAPH_SECONDS:.3g} s, of which {slowest.name} "
             f"{slowest.service.value:.3g} s"
         )
     return ServingPlan(stages, p95, problem)

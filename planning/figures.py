@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from planning.units import format_bytes, format_seconds
 
@@ -17,6 +19,27 @@ class Figure:
     unit: str
     formula: str
     inputs: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, unit: str, formula: str, *values: float, note: str = "") -> Figure:
+        """What `formula`, a sum of products such as "2 x nodes x price + base", comes to.
+
+        `values` are of the names in it, in their order. `note` follows it in brackets.
+        """
+        names = re.split(r" x | \+ ", formula)
+        unknown = dict.fromkeys(n for n in names if not n.isdigit())
+        inputs = dict(zip(unknown, values, strict=True))
+        value = sum(
+            prod(inputs[n] if n in inputs else float(n) for n in term.split(" x "))
+            for term in formula.split(" + ")
+        )
+        return cls(name, value, unit, f"{formula} ({note})" if note else formula, inputs)
+
+    @classmethod
+    def total(cls, name: str, parts: Iterable[Figure]) -> Figure:
+        parts = list(parts)
+        formula = " + ".join(part.name for part in parts)
+        return cls.of(name, parts[0].unit, formula, *(part.value for part in parts))
 
     def __str__(self) -> str:
         if self.unit == "bytes":

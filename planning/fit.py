@@ -6,7 +6,7 @@ No law falls: where noise makes a slope negative, it is 0 and the mean stands.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 from cluster.settings import Strict
@@ -21,10 +21,6 @@ def _least_squares(points: Points) -> tuple[float, float]:
     slope = sum((x - x_mean) * (y - y_mean) for x, y in points) / spread if spread else 0.0
     slope = max(slope, 0.0)
     return y_mean - slope * x_mean, slope
-
-
-def _through(points: Points, scale: Callable[[float], float]) -> tuple[float, float]:
-    return _least_squares([(scale(x), y) for x, y in points])
 
 
 class Line(Strict):
@@ -58,7 +54,7 @@ class Logarithmic(Strict):
 
     @classmethod
     def of(cls, points: Points) -> Logarithmic:
-        base, slope = _through(points, math.log)
+        base, slope = _least_squares([(math.log(x), y) for x, y in points])
         return cls(base=base, slope=slope, smallest=min(x for x, _ in points))
 
 

@@ -17,8 +17,10 @@ from cluster.index.bm25 import Bm25Writer
 from cluster.index.layout import segment_directory
 from cluster.index.manifest import SegmentEntry, ShardEntry
 from cluster.index.write_segment import SegmentPlan
+from cluster.models import ModelStore
 from cluster.object_store import File
 from cluster.records import Citation
+from cluster.settings import Settings
 from cluster.storage import sha256_of
 from pipelines.assemble_vocabulary import write_vocabulary
 from pipelines.build_shard import ShardSummary, build_shard, sample_vectors, train_quantiser
@@ -75,12 +77,6 @@ def measure_reading(files: Sequence[File], count: int, splitter: Splitter) -> Re
     return Read(citations, table, size, parse_s / total, split_s / len(citations))
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    vectors: vectors.Vectors
-    seconds_per_passage: float
-
-
 def measure_encoding(
     encoder: Encoder,
     citations: Sequence[Citation],
@@ -88,8 +84,8 @@ def measure_encoding(
     count: int,
     repeats: int,
     threads: int,
-) -> Encoded:
-    """Encode the first `count` passages as a build does: many at once, sorted by length.
+) -> tuple[vectors.Vectors, float]:
+    """Encode the first `count` passages as a build does: vectors, and seconds for one.
 
     On a CPU that others use too the clock says little: there it is how long its threads
     kept cores busy, shared among them, where that is less.
@@ -104,26 +100,7 @@ def measure_encoding(
     found, busy = core_seconds(lambda: encoder.encode(texts))
     if encoder.device == "cpu":
         seconds = min(seconds, busy / threads)
-    return Encoded(found, seconds / len(texts))
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One built segment of the sample's first citations, and what it cost."""
-
-    index: Path
-    summary: ShardSummary
-    build: Cost[ShardSummary]
-    hnsw_core_seconds: float
-    staged: Path
-
-    @property
-    def entry(self) -> SegmentEntry:
-        return self.summary.entry
-
-    def bytes_of(self, *prefixes: str) -> int:
-        found = self.entry.artefacts.items()
-        return sum(entry.bytes for name, entry in found if name.startswith(prefixes))
+    return found, seconds / len(texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +119,27 @@ class Staged:
 def measure_staging(read: Read, count: int, stand_in: StandIn, directory: Path) -> Staged:
     directory.mkdir(parents=True)
     table = read.table.slice(0, count)
-    passages = sum(map(len, table.column("spans").to_pylist()))
-    found = stand_in.vectors(passages)
+    found = stand_in.vectors(sum(map(len, table.column("spans").to_pylist())))
     _, spent = core_seconds(lambda: stage(table, directory, found))
     return Staged(directory, found, spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One built segment of the sample's first citations, and what it cost."""
+
+    index: Path
+    staged: Staged
+    build: Cost[ShardSummary]
+    hnsw_core_seconds: float
+
+    @property
+    def entry(self) -> SegmentEntry:
+        return self.build.result.entry
+
+    def bytes_of(self, *prefixes: str) -> int:
+        found = self.entry.artefacts.items()
+        return sum(entry.bytes for name, entry in found if name.startswith(prefixes))
 
 
 def measure_segment(staged: Staged, plan: SegmentPlan, index: Path) -> Segment:
@@ -153,7 +147,7 @@ def measure_segment(staged: Staged, plan: SegmentPlan, index: Path) -> Segment:
     cost = in_fresh_process(build_shard, index, 0, [staged.directory], plan)
     empty = vectors.load_quantiser(plan.quantiser)
     _, hnsw_s = core_seconds(lambda: vectors.build(empty, [staged.vectors], plan.threads))
-    return Segment(index, cost.result, cost, hnsw_s, staged.directory)
+    return Segment(index, staged, cost, hnsw_s)
 
 
 def measure_bm25(
@@ -176,19 +170,12 @@ def measure_bm25(
     return core_seconds(write)[1] / len(citations)
 
 
-@dataclass(frozen=True, slots=True)
-class Quantiser:
+def measure_quantiser(staged: Staged, plan: SegmentPlan, limit: int) -> tuple[Cost[int], float]:
     """The cost of sampling all that is staged; core seconds of training on one vector."""
-
-    sampling: Cost[int]
-    train_core_seconds: float
-
-
-def measure_quantiser(staged: Staged, plan: SegmentPlan, limit: int) -> Quantiser:
     cost = in_fresh_process(_sample_size, staged.directory, plan.dimensions, limit)
     sample = staged.vectors[:limit]
     _, spent = core_seconds(lambda: train_quantiser(sample, plan.quantiser, plan))
-    return Quantiser(cost, spent / len(sample))
+    return cost, spent / len(sample)
 
 
 def _sample_size(directory: Path, dimensions: int, limit: int) -> int:
@@ -210,10 +197,9 @@ def measure_terms(citations: Sequence[Citation], steps: int = 4) -> Terms:
     parts, counting_s = core_seconds(
         lambda: [count_terms(citations[at : at + size]) for at in range(0, len(citations), size)]
     )
-    merged, merging_s = core_seconds(
-        lambda: [merge_counts(parts[: n + 1]) for n in range(len(parts))]
-    )
-    rows = sum(len(part) for n in range(len(parts)) for part in parts[: n + 1])
+    firsts = [parts[: n + 1] for n in range(len(parts))]
+    merged, merging_s = core_seconds(lambda: [merge_counts(some) for some in firsts])
+    rows = sum(len(part) for some in firsts for part in some)
     points = [
         (float(min((n + 1) * size, len(citations))), float(len(m))) for n, m in enumerate(merged)
     ]
@@ -231,10 +217,13 @@ class Published:
         return self.path.stat().st_size
 
 
-def measure_publishing(counts: TermCounts, mesh: Path | None, least: int, path: Path) -> Published:
+def measure_publishing(counts: TermCounts, settings: Settings, path: Path) -> Published:
     """The vocabulary of `counts`, as the last, serial step of every build writes it."""
-    cost = in_fresh_process(_publish, counts, mesh, least, path)
-    return Published(path, len(counts), cost)
+    chosen = settings.vocabulary
+    headings = chosen.mesh_headings
+    mesh = ModelStore().resolve(headings, chosen.mesh_sha256 or None) if headings else None
+    least = chosen.abbreviation_min_citations
+    return Published(path, len(counts), in_fresh_process(_publish, counts, mesh, least, path))
 
 
 def _publish(counts: TermCounts, mesh: Path | None, least: int, path: Path) -> None:

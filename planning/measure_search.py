@@ -8,26 +8,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cluster.index.bm25 import Bm25Query
 from cluster.index.manifest import SegmentEntry, ShardEntry
 from cluster.index.read_shard import ShardQuery, ShardReader
 from cluster.index.vectors import Vectors
+from cluster.index.vocabulary import Vocabulary
+from cluster.models import ModelStore
 from cluster.places import Place
 from cluster.records import Citation
-from cluster.settings import Settings, SystemSettings
-from planning.coefficients import Point
-from planning.watch_processes import Cost, in_fresh_process
+from cluster.settings import Settings, SystemSettings, load_system
+from pipelines.generate_citations import generate_citations
+from planning.coefficients import Point, Serving
+from planning.fit import Line, Logarithmic
+from planning.watch_processes import in_fresh_process, usable_cpus
+from serve.expand_question import Recogniser, TransformerRecogniser, VocabularyRecogniser
+from serve.load_stages import load_reranker, remote_model
 from serve.search_citations import query_weights
 
 if TYPE_CHECKING:
+    from cluster.encoder import Encoder
     from serve.language_model import ChatModel
-    from serve.rerank_passages import Reranker
 
+Tell = Callable[[str], None]
 KINDS = ("statistics", "dense", "bm25", "search", "fetch")
 FETCHED = 20
+QUESTION_SEED = 1
 
 
 def point(spent: Sequence[float], concurrent: int = 1) -> Point:
@@ -56,6 +65,13 @@ class Asked:
     questions: tuple[str, ...]
     vectors: Vectors
     system: SystemSettings
+
+    @classmethod
+    def of(cls, encoder: Encoder, settings: Settings, count: int) -> Asked:
+        """The titles of generated citations."""
+        questions = tuple(c.title for c in generate_citations(count, QUESTION_SEED))
+        vectors = encoder.encode_queries(list(questions))
+        return cls(questions, vectors, load_system(settings.serve.system))
 
 
 def search_spent(
@@ -87,6 +103,16 @@ def search_spent(
     return spent
 
 
+def _search(
+    index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
+) -> dict[str, list[float]]:
+    shard = ShardEntry(segments=(entry,))
+    # Small samples stand for large shards, which are searched by their graph.
+    reader = ShardReader(index, 0, shard, ef_search=settings.index.ef_search, exact_below=0)
+    search_spent(reader, entry, asked, settings)
+    return search_spent(reader, entry, asked, settings)
+
+
 @dataclass(frozen=True, slots=True)
 class Searched:
     """One shard's size, the seconds of each call, and what the reader's process needed."""
@@ -100,27 +126,11 @@ class Searched:
         return median(self.spent[kind])
 
 
-def _search(
-    index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
-) -> dict[str, list[float]]:
-    chosen = settings.index
-    reader = ShardReader(
-        index,
-        0,
-        ShardEntry(segments=(entry,)),
-        ef_search=chosen.ef_search,
-        # Small samples stand for large shards, which are searched by their graph.
-        exact_below=0,
-    )
-    search_spent(reader, entry, asked, settings)
-    return search_spent(reader, entry, asked, settings)
-
-
 def measure_searching(
     index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> Searched:
     """Search one shard in a process of its own; a first round warms the mapped files."""
-    cost: Cost[dict[str, list[float]]] = in_fresh_process(_search, index, entry, asked, settings)
+    cost = in_fresh_process(_search, index, entry, asked, settings)
     return Searched(entry.citations, entry.passages, cost.result, cost.peak_bytes)
 
 
@@ -136,16 +146,27 @@ def measure_batches(
     return tuple(points)
 
 
+def measure_expanding(settings: Settings, asked: Asked, vocabulary: Path) -> tuple[Point, ...]:
+    """() where the system expands no question."""
+    if not asked.system.expand:
+        return ()
+    chosen = settings.recogniser
+    if chosen.kind == "vocabulary":
+        recogniser: Recogniser = VocabularyRecogniser(Vocabulary.open(vocabulary))
+    else:
+        model = ModelStore().resolve(chosen.model, chosen.sha256 or None)
+        recogniser = TransformerRecogniser(model, chosen.labels, settings.encoder.device)
+    return measure_batches(lambda q: recogniser.entities(q[0]), asked.questions, 1, threads=1)
+
+
 def measure_reranking(
-    reranker: Reranker,
-    asked: Asked,
-    citations: Sequence[Citation],
-    settings: Settings,
-    threads: int,
+    settings: Settings, encoder: Encoder, asked: Asked, citations: Sequence[Citation], threads: int
 ) -> tuple[Point, ...]:
+    """() where the system reranks nothing."""
     depth = asked.system.rerank.depth
     if not depth:
         return ()
+    reranker = load_reranker(settings, encoder)
     length = settings.split.size if settings.split.method != "sections" else 1000
     texts = [f"{c.title} {c.abstract[:length]}" for c in citations if c.abstract]
 
@@ -172,15 +193,69 @@ async def _chat_together(model: ChatModel, prompt: str, tokens: int, count: int)
     return list(await asyncio.gather(*(once() for _ in range(count))))
 
 
-def measure_llm(model: ChatModel | None, prompt: str, settings: Settings) -> tuple[Point, ...]:
+def measure_llm(settings: Settings, evidence: str, tell: Tell) -> tuple[Point, ...]:
     """One reply of `llm.ideal_tokens` tokens alone, and `llm.max_concurrent` at once.
 
     () where no endpoint is configured. Raises LLMError where it does not answer.
     """
+    model = remote_model(settings)
     if model is None:
         return ()
+    tell(f"asking the language model at {settings.llm.url}")
+    prompt = evidence[: settings.llm.evidence_characters]
     tokens, most = settings.llm.ideal_tokens, settings.llm.max_concurrent
     asyncio.run(_chat_together(model, prompt, 1, 1))
     alone = [asyncio.run(_chat_together(model, prompt, tokens, 1))[0] for _ in range(3)]
     together = asyncio.run(_chat_together(model, prompt, tokens, most))
     return (point(alone), point(together, most))
+
+
+def measure_serving(
+    settings: Settings,
+    encoder: Encoder,
+    tell: Tell,
+    questions: int,
+    shards: Sequence[tuple[Place, SegmentEntry]],
+    vocabulary: Path,
+    citations: Sequence[Citation],
+) -> tuple[Serving, Line]:
+    """Each stage of a question by itself; and the bytes of a shard's replica by its citations.
+
+    `shards` are a small and a large one, each an index and its one segment.
+    """
+    asked = Asked.of(encoder, settings, questions)
+    # 0: on a GPU only the clock tells.
+    threads = min(settings.encoder.threads, usable_cpus()) if encoder.device == "cpu" else 0
+    tell(f"searching both shards with {questions} questions")
+    searched = [measure_searching(index, entry, asked, settings) for index, entry in shards]
+    tell("expanding, encoding and reranking questions")
+    expand = measure_expanding(settings, asked, vocabulary)
+    batch = settings.serve.encoder.batch
+    encode = measure_batches(encoder.encode_queries, asked.questions, batch, threads=threads)
+    rerank = measure_reranking(settings, encoder, asked, citations, threads)
+    llm = measure_llm(settings, " ".join(c.abstract for c in citations[:20]), tell)
+    found = Serving(
+        **_shard_coefficients(searched),
+        expand=expand,
+        encode=encode,
+        rerank_pairs=asked.system.rerank.depth,
+        rerank=rerank,
+        llm=llm,
+        llm_tokens=settings.llm.ideal_tokens if llm else 0,
+    )
+    return found, Line.of([(s.citations, s.peak_bytes) for s in searched])
+
+
+def _shard_coefficients(searched: Sequence[Searched]) -> dict[str, Any]:
+    large = searched[-1]
+    join = large.median("search") - large.median("dense") - large.median("bm25")
+    ordered = sorted(large.spent["search"])
+    spread = ordered[int(0.95 * (len(ordered) - 1))] / large.median("search")
+    return {
+        "statistics_seconds": large.median("statistics"),
+        "dense_seconds": Logarithmic.of([(s.passages, s.median("dense")) for s in searched]),
+        "bm25_seconds": Line.of([(s.citations, s.median("bm25")) for s in searched]),
+        "join_seconds": max(join, 0.0),
+        "fetch_seconds": large.median("fetch"),
+        "shard_p95_over_median": max(spread, 1.0),
+    }

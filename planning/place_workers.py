@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cluster.settings import Settings
 from planning.coefficients import Coefficients
-from planning.estimate_build import Fleet, Size, shard_bytes
+from planning.estimate_build import Fleet, Size, replica_memory, shard_bytes
 from planning.estimate_serving import ServingPlan
 from planning.figures import Figure
 
@@ -50,33 +51,37 @@ class WorkerGroup:
     holds: str
 
 
-def replica_memory(found: Coefficients, size: Size) -> Figure:
-    """One replica of a shard with all that its searches map in memory."""
-    own = found.memory.shard_replica_bytes.at(size.shard_citations)
-    mapped = shard_bytes(found, size)
-    return Figure("shard replica", own + mapped, "bytes", "own_bytes + mapped_bytes",
-                  {"own_bytes": own, "mapped_bytes": mapped})  # fmt: skip
+def serving_groups(
+    found: Coefficients, settings: Settings, size: Size, serving: ServingPlan, ask: Ask
+) -> list[WorkerGroup]:
+    groups = [_retrieval(found, size, serving, ask), _models(found, settings, serving, ask)]
+    llm = serving.stage("llm")
+    if llm is None or settings.llm.kind != "vllm":
+        return groups
+    a_node = max(int(ask.gpus_per_node / llm.gpus), 1) if llm.gpus else 1
+    nodes, gpus = math.ceil(llm.replicas / a_node), math.ceil(llm.gpus * a_node)
+    holds = f"{llm.replicas} language models"
+    cpus = llm.cpus * a_node
+    return [
+        *groups,
+        WorkerGroup("llm", nodes, cpus, ask.node_memory, gpus, LLM_DISK_BYTES, holds),
+    ]
 
 
-def retrieval_group(found: Coefficients, size: Size, serving: ServingPlan, ask: Ask) -> WorkerGroup:
+def _retrieval(found: Coefficients, size: Size, serving: ServingPlan, ask: Ask) -> WorkerGroup:
     memory = replica_memory(found, size).value
     shard = serving.stage("shard")
     replicas = size.shards * (shard.replicas if shard else 1)
     fitting = int(USABLE_MEMORY * ask.node_memory / memory)
-    a_node = max(min(fitting, ask.node_cpus), 1)
-    nodes = math.ceil(replicas / a_node)
+    nodes = math.ceil(replicas / max(min(fitting, ask.node_cpus), 1))
     here = math.ceil(replicas / nodes)
-    return WorkerGroup(
-        "retrieval", nodes, here, here * memory / USABLE_MEMORY, 0,
-        # A verified copy of its shards, and of the next version's beside them.
-        2 * here * shard_bytes(found, size),
-        f"{replicas} shard replicas, {here} a node",
-    )  # fmt: skip
+    # A verified copy of its shards, and of the next version's beside them.
+    disk = 2 * here * shard_bytes(found, size)
+    holds = f"{replicas} shard replicas, {here} a node"
+    return WorkerGroup("retrieval", nodes, here, here * memory / USABLE_MEMORY, 0, disk, holds)
 
 
-def model_group(
-    found: Coefficients, settings: Settings, serving: ServingPlan, ask: Ask
-) -> WorkerGroup:
+def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: Ask) -> WorkerGroup:
     stages = [s for s in serving.stages if s.name not in ("shard", "llm")]
     gateways = settings.serve.gateway.min_replicas
     cpus = sum(s.replicas * s.cpus for s in stages) + gateways
@@ -88,39 +93,23 @@ def model_group(
         math.ceil(memory / (USABLE_MEMORY * ask.node_memory)),
         math.ceil(gpus / ask.gpus_per_node),
     )
-    told = ", ".join(f"{s.replicas} {s.name}" for s in stages)
+    holds = ", ".join([f"{gateways} gateway", *(f"{s.replicas} {s.name}" for s in stages)])
     return WorkerGroup(
         "models", nodes, math.ceil(cpus / nodes), memory / nodes / USABLE_MEMORY,
-        math.ceil(gpus / nodes), MODEL_DISK_BYTES, f"{gateways} gateway, {told}",
+        math.ceil(gpus / nodes), MODEL_DISK_BYTES, holds,
     )  # fmt: skip
-
-
-def llm_groups(serving: ServingPlan, ask: Ask, settings: Settings) -> list[WorkerGroup]:
-    stage = serving.stage("llm")
-    if stage is None or settings.llm.kind != "vllm":
-        return []
-    a_node = max(int(ask.gpus_per_node / stage.gpus), 1) if stage.gpus else 1
-    nodes = math.ceil(stage.replicas / a_node)
-    gpus = math.ceil(stage.gpus * a_node)
-    return [
-        WorkerGroup("llm", nodes, stage.cpus * a_node, ask.node_memory, gpus, LLM_DISK_BYTES,
-                    f"{stage.replicas} language models")
-    ]  # fmt: skip
 
 
 def fleet_for(found: Coefficients, settings: Settings, ask: Ask, nodes: int) -> Fleet:
     cpus, gpus = nodes * ask.node_cpus, ask.gpu_nodes * ask.gpus_per_node
-    threads = min(found.measured_with.encoder_threads, found.machine.cpus)
-    on_gpu = found.machine.device != "cpu"
-    encoders = max(gpus, 1) if on_gpu else max(cpus // threads, 1)
+    at_once = cpus // found.encoder_threads if found.machine.device == "cpu" else gpus
     index = settings.index
-    return Fleet(nodes, cpus, gpus, encoders, index.build_threads, index.training_vectors)
+    return Fleet(nodes, cpus, gpus, max(at_once, 1), index.build_threads, index.training_vectors)
 
 
-def build_group(
-    plan_memory: tuple[Figure, ...], fleet: Fleet, ask: Ask, disk: float
-) -> WorkerGroup:
-    named = {f.name: f.value for f in plan_memory}
+def build_group(processes: Sequence[Figure], fleet: Fleet, ask: Ask, disk: float) -> WorkerGroup:
+    """`processes` are the peaks of a build's, `disk` the bytes of the index store."""
+    named = {f.name: f.value for f in processes}
     a_node = fleet.cpus / fleet.nodes
     workers = fleet.encoders / fleet.nodes * named["encode worker"]
     workers += a_node * named["read worker"]

@@ -15,14 +15,6 @@ from cluster.settings import Settings
 from pipelines.plan_build import Progress
 from planning.watch_processes import in_fresh_process, watched_tree
 
-# What Ray writes into the command line of a process at work.
-ROLES = {
-    "EmbedAndStage": "encode worker",
-    "read_source_rows": "read worker",
-    "_shard_task": "shard task",
-    "_train_task": "sample task",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class BuildMeasured:
@@ -49,11 +41,7 @@ class _Clock:
     def hear(self, event: Progress) -> None:
         self.last[event.stage] = time.monotonic()
         if event.stage == "index":
-            self.staged_bytes = max(self.staged_bytes, bytes_below(self.staging))
-
-
-def bytes_below(directory: Place) -> int:
-    return sum(list_files(directory).values())
+            self.staged_bytes = max(self.staged_bytes, sum(list_files(self.staging).values()))
 
 
 def _artefact_bytes(manifest: Manifest, staged: int) -> dict[str, int]:
@@ -71,7 +59,7 @@ def _build(sources: Sequence[File], settings: Settings) -> BuildMeasured:
 
     clock = _Clock(settings.index.place / "staging")
     begun = time.monotonic()
-    with watched_tree(ROLES) as tree, ray_session(settings.ray):
+    with watched_tree(mapped={"encode worker"}) as tree, ray_session(settings.ray):
         started = time.monotonic()
         result = build_index(sources, settings, clock.hear)
         ended = time.monotonic()

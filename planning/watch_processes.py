@@ -6,9 +6,9 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, ParamSpec, TypeVar
@@ -19,6 +19,13 @@ Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 EVERY_S = 0.02
 TREE_EVERY_S = 0.2
+ROLES = {
+    "read_source_rows": "read worker",
+    "EmbedAndStage": "encode worker",
+    "_train_task": "sample task",
+    "_shard_task": "shard task",
+}
+RAYS_OWN = "ray's own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +94,11 @@ def in_fresh_process(
 
 @dataclass(slots=True)
 class Tree:
-    """What this process and those below it used so far.
+    """What a process, the "driver", and those below it used so far.
 
-    `peaks` is the largest anonymous memory, in bytes, of any process of each role; this
-    process is the "driver", and "encode worker" tells all of its resident memory, since
-    models are mapped files. `cores` is how long each process kept a core busy, in seconds.
+    `peaks` is the largest anonymous memory, in bytes, of any process of each role, and
+    what the others, Ray's own, held together. `cores` is how long each process kept a core
+    busy, in seconds.
     """
 
     peaks: dict[str, int] = field(default_factory=dict)
@@ -101,29 +108,42 @@ class Tree:
     def core_seconds(self) -> float:
         return sum(self.cores.values())
 
-    def see(self, process: psutil.Process, role: str | None) -> None:
-        times = process.cpu_times()
-        self.cores[process.pid, process.create_time()] = times.user + times.system
-        if role:
-            whole = role == "encode worker"
-            used = process.memory_info().rss if whole else anonymous_bytes(process)
-            self.peaks[role] = max(self.peaks.get(role, 0), int(used))
+    def look(self, root: psutil.Process, mapped: Collection[str]) -> None:
+        own = 0
+        for process in [root, *root.children(recursive=True)]:
+            try:
+                role = "driver" if process == root else _role(process)
+                times = process.cpu_times()
+                used = process.memory_info().rss if role in mapped else anonymous_bytes(process)
+            except psutil.Error:
+                continue  # it ended meanwhile
+            self.cores[process.pid, process.create_time()] = times.user + times.system
+            if role == RAYS_OWN:
+                own += used
+            elif role:
+                self.peaks[role] = max(self.peaks.get(role, 0), int(used))
+        self.peaks[RAYS_OWN] = max(self.peaks.get(RAYS_OWN, 0), own)
+
+
+def _role(process: psutil.Process) -> str:
+    """What a process of a build does, by what Ray writes into its command line; "" if nothing."""
+    command = " ".join(process.cmdline())
+    if command.startswith("ray::IDLE"):
+        return ""
+    return next((role for mark, role in ROLES.items() if mark in command), RAYS_OWN)
 
 
 @contextmanager
-def watched_tree(roles: Mapping[str, str]) -> Iterator[Tree]:
-    """Watches this process and those below it; `roles` maps what a command line holds."""
-    me = psutil.Process(os.getpid())
-    tree = Tree()
+def watched_tree(pid: int | None = None, mapped: Collection[str] = ()) -> Iterator[Tree]:
+    """Watches a process, this one by default, and those below it.
+
+    Of the roles `mapped` all resident memory counts, since they work on mapped files.
+    """
+    root, tree = psutil.Process(pid), Tree()
 
     def sample() -> None:
-        for process in [me, *me.children(recursive=True)]:
-            try:
-                command = " ".join(process.cmdline())
-                role = next((r for mark, r in roles.items() if mark in command), None)
-                tree.see(process, "driver" if process.pid == me.pid else role)
-            except psutil.Error:
-                continue  # it ended meanwhile
+        with suppress(psutil.Error):  # the root has ended
+            tree.look(root, mapped)
 
     with _sampled(sample, TREE_EVERY_S):
         yield tree

@@ -4,7 +4,7 @@
 
 Generated citations, the real jobs on a real Ray, and a stand-in encoder (`stand_in.py`), so
 that the encoder is not what is measured. For each size: seconds and citations/s of each
-stage, bytes by artefact, peak memory by kind of process. Then an update of 30,000 (two
+stage, bytes by artefact, peak anonymous memory by kind of process. Then an update of 30,000 (two
 thirds new, the rest revisions and deletions) into each, beside a build of those 30,000
 alone. Sources and indexes stay in FOLDER, and a second run goes on from what is there.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from cluster.index.manifest import read_manifest
 from cluster.records import Citation, Deletion
 from pipelines.generate_citations import generate_citations, write_generated
 from pipelines.render_articles import render_articles
-from tests.bench.watch_memory import run_watched
+from planning.watch_processes import watched_tree
 
 UPDATE_NEW, UPDATE_REVISED, UPDATE_DELETED = 20_000, 9_000, 1_000
 
@@ -68,7 +69,14 @@ def run_job(job: str, shards: int, index: Path, source: Path) -> dict[str, Any]:
     if job == "build":
         shutil.rmtree(index, ignore_errors=True)
     command = [sys.executable, "-m", "tests.bench.scale_job", job, str(shards)]
-    output, peaks = run_watched([*command, str(index), str(source)])
+    process = subprocess.Popen(
+        [*command, str(index), str(source)], stdout=subprocess.PIPE, text=True
+    )
+    with watched_tree(process.pid) as tree:
+        output, _ = process.communicate()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, output)
+    peaks = {role: round(size / 2**20) for role, size in tree.peaks.items()}
     found = {**json.loads(output.splitlines()[-1]), "peaks": peaks}
     kept.write_text(json.dumps(found))
     return found
@@ -79,7 +87,9 @@ def print_job(name: str, found: dict[str, Any]) -> None:
     rates = ", ".join(f"{s} {t:.0f} s ({count / max(t, 1e-3):,.0f}/s)" for s, t in stages.items())
     print(f"{name}: {count:,} citations in {found['seconds']:.0f} s; {rates}", flush=True)
     peaks = ", ".join(f"{role} {mb:,.0f}" for role, mb in found["peaks"].items())
-    print(f"  peak MB of the largest process of each kind: {peaks}", flush=True)
+    print(
+        f"  peak MiB of the largest process of each kind, of Ray's own in all: {peaks}", flush=True
+    )
 
 
 def print_bytes(index: Path) -> None:

@@ -19,23 +19,6 @@ from planning.fit import Heaps, Line, Logarithmic
 
 def coefficients(**serving: object) -> Coefficients:
     """Two passages a citation, a kilobyte a passage; 10 ms a stage. `serving` overrides."""
-    tenth = (Point(concurrent=1, median_seconds=0.01, p95_seconds=0.02),)
-    served = {
-        "expand": tenth,
-        "encode": tenth,
-        "statistics_seconds": 0.001,
-        "dense_seconds": Logarithmic(base=0.001, slope=0.0005, smallest=1000),
-        "bm25_seconds": Line(base=0.002, slope=1e-8),
-        "join_seconds": 0.001,
-        "fetch_seconds": 0.004,
-        "shard_p95_over_median": 1.5,
-        "rerank_pairs": 20,
-        "rerank": (
-            Point(concurrent=1, median_seconds=0.2, p95_seconds=0.25),
-            Point(concurrent=8, median_seconds=0.4, p95_seconds=0.5),
-        ),
-        **serving,
-    }
     return Coefficients(
         format=1,
         made="2026-01-01T00:00:00+00:00",
@@ -57,24 +40,7 @@ def coefficients(**serving: object) -> Coefficients:
             term_count_bytes_per_row=80,
             vocabulary_bytes=Line(base=1000, slope=100),
         ),
-        building=Building(
-            fixed_seconds=20,
-            fixed_core_seconds=25,
-            parse_core_seconds_per_citation=1e-4,
-            split_core_seconds_per_citation=1e-4,
-            encode_seconds_per_passage=0.004,
-            stage_core_seconds_per_citation=1e-4,
-            sample_core_seconds_per_citation=1e-5,
-            train_core_seconds_per_vector=1e-6,
-            records_core_seconds_per_citation=2e-4,
-            bm25_core_seconds_per_citation=5e-4,
-            terms_core_seconds_per_citation=1e-4,
-            hnsw_core_seconds_per_passage=Logarithmic(base=1e-4, slope=5e-5, smallest=1000),
-            merge_core_seconds_per_row=1e-6,
-            publish_core_seconds=Line(base=1, slope=5e-5),
-            update_core_seconds_per_citation=2e-3,
-            verify_seconds_per_byte=1e-9,
-        ),
+        building=_building(),
         memory=Memory(
             driver_bytes=5e8,
             read_worker_bytes=2e8,
@@ -85,5 +51,45 @@ def coefficients(**serving: object) -> Coefficients:
             publish_bytes_per_row=2000,
             shard_replica_bytes=Line(base=1e8, slope=20),
         ),
-        serving=Serving.model_validate(served),
+        serving=Serving.model_validate({**_serving(), **serving}),
     )
+
+
+def _building() -> Building:
+    return Building(
+        fixed_seconds=20,
+        fixed_core_seconds=25,
+        parse_core_seconds_per_citation=1e-4,
+        split_core_seconds_per_citation=1e-4,
+        encode_seconds_per_passage=0.004,
+        stage_core_seconds_per_citation=1e-4,
+        sample_core_seconds_per_citation=1e-5,
+        train_core_seconds_per_vector=1e-6,
+        records_core_seconds_per_citation=2e-4,
+        bm25_core_seconds_per_citation=5e-4,
+        terms_core_seconds_per_citation=1e-4,
+        hnsw_core_seconds_per_passage=Logarithmic(base=1e-4, slope=5e-5, smallest=1000),
+        merge_core_seconds_per_row=1e-6,
+        publish_core_seconds=Line(base=1, slope=5e-5),
+        update_core_seconds_per_citation=2e-3,
+        verify_seconds_per_byte=1e-9,
+    )
+
+
+def _serving() -> dict[str, object]:
+    tenth = (Point(concurrent=1, median_seconds=0.01, p95_seconds=0.02),)
+    return {
+        "expand": tenth,
+        "encode": tenth,
+        "statistics_seconds": 0.001,
+        "dense_seconds": Logarithmic(base=0.001, slope=0.0005, smallest=1000),
+        "bm25_seconds": Line(base=0.002, slope=1e-8),
+        "join_seconds": 0.001,
+        "fetch_seconds": 0.004,
+        "shard_p95_over_median": 1.5,
+        "rerank_pairs": 20,
+        "rerank": (
+            Point(concurrent=1, median_seconds=0.2, p95_seconds=0.25),
+            Point(concurrent=8, median_seconds=0.4, p95_seconds=0.5),
+        ),
+    }
