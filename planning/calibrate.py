@@ -94,7 +94,7 @@ def measure_all(
             settings, encoder, tell, effort.questions, shards, vocabulary, m.read.citations
         )
         found = Coefficients(
-            format=1,
+            format=2,
             made=datetime.now(UTC).isoformat(timespec="seconds"),
             machine=_machine(encoder.device, load),
             measured_with=MeasuredWith.of(settings),

@@ -67,7 +67,7 @@ def check_plan(
 
 def _search_seconds(real: BuildMeasured, settings: Settings) -> float:
     """The median seconds of a search of the first shard."""
-    asked = Asked.of(load_encoder(settings), settings, QUESTIONS)
+    asked = Asked.of(load_encoder(settings), settings, QUESTIONS, settings.index.shards)
     entry = real.manifest.shards[0].segments[0]
     return measure_searching(settings.index.place, entry, asked, settings).median("search")
 
@@ -83,12 +83,7 @@ def compare(
     seconds["all"] = sum(seconds.values())
     # The clock of a real build sees training as part of what follows it.
     seconds["index"] += seconds.pop("train quantiser")
-    s = found.serving
-    search = (
-        s.dense_seconds.at(size.shard_passages)
-        + s.bm25_seconds.at(size.shard_citations)
-        + s.join_seconds
-    )
+    search = found.serving.search_seconds(size.shards, size.shard_passages, size.shard_citations)
     memory = process_memory(found, size, limit)
     return [
         Compared("passages", "", size.passages, real.manifest.passages),

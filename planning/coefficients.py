@@ -11,9 +11,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from pydantic import ValidationError
 
 from cluster.errors import InputError
+from cluster.index.read_shard import limit_of_shard
 from cluster.settings import Settings, Strict
 from cluster.storage import write_atomically
 from planning.fit import Heaps, Line, Logarithmic
@@ -128,15 +130,26 @@ class Point(Strict):
     p95_seconds: float
 
 
-class Serving(Strict):
-    """Seconds of one question. A shard's search is of the clock, by its size."""
+class ShardSearch(Strict):
+    """Seconds of the clock of a search of one shard among `shards`, by the shard's size."""
 
-    expand: tuple[Point, ...]
-    encode: tuple[Point, ...]
-    statistics_seconds: float
+    shards: int
     dense_seconds: Logarithmic  # of the shard's passages
     bm25_seconds: Line  # of the shard's citations
     join_seconds: float
+
+    def at(self, passages: float, citations: float) -> float:
+        return self.dense_seconds.at(passages) + self.bm25_seconds.at(citations) + self.join_seconds
+
+
+class Serving(Strict):
+    """Seconds of one question, which wants `hits` citations of each branch of the search."""
+
+    expand: tuple[Point, ...]
+    encode: tuple[Point, ...]
+    hits: int
+    statistics_seconds: float
+    searches: tuple[ShardSearch, ShardSearch]  # among few shards, among many
     fetch_seconds: float
     shard_p95_over_median: float
     rerank_pairs: int
@@ -144,9 +157,15 @@ class Serving(Strict):
     llm: tuple[Point, ...] = ()
     llm_tokens: int = 0
 
+    def search_seconds(self, shards: int, passages: float, citations: float) -> float:
+        """Of one of `shards`, each of that size: in between by how many hits it must bring."""
+        hits = [limit_of_shard(self.hits, n) for n in (shards, *(s.shards for s in self.searches))]
+        few, many = (s.at(passages, citations) for s in self.searches)
+        return float(np.interp(hits[0], hits[:0:-1], [many, few]))
+
 
 class Coefficients(Strict):
-    format: Literal[1]
+    format: Literal[2]
     made: str
     machine: Machine
     measured_with: MeasuredWith

@@ -82,9 +82,7 @@ def shard_point(found: Coefficients, size: Size) -> Point:
     s = found.serving
     median = (
         s.statistics_seconds
-        + s.dense_seconds.at(size.shard_passages)
-        + s.bm25_seconds.at(size.shard_citations)
-        + s.join_seconds
+        + s.search_seconds(size.shards, size.shard_passages, size.shard_citations)
         # The citations to fetch lie spread over the shards.
         + s.fetch_seconds / size.shards
     )

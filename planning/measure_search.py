@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cluster.index.bm25 import Bm25Query
 from cluster.index.manifest import SegmentEntry, ShardEntry
-from cluster.index.read_shard import ShardQuery, ShardReader
+from cluster.index.read_shard import ShardQuery, ShardReader, limit_of_shard
 from cluster.index.vectors import Vectors
 from cluster.index.vocabulary import Vocabulary
 from cluster.models import ModelStore
@@ -22,7 +22,7 @@ from cluster.places import Place
 from cluster.records import Citation
 from cluster.settings import Settings, SystemSettings, load_system
 from pipelines.generate_citations import generate_citations
-from planning.coefficients import Point, Serving
+from planning.coefficients import Point, Serving, ShardSearch
 from planning.fit import Line, Logarithmic
 from planning.watch_processes import in_fresh_process, usable_cpus
 from serve.expand_question import Recogniser, TransformerRecogniser, VocabularyRecogniser
@@ -37,6 +37,8 @@ Tell = Callable[[str], None]
 KINDS = ("statistics", "dense", "bm25", "search", "fetch")
 FETCHED = 20
 QUESTION_SEED = 1
+# One among many is asked for fewer hits; what lies between is interpolated.
+FEW_SHARDS, MANY_SHARDS = 1, 64
 
 
 def point(spent: Sequence[float], concurrent: int = 1) -> Point:
@@ -60,26 +62,33 @@ def timed(work: Callable[[], object], threads: int = 1) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Questions with their vectors, as a shard gets them."""
+    """Questions with their vectors, as one of `shards` gets them."""
 
     questions: tuple[str, ...]
     vectors: Vectors
     system: SystemSettings
+    shards: int
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """How many citations of the dense branch and of BM25 the shard must bring."""
+        retrieve = self.system.retrieve
+        dense, bm25 = (limit_of_shard(n, self.shards) for n in (retrieve.dense, retrieve.bm25))
+        return dense, bm25
 
     @classmethod
-    def of(cls, encoder: Encoder, settings: Settings, count: int) -> Asked:
+    def of(cls, encoder: Encoder, settings: Settings, count: int, shards: int) -> Asked:
         """The titles of generated citations."""
         questions = tuple(c.title for c in generate_citations(count, QUESTION_SEED))
         vectors = encoder.encode_queries(list(questions))
-        return cls(questions, vectors, load_system(settings.serve.system))
+        return cls(questions, vectors, load_system(settings.serve.system), shards)
 
 
 def search_spent(
     reader: ShardReader, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> dict[str, list[float]]:
     """Seconds of each kind of call, for each question, over one open shard."""
-    retrieve = asked.system.retrieve
-    over = retrieve.bm25_over
+    over = asked.system.retrieve.bm25_over
     units = entry.citations if over == "citations" else entry.passages
     mean = entry.terms.get(over, 0) / max(units, 1)
     spent: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -90,7 +99,7 @@ def search_spent(
         spent["statistics"].append(timed(partial(reader.frequencies, terms, over)))
         k1, b = settings.index.bm25_k1, settings.index.bm25_b
         bm25 = Bm25Query(weights, counts, units, mean, k1, b)
-        limits = (retrieve.dense, retrieve.bm25, over)
+        limits = (*asked.limits, over)
         queries = {
             "dense": ShardQuery(vector, None, *limits),
             "bm25": ShardQuery(None, bm25, *limits),
@@ -223,11 +232,14 @@ def measure_serving(
 
     `shards` are a small and a large one, each an index and its one segment.
     """
-    asked = Asked.of(encoder, settings, questions)
+    asked = Asked.of(encoder, settings, questions, FEW_SHARDS)
     # 0: on a GPU only the clock tells.
     threads = min(settings.encoder.threads, usable_cpus()) if encoder.device == "cpu" else 0
     tell(f"searching both shards with {questions} questions")
-    searched = [measure_searching(index, entry, asked, settings) for index, entry in shards]
+    few, many = (
+        [measure_searching(*shard, replace(asked, shards=among), settings) for shard in shards]
+        for among in (FEW_SHARDS, MANY_SHARDS)
+    )
     tell("expanding, encoding and reranking questions")
     expand = measure_expanding(settings, asked, vocabulary)
     batch = settings.serve.encoder.batch
@@ -235,7 +247,9 @@ def measure_serving(
     rerank = measure_reranking(settings, encoder, asked, citations, threads)
     llm = measure_llm(settings, " ".join(c.abstract for c in citations[:20]), tell)
     found = Serving(
-        **_shard_coefficients(searched),
+        **_shard_coefficients(few[-1]),
+        hits=max(asked.system.retrieve.dense, asked.system.retrieve.bm25),
+        searches=(_shard_search(FEW_SHARDS, few), _shard_search(MANY_SHARDS, many)),
         expand=expand,
         encode=encode,
         rerank_pairs=asked.system.rerank.depth,
@@ -243,19 +257,25 @@ def measure_serving(
         llm=llm,
         llm_tokens=settings.llm.ideal_tokens if llm else 0,
     )
-    return found, Line.of([(s.citations, s.peak_bytes) for s in searched])
+    return found, Line.of([(s.citations, s.peak_bytes) for s in few])
 
 
-def _shard_coefficients(searched: Sequence[Searched]) -> dict[str, Any]:
+def _shard_search(shards: int, searched: Sequence[Searched]) -> ShardSearch:
     large = searched[-1]
     join = large.median("search") - large.median("dense") - large.median("bm25")
+    return ShardSearch(
+        shards=shards,
+        dense_seconds=Logarithmic.of([(s.passages, s.median("dense")) for s in searched]),
+        bm25_seconds=Line.of([(s.citations, s.median("bm25")) for s in searched]),
+        join_seconds=max(join, 0.0),
+    )
+
+
+def _shard_coefficients(large: Searched) -> dict[str, float]:
     ordered = sorted(large.spent["search"])
     spread = ordered[int(0.95 * (len(ordered) - 1))] / large.median("search")
     return {
         "statistics_seconds": large.median("statistics"),
-        "dense_seconds": Logarithmic.of([(s.passages, s.median("dense")) for s in searched]),
-        "bm25_seconds": Line.of([(s.citations, s.median("bm25")) for s in searched]),
-        "join_seconds": max(join, 0.0),
         "fetch_seconds": large.median("fetch"),
         "shard_p95_over_median": max(spread, 1.0),
     }

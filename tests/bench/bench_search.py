@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from cluster.index.layout import VECTORS, segment_directory
 from cluster.index.manifest import Manifest, read_manifest
+from cluster.index.read_shard import limit_of_shard
 from cluster.index.vectors import VectorIndex, Vectors
 from cluster.settings import load_settings, load_system
 from pipelines.generate_citations import generate_citations
@@ -77,8 +78,9 @@ def main() -> None:
         f"segments; {manifest.vectors}, M {chosen.hnsw_m}, efSearch {chosen.ef_search}"
     )
     truth = [best_of([index.search(q, TOP) for index in exact]) for q in queries]
-    dense = load_system("citeray").retrieve.dense
-    for name, limit in (("ten passages", TOP), (f"{dense} citations, as citeray", 3 * dense)):
+    dense = limit_of_shard(load_system("citeray").retrieve.dense, len(manifest.shards))
+    asked = f"{dense} citations a shard, as citeray"
+    for name, limit in (("ten passages", TOP), (asked, 3 * dense)):
         ef = max(chosen.ef_search, limit)
         found, own_s, bare_s = [], [], []
         for query in queries:

@@ -13,6 +13,7 @@ from planning.coefficients import (
     Memory,
     Point,
     Serving,
+    ShardSearch,
 )
 from planning.fit import Heaps, Line, Logarithmic
 
@@ -20,7 +21,7 @@ from planning.fit import Heaps, Line, Logarithmic
 def coefficients(**serving: object) -> Coefficients:
     """Two passages a citation, a kilobyte a passage; 10 ms a stage. `serving` overrides."""
     return Coefficients(
-        format=1,
+        format=2,
         made="2026-01-01T00:00:00+00:00",
         machine=Machine(words="4 cores", cpus=4, memory_bytes=2**34, device="cpu", load=0.0),
         measured_with=MeasuredWith.of(load_settings()),
@@ -76,15 +77,27 @@ def _building() -> Building:
     )
 
 
+def searches(bm25_seconds: Line) -> tuple[ShardSearch, ...]:
+    """One that costs as much among many shards as among few."""
+    return tuple(
+        ShardSearch(
+            shards=shards,
+            dense_seconds=Logarithmic(base=0.001, slope=0.0005, smallest=1000),
+            bm25_seconds=bm25_seconds,
+            join_seconds=0.001,
+        )
+        for shards in (1, 64)
+    )
+
+
 def _serving() -> dict[str, object]:
     tenth = (Point(concurrent=1, median_seconds=0.01, p95_seconds=0.02),)
     return {
         "expand": tenth,
         "encode": tenth,
         "statistics_seconds": 0.001,
-        "dense_seconds": Logarithmic(base=0.001, slope=0.0005, smallest=1000),
-        "bm25_seconds": Line(base=0.002, slope=1e-8),
-        "join_seconds": 0.001,
+        "hits": 100,
+        "searches": searches(Line(base=0.002, slope=1e-8)),
         "fetch_seconds": 0.004,
         "shard_p95_over_median": 1.5,
         "rerank_pairs": 20,

@@ -138,7 +138,7 @@ def test_a_sample_that_is_too_small_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{}", "format"), ("no json", "calibration"), ('{"format": 2}', "format: Input should be 1")],
+    [("{}", "format"), ("no json", "calibration"), ('{"format": 1}', "format: Input should be 2")],
 )
 def test_what_is_no_calibration_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "calibration.json"

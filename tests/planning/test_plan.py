@@ -9,10 +9,11 @@ from cluster.settings import load_settings
 from planning.coefficients import Point
 from planning.emit import config_yaml, values, values_yaml
 from planning.estimate_build import Fleet, Size, artefact_bytes, build_phases
+from planning.fit import Line
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from planning.show_plan import all_figures
-from tests.planning.some_coefficients import coefficients
+from tests.planning.some_coefficients import coefficients, searches
 
 SETTINGS = load_settings()
 ASK = Ask(citations=38_000_000, qps=50, p95_s=2.0)
@@ -121,7 +122,7 @@ def test_a_percentile_that_cannot_be_met_names_the_stage() -> None:
 
 
 def test_shards_are_split_further_where_only_that_meets_the_percentile() -> None:
-    slow = coefficients(bm25_seconds={"base": 0.0, "slope": 1e-6})
+    slow = coefficients(searches=searches(Line(base=0.0, slope=1e-6)))
     made = plan(slow, p95_s=0.9)
     assert made.problems == ()
     assert made.size.shards > plan(slow, p95_s=60).size.shards
@@ -199,3 +200,13 @@ def test_the_values_are_yaml_in_the_quantities_of_kubernetes() -> None:
     assert retrieval["replicas"] == made.groups[0].nodes
     assert retrieval["memory"].endswith("Gi")
     assert int(found["storage"]["index"][:-2]) * 2**30 >= made.disk[1].value
+
+
+def test_a_shard_among_many_is_taken_to_bring_few_hits() -> None:
+    few, many = searches(Line(base=0.1, slope=0.0))[0], searches(Line(base=0.01, slope=0.0))[1]
+    serving = coefficients(searches=(few, many)).serving
+    at = {n: serving.search_seconds(n, 3000, 1000) for n in (1, 4, 64, 128)}
+    assert at[1] == pytest.approx(few.at(3000, 1000))
+    assert at[64] == at[128] == pytest.approx(many.at(3000, 1000))
+    # 100, 48 and 12 hits: of the 88 between, 36 are above those of many.
+    assert at[4] == pytest.approx(at[64] + 36 / 88 * (at[1] - at[64]))
