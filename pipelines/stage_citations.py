@@ -119,16 +119,21 @@ def staged_positions(directory: Place) -> Positions:
 
 
 def _open_part(part: Place, columns: Sequence[str] | None = None) -> Any:
-    """A reader of the record batches of a part, which is mapped, or read by byte range."""
-    file = pa.memory_map(str(part)) if isinstance(part, Path) else part.open_at_random()
+    """A reader of the record batches of a part, which is mapped, or read by byte range.
+
+    Of a mapped one all columns are there, as Arrow copies what it maps once it is told which.
+    """
+    if isinstance(part, Path):
+        return ipc.open_file(pa.memory_map(str(part)))
     fields = [EMBEDDED_SCHEMA.get_field_index(name) for name in columns or ()]
-    return ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
+    options = ipc.IpcReadOptions(included_fields=fields)
+    return ipc.open_file(part.open_at_random(), options=options)
 
 
 def read_part(part: Place, shard: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """The rows of one shard in one part. Raises InputError where a store cannot be read."""
     if isinstance(part, Path):
-        return _open_part(part, columns).get_batch(shard)
+        return _open_part(part).get_batch(shard).select(_schema(columns).names)
     with asking(part.url):
         return _open_part(part, columns).get_batch(shard)
 

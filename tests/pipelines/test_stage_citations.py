@@ -7,6 +7,7 @@ import pytest
 
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
+from cluster.index.write_segment import EMBEDDED_SCHEMA
 from cluster.records import Deletion
 from pipelines.embed_passages import embed_citations, split_citations
 from pipelines.stage_citations import (
@@ -58,6 +59,15 @@ def test_a_shard_without_rows_has_an_empty_batch(tmp_path: Path) -> None:
     (part,) = part_files(stage(tmp_path, CITATIONS[:1], shards=8))
     counts = [read_part(part, s).num_rows for s in range(8)]
     assert sorted(counts) == [0] * 7 + [1]
+
+
+def test_rows_of_a_folder_are_mapped_and_not_copied(tmp_path: Path) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS, shards=1))
+    before = pa.total_allocated_bytes()
+    for columns in (None, ("pmid", "vectors")):
+        batch = read_part(part, 0, columns)
+        assert batch.schema.names == list(columns or EMBEDDED_SCHEMA.names)
+        assert pa.total_allocated_bytes() == before
 
 
 def test_nothing_is_staged_where_there_is_no_folder(tmp_path: Path) -> None:
