@@ -1,9 +1,11 @@
 """Files of an index on this machine, to be mapped: in place, or copied from an object store.
 
 Copies lie in `index.cache` as they lie in the store. Each is checked against the manifest
-while it is copied and whenever it is opened again, so that one that was cut short, changed
-or belongs to another version is copied anew. Whatever holds a copy mapped may go on reading
-it when it is removed or replaced.
+while it is copied and whenever a reader opens it again, so that one that was cut short,
+changed or belongs to another version is copied anew. What was checked gets a time of
+modification that tells its checksum; a job, whose cost must not be that of all bytes that
+were ever indexed, opens a copy that still has it unread. Whatever holds a copy mapped may
+go on reading it when it is removed or replaced.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from filelock import FileLock
 
@@ -24,6 +27,9 @@ from cluster.index.versions import named_by
 from cluster.places import Place, StoredPlace, list_files, naming_cache_faults, scratch_folder
 
 _COPIED_AT_ONCE = 4
+# Of a checksum, in hexadecimal: as seconds since 1970 they end in July 1978.
+_CHECKED_DIGITS = 7
+_IsKept: TypeAlias = Callable[[Path, Artefact], bool]
 
 
 def verified(folder: Place, artefacts: Mapping[str, Artefact]) -> Path:
@@ -36,21 +42,19 @@ def verified(folder: Place, artefacts: Mapping[str, Artefact]) -> Path:
         for name, expected in artefacts.items():
             check_artefact(folder / name, expected)
         return folder
-    with ThreadPoolExecutor(_COPIED_AT_ONCE) as pool:
-        places = (folder / name for name in artefacts)
-        list(pool.map(_keep_copy, places, artefacts.values()))
-    return folder.copy
+    return _copies(folder, artefacts, _is_whole)
 
 
 def at_hand(folder: Place, artefacts: Mapping[str, Artefact], *names: str) -> Path:
     """`folder` on this machine with those of its files that are called `names`.
 
-    What lies here is opened unread, as its cost must not be that of all its bytes; copies
-    of a store are as `verified` gives them.
+    What lies here is opened unread, as its cost must not be that of all its bytes, and so
+    are copies of a store that nothing wrote to since they were checked. Raises as `verified`.
     """
     if isinstance(folder, Path):
         return folder
-    return verified(folder, {name: artefacts[name] for name in names if name in artefacts})
+    named = {name: artefacts[name] for name in names if name in artefacts}
+    return _copies(folder, named, _is_checked)
 
 
 @contextmanager
@@ -85,12 +89,21 @@ def drop_copies(index: Place, manifest: Manifest) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _keep_copy(place: StoredPlace, expected: Artefact) -> None:
+def _copies(folder: StoredPlace, artefacts: Mapping[str, Artefact], is_kept: _IsKept) -> Path:
+    def keep(name: str) -> None:
+        _keep_copy(folder / name, artefacts[name], is_kept)
+
+    with ThreadPoolExecutor(_COPIED_AT_ONCE) as pool:
+        list(pool.map(keep, artefacts))
+    return folder.copy
+
+
+def _keep_copy(place: StoredPlace, expected: Artefact, is_kept: _IsKept) -> None:
     """Copy the object unless its copy is as it should be; who comes second waits for it."""
     with naming_cache_faults(place):
         place.copy.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{place.copy}.lock"):
-            if not _is_whole(place.copy, expected):
+            if not is_kept(place.copy, expected):
                 _copy(place, expected)
 
 
@@ -106,6 +119,10 @@ def _copy(place: StoredPlace, expected: Artefact) -> None:
             raise IndexFormatError(
                 f"{place}: its size or checksum is not the manifest's; build it again"
             )
+        with (scratch / "copy").open("rb") as copy:
+            # Or a machine that stops may keep the name and the time without the bytes.
+            os.fsync(copy.fileno())
+        _mark_checked(scratch / "copy", expected)
         os.replace(scratch / "copy", place.copy)
 
 
@@ -115,6 +132,28 @@ def _is_whole(path: Path, expected: Artefact) -> bool:
     except IndexFormatError:
         return False
     return True
+
+
+def _is_checked(path: Path, expected: Artefact) -> bool:
+    """Whether the file was found to hold `expected` and nothing wrote to it since."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    marked = found.st_mtime_ns == _checked_s(expected) * 10**9
+    return (marked and found.st_size == expected.bytes) or _is_whole(path, expected)
+
+
+def _mark_checked(path: Path, expected: Artefact) -> None:
+    os.utime(path, (_checked_s(expected),) * 2)
+
+
+def _checked_s(expected: Artefact) -> int:
+    """A time of modification, in seconds since 1970, that no write gives: long past, to the second.
+
+    It tells the checksum, as a file of that size may be another version's.
+    """
+    return int(expected.sha256[:_CHECKED_DIGITS], 16)
 
 
 def _fetch(place: StoredPlace, path: Path) -> Artefact:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -13,9 +15,9 @@ from fastapi import FastAPI, Request, Response
 from pyarrow import fs
 
 from cluster.errors import IndexFormatError, InputError, StorageError
-from cluster.index.copies import drop_copies, verified
+from cluster.index.copies import at_hand, drop_copies, verified
 from cluster.index.layout import CITATIONS, CURRENT, SEGMENT, VECTORS, segment_directory
-from cluster.index.manifest import Manifest, current_version, read_manifest
+from cluster.index.manifest import Artefact, Manifest, current_version, read_manifest
 from cluster.index.put_segment import find_segment
 from cluster.index.read_shard import ShardQuery
 from cluster.index.versions import named_by, read_as_of
@@ -256,6 +258,53 @@ def test_a_changed_copy_is_copied_anew(grown: SmallIndex, place: StoredPlace) ->
     copy.write_bytes(flipped(whole))
     assert found(index) == before
     assert copy.read_bytes() == whole
+
+
+def opened_for_a_job(grown: SmallIndex, place: StoredPlace) -> Path:
+    """The copy of the newest segment's citations, as an update opens those of older segments."""
+    assert grown.manifest is not None
+    entry = grown.manifest.shards[0].segments[-1]
+    return at_hand(place / newest_segment(grown), entry.artefacts, CITATIONS) / CITATIONS
+
+
+def test_a_job_does_not_read_again_what_was_checked_when_it_was_copied(
+    grown: SmallIndex, place: StoredPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = opened_for_a_job(grown, place)
+    monkeypatch.setattr("cluster.index.copies.check_artefact", read_again)
+    assert opened_for_a_job(grown, place) == copy
+    copy.write_bytes(flipped(copy.read_bytes()))
+    with pytest.raises(ReadAgainError):
+        opened_for_a_job(grown, place)
+
+
+class ReadAgainError(Exception):
+    pass
+
+
+def read_again(path: Path, expected: Artefact) -> None:
+    raise ReadAgainError
+
+
+@pytest.mark.parametrize("damage", [flipped, lambda data: data[:-1]])
+def test_a_job_copies_anew_what_was_written_to_since(
+    grown: SmallIndex, place: StoredPlace, damage: Callable[[bytes], bytes]
+) -> None:
+    copy = opened_for_a_job(grown, place)
+    whole = copy.read_bytes()
+    copy.write_bytes(damage(whole))
+    assert opened_for_a_job(grown, place).read_bytes() == whole
+
+
+def test_a_job_copies_anew_what_was_checked_for_another_version(
+    grown: SmallIndex, place: StoredPlace
+) -> None:
+    copy = opened_for_a_job(grown, place)
+    whole = copy.read_bytes()
+    copy.write_bytes(flipped(whole))
+    other = hashlib.sha256(copy.read_bytes()).hexdigest()
+    os.utime(copy, (int(other[:7], 16),) * 2)
+    assert opened_for_a_job(grown, place).read_bytes() == whole
 
 
 @pytest.mark.parametrize(
