@@ -31,6 +31,9 @@ _OPTIONS = {
     "gs": {"endpoint_override", "scheme", "retry_limit_seconds"},
 }
 _URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://", re.ASCII)
+_GOOGLE_STATUS = re.compile(
+    r"(?:\[Errno \d+\] )?google::cloud::Status\((.*?) error_info=.*", re.DOTALL
+)
 # Enough that a file is streamed in few requests, and small beside what a parser holds.
 _BUFFER_BYTES = 1 << 20
 
@@ -202,9 +205,14 @@ def asking(url: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(
-            f"{url}: the store cannot be read ({error}); check the bucket, the endpoint and "
-            "the credentials in the environment"
+            f"{url}: the store cannot be read ({said_by_store(error)}); check the bucket, the "
+            "endpoint and the credentials in the environment, and run the same command again"
         ) from error
+
+
+def said_by_store(error: OSError) -> str:
+    """What went wrong, without what Google's client adds for its developers."""
+    return _GOOGLE_STATUS.sub(r"\1", str(error))
 
 
 def _stored(url: str, paths: Iterable[str]) -> list[StoredFile]:

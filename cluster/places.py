@@ -31,6 +31,7 @@ from cluster.object_store import (
     join_url,
     list_folder,
     open_store,
+    said_by_store,
 )
 
 # Each read is a request: large enough for a disk's speed, small beside what a worker holds.
@@ -121,8 +122,9 @@ def _writing(url: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(
-            f"{url}: the store cannot be written ({error}); check the bucket, the endpoint, and "
-            "that the credentials in the environment may write there"
+            f"{url}: the store cannot be written ({said_by_store(error)}); check the bucket, the "
+            "endpoint, and that the credentials in the environment may write there, and run the "
+            "same command again"
         ) from error
 
 

@@ -1,0 +1,165 @@
+"""A server of the few Google Cloud Storage calls that Arrow makes, on loopback.
+
+    python -m tests.gcs_server      prints its port, and serves until its standard input ends
+
+Arrow holds Python's lock while it waits for this store, so the server is a process of its own.
+The JSON API of https://cloud.google.com/storage/docs/json_api/v1: objects are listed, told
+of, read by byte range, uploaded in resumable sessions, and deleted; buckets are told of.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from tests.object_store import BUCKET
+from tests.serve.http_server import serving
+
+ROOT = Path(__file__).resolve().parents[1]
+# The shortest that is given up after; each call that fails is tried again so long.
+RETRY_S = 1
+
+
+@contextmanager
+def gcs_server(environment: pytest.MonkeyPatch, folder: Path) -> Iterator[int]:
+    """Starts it with one empty bucket and gives its port; names credentials in the environment."""
+    command = [sys.executable, "-m", "tests.gcs_server"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        account = {"type": "authorized_user", "client_id": "anyone", "client_secret": "anything"}
+        account |= {"refresh_token": "anything", "token_uri": f"http://127.0.0.1:{port}/token"}
+        path = folder / "account.json"
+        path.write_text(json.dumps(account))
+        environment.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
+        yield port
+        server.communicate(b"")
+
+
+def gcs_url(port: int, path: str, bucket: str = BUCKET) -> str:
+    """The URL of `path` in the bucket, as the store at `port` of this machine has it."""
+    query = f"endpoint_override=127.0.0.1:{port}&scheme=http&retry_limit_seconds={RETRY_S}"
+    return f"gs://{bucket}/{path}?{query}"
+
+
+class _Bucket:
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self._uploads: dict[str, tuple[str, bytearray]] = {}
+
+    def told(self, name: str) -> dict[str, Any]:
+        """An object's metadata."""
+        return {
+            "kind": "storage#object",
+            "name": name,
+            "bucket": BUCKET,
+            "generation": "1",
+            "size": str(len(self.objects[name])),
+            "updated": "2026-01-01T00:00:00Z",
+            "timeCreated": "2026-01-01T00:00:00Z",
+        }
+
+    def listed(self, prefix: str, delimiter: str) -> dict[str, Any]:
+        names = [name for name in sorted(self.objects) if name.startswith(prefix)]
+        cut = len(prefix)
+        below = [n for n in names if delimiter and delimiter in n[cut:]]
+        folders = {n[: n.index(delimiter, cut) + 1] for n in below}
+        items = [self.told(name) for name in names if name not in below]
+        return {"kind": "storage#objects", "items": items, "prefixes": sorted(folders)}
+
+    def begin(self, name: str) -> str:
+        """The id of a new upload."""
+        upload = uuid.uuid4().hex
+        self._uploads[upload] = (name, bytearray())
+        return upload
+
+    def receive(self, upload: str, span: str, data: bytes) -> Response:
+        """A part of an upload; 308 asks for more until the total is known and there."""
+        name, held = self._uploads[upload]
+        held += data
+        total = span.rpartition("/")[2]
+        if total == "*" or len(held) < int(total):
+            told = {"Range": f"bytes=0-{len(held) - 1}"} if held else {}
+            return Response(status_code=308, headers=told)
+        self.objects[name] = bytes(held)
+        return JSONResponse(self.told(name))
+
+
+def _ranged(data: bytes, span: str | None) -> Response:
+    found = re.fullmatch(r"bytes=(\d+)-(\d*)", span or "")
+    if found is None:
+        return Response(data, media_type="application/octet-stream")
+    begin, end = int(found[1]), min(int(found[2] or len(data)), len(data) - 1)
+    if begin >= len(data):
+        return Response(status_code=416)
+    told = {"Content-Range": f"bytes {begin}-{end}/{len(data)}"}
+    return Response(data[begin : end + 1], 206, told)
+
+
+def _missing() -> Response:
+    return JSONResponse({"error": {"code": 404, "message": "Not Found"}}, 404)
+
+
+def _api(held: _Bucket) -> FastAPI:
+    api = FastAPI()
+
+    @api.post("/token")
+    def token() -> dict[str, Any]:
+        return {"access_token": "anything", "token_type": "Bearer", "expires_in": 3600}
+
+    @api.get("/storage/v1/b/{bucket}")
+    def bucket(bucket: str) -> Response:
+        return JSONResponse({"name": bucket}) if bucket == BUCKET else _missing()
+
+    @api.get("/storage/v1/b/{bucket}/o")
+    def objects(bucket: str, prefix: str = "", delimiter: str = "") -> Response:
+        return JSONResponse(held.listed(prefix, delimiter)) if bucket == BUCKET else _missing()
+
+    @api.get("/storage/v1/b/{bucket}/o/{name:path}")
+    def read(bucket: str, name: str, request: Request, alt: str = "json") -> Response:
+        if bucket != BUCKET or name not in held.objects:
+            return _missing()
+        if alt == "media":
+            return _ranged(held.objects[name], request.headers.get("range"))
+        return JSONResponse(held.told(name))
+
+    @api.delete("/storage/v1/b/{bucket}/o/{name:path}")
+    def delete(bucket: str, name: str) -> Response:
+        there = bucket == BUCKET and held.objects.pop(name, None) is not None
+        return Response(status_code=204) if there else _missing()
+
+    @api.post("/upload/storage/v1/b/{bucket}/o")
+    def begin(bucket: str, name: str, request: Request) -> Response:
+        if bucket != BUCKET:
+            return _missing()
+        return Response(headers={"Location": f"{request.base_url}upload/{held.begin(name)}"})
+
+    @api.put("/upload/{upload}")
+    async def send(upload: str, request: Request) -> Response:
+        span = request.headers.get("content-range", "bytes */*")
+        return held.receive(upload, span, await request.body())
+
+    return api
+
+
+def main() -> None:
+    with serving(_api(_Bucket())) as port:
+        print(port, flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
