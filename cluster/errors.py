@@ -37,6 +37,10 @@ class StorageError(CiteRayError, OSError):
     """
 
 
+class RayStartError(CiteRayError):
+    """No Ray can be started on this machine, or none can be joined at RAY_ADDRESS."""
+
+
 class LLMError(CiteRayError):
     """The language model is unreachable or answered with an error."""
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, redirect_stdout
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from cluster.errors import CiteRayError
+from cluster.errors import CiteRayError, RayStartError
 from cluster.settings import RaySettings
 
 TOKEN_LOGGER = "ray._private.authentication.authentication_token_setup"
@@ -28,7 +28,8 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
     Gives the address at which other processes join. Within the block `print` goes to
     standard error: Ray prints its own messages, and standard output is for results.
     A CiteRayError of a task is raised as it was there, without Ray's traceback; what Ray
-    lost for good (a worker, a node, an object) is a CiteRayError too.
+    lost for good (a worker, a node, an object) is a CiteRayError too. Raises RayStartError
+    where there is no Ray to be had.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # What it logs of an error it also raises, and the command says that in a line.
@@ -38,17 +39,7 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
     logging.getLogger(TOKEN_LOGGER).setLevel(logging.ERROR)
     # The C++ core logs harmless notes of Ray Data as errors; real ones are exceptions.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(logging_level=logging.WARNING, log_to_driver=False)
-    else:
-        ray.init(
-            address="local",
-            num_cpus=settings.cpus or None,
-            object_store_memory=settings.object_store_mb << 20,
-            include_dashboard=False,
-            logging_level=logging.WARNING,
-            log_to_driver=False,
-        )
+    _connect(settings)
     try:
         with redirect_stdout(sys.stderr):
             yield ray.get_runtime_context().gcs_address
@@ -58,6 +49,39 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
         raise plain from error
     finally:
         ray.shutdown()
+
+
+def _connect(settings: RaySettings) -> None:
+    address = os.environ.get("RAY_ADDRESS", "")
+    try:
+        if address:
+            ray.init(logging_level=logging.WARNING, log_to_driver=False)
+        else:
+            ray.init(
+                address="local",
+                num_cpus=settings.cpus or None,
+                object_store_memory=settings.object_store_mb << 20,
+                include_dashboard=False,
+                logging_level=logging.WARNING,
+                log_to_driver=False,
+            )
+    except Exception as error:  # Ray raises a bare Exception where it starts too slowly.
+        raise start_error(error, address) from error
+
+
+def start_error(error: Exception, address: str) -> RayStartError:
+    """What a user can do where `ray.init` failed; `address` is RAY_ADDRESS, or ""."""
+    said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    if address:
+        return RayStartError(
+            f"RAY_ADDRESS={address}: no Ray can be joined there ({said}); check that one runs "
+            "there, of this version and with this token, or unset RAY_ADDRESS to start one here"
+        )
+    return RayStartError(
+        f"Ray could not be started on this machine ({said}); if it is busy or short of memory, "
+        "wait or lower ray.cpus and ray.object_store_mb, if its folder is at fault, name another "
+        "with a short path in RAY_TMPDIR, and run the same command again"
+    )
 
 
 def plain_error(error: Exception) -> CiteRayError | None:

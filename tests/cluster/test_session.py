@@ -1,10 +1,25 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from ray.exceptions import RayTaskError, WorkerCrashedError
 
 from cluster.errors import CiteRayError, StorageError
-from cluster.session import plain_error
+from cluster.session import plain_error, start_error
+
+ROOT = Path(__file__).resolve().parents[2]
+# The command line with a Ray whose first process ends at once, as on a machine without room.
+CANNOT_START = """
+import ray._private.services as services
+from cluster.cli import main
+
+services.GCS_SERVER_EXECUTABLE = "/bin/true"
+main()
+"""
 
 
 def raised_in_a_task(cause: Exception) -> RayTaskError:
@@ -47,3 +62,53 @@ def test_the_exit_code_survives_a_task(code: int) -> None:
     found = plain_error(raised_in_a_task(OwnError("one sentence")))
     assert found is not None
     assert found.exit_code == code
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> list[str]:
+    """A build of an empty source, which asks for a Ray first."""
+    (tmp_path / "n1.xml").write_text("<PubmedArticleSet/>")
+    command = [sys.executable, "-c", CANNOT_START, "index", "build", str(tmp_path / "n1.xml")]
+    return [*command, "--set", f"index.path={tmp_path / 'index'}"]
+
+
+def said(command: list[str], **environment: str) -> tuple[int, list[str]]:
+    """The exit code of a command that gets no Ray, and what it says in lines of its own."""
+    # So long Ray waits for its first process, or for an answer, in seconds.
+    given = {**os.environ, "RAY_gcs_server_port_wait_time_s": "1", **environment}
+    done = subprocess.run(
+        command, cwd=ROOT, env=given, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    lines = done.stderr.splitlines()
+    return done.returncode, [line for line in lines if line.startswith("citeray: ")]
+
+
+def test_a_ray_that_does_not_start_in_time_is_one_sentence_with_the_mend(
+    build: list[str], tmp_path: Path
+) -> None:
+    code, (line,) = said(build, RAY_ADDRESS="")
+    assert code == 1
+    assert "Ray could not be started on this machine (" in line
+    assert "lower ray.cpus and ray.object_store_mb" in line
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_folder_in_which_ray_cannot_make_its_sockets_is_one_sentence(
+    build: list[str], tmp_path: Path
+) -> None:
+    code, (line,) = said(build, RAY_ADDRESS="", RAY_TMPDIR=str(tmp_path / ("a" * 100)))
+    assert code == 1
+    assert "AF_UNIX path length cannot exceed" in line
+    assert "name another with a short path in RAY_TMPDIR" in line
+
+
+def test_an_address_at_which_no_ray_answers_is_named(build: list[str]) -> None:
+    code, (line,) = said(build, RAY_ADDRESS="127.0.0.1:9")
+    assert code == 1
+    assert line.startswith("citeray: RAY_ADDRESS=127.0.0.1:9: no Ray can be joined there (")
+
+
+def test_only_the_first_line_of_what_ray_says_is_told() -> None:
+    late = Exception("The current node timed out during startup. This could happen\nTraceback")
+    assert "during startup. This could happen); if it is busy" in str(start_error(late, ""))
