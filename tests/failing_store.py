@@ -1,0 +1,152 @@
+"""A proxy in front of an object store of this machine that fails when it is told to.
+
+    python -m tests.failing_store PORT      prints its own port; takes orders on standard input
+
+A process of its own, as Arrow may hold Python's lock while it waits for a store.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Literal
+
+from tests.serve.http_server import free_port
+
+ROOT = Path(__file__).resolve().parents[1]
+# A refusal and a reset of the connection, a reply that ends in its middle, and two statuses.
+Fault = Literal["refuse", "reset", "cut", "500", "403"]
+_CUT_AFTER = 1000
+_BLOCK = 1 << 16
+
+
+class FailingStore:
+    """The proxy at `port`: whole until `fail`, and again after `heal`."""
+
+    def __init__(self, port: int, orders: IO[bytes], done: IO[bytes]) -> None:
+        self.port = port
+        self._orders, self._done = orders, done
+
+    def fail(self, fault: Fault, at: str) -> None:
+        """From the next request that says `at` on, every request fails so."""
+        self._order({"fault": fault, "at": at})
+
+    def heal(self) -> None:
+        self._order({"fault": "", "at": ""})
+
+    def _order(self, order: dict[str, str]) -> None:
+        self._orders.write(json.dumps(order).encode() + b"\n")
+        self._orders.flush()
+        self._done.readline()
+
+
+@contextmanager
+def failing_store(port: int) -> Iterator[FailingStore]:
+    """In front of the store at `port`."""
+    command = [sys.executable, "-m", "tests.failing_store", str(port)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as proxy:
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        yield FailingStore(int(proxy.stdout.readline()), proxy.stdin, proxy.stdout)
+        proxy.communicate(b"")
+
+
+class _Proxy:
+    def __init__(self, upstream: int) -> None:
+        self._upstream = ("127.0.0.1", upstream)
+        self._fault, self._at, self._fails = "", b"", False
+        self._clients: set[socket.socket] = set()
+        self._listener = socket.socket()
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Bound to a number, or the port is given up where it refuses.
+        self.port = free_port()
+        self._listener.bind(("127.0.0.1", self.port))
+        self._listen()
+
+    def order(self, fault: str, at: str) -> None:
+        refused = self._fails and self._fault == "refuse"
+        self._fault, self._at, self._fails = fault, at.encode(), False
+        # Whoever is still connected is of the time before the order.
+        self._disconnect()
+        if refused:
+            self._listen()
+
+    def _listen(self) -> None:
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client = self._listener.accept()[0]
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        self._clients.add(client)
+        with client, suppress(OSError), socket.create_connection(self._upstream) as store:
+            threading.Thread(target=_pass_on, args=(store, client), daemon=True).start()
+            try:
+                while asked := client.recv(_BLOCK):
+                    if self._fault and (self._fails or self._at in asked):
+                        self._fail(client, asked)
+                        break
+                    store.sendall(asked)
+            finally:
+                # Or the other thread waits for it for good.
+                store.shutdown(socket.SHUT_RDWR)
+        self._clients.discard(client)
+
+    def _fail(self, client: socket.socket, asked: bytes) -> None:
+        first, self._fails = not self._fails, True
+        if self._fault.isdigit():
+            head = f"HTTP/1.1 {self._fault} Failed\r\nContent-Length: 0\r\nConnection: close"
+            client.sendall(head.encode() + b"\r\n\r\n")
+            client.shutdown(socket.SHUT_WR)
+            # Closed with bytes unread, a socket resets what it has sent.
+            while client.recv(_BLOCK):
+                pass
+            return
+        if self._fault == "cut" and first:
+            with socket.create_connection(self._upstream) as store:
+                store.sendall(asked)
+                client.sendall(store.recv(_CUT_AFTER, socket.MSG_WAITALL))
+        if self._fault == "refuse":
+            # It keeps its port, and refuses until it listens again.
+            self._listener.shutdown(socket.SHUT_RDWR)
+        # What is closed so is reset.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._clients.discard(client)
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        for client in tuple(self._clients):
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+
+
+def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(_BLOCK):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+
+
+def main(upstream: int) -> None:
+    proxy = _Proxy(upstream)
+    print(proxy.port, flush=True)
+    for line in sys.stdin:
+        proxy.order(**json.loads(line))
+        print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
