@@ -88,7 +88,7 @@ def test_a_store_that_dies_as_an_update_is_published_keeps_the_version_before(
 ) -> None:
     index = small(place)
     before = index.build(FILES[:1])
-    store.fail("reset", at=CURRENT)
+    store.fail("reset", at=f"name=index%2F{CURRENT}")
     with pytest.raises(StorageError, match=CANNOT_WRITE):
         index.update(FILES[1:])
     store.heal()
@@ -104,7 +104,7 @@ def test_a_store_that_dies_under_a_reader_leaves_no_half_copy_and_is_read_when_i
 ) -> None:
     index = small(place)
     manifest = index.build(FILES[:1])
-    store.fail(fault, at="alt=media")
+    store.fail(fault, at=f"{CITATIONS}?generation")
     with pytest.raises(InputError, match=CANNOT_READ):
         index.readers()
     left = copies(place)
