@@ -2,10 +2,9 @@
 
 Copies lie in `index.cache` as they lie in the store. Each is checked against the manifest
 while it is copied and whenever a reader opens it again, so that one that was cut short,
-changed or belongs to another version is copied anew. What was checked gets a time of
-modification that tells its checksum; a job, whose cost must not be that of all bytes that
-were ever indexed, opens a copy that still has it unread. Whatever holds a copy mapped may
-go on reading it when it is removed or replaced.
+changed or belongs to another version is copied anew. A job, whose cost must not be that of
+all bytes that were ever indexed, opens a copy of the right size unread. Whatever holds a
+copy mapped may go on reading it when it is removed or replaced.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from cluster.index.versions import named_by
 from cluster.places import Place, StoredPlace, list_files, naming_cache_faults, scratch_folder
 
 _COPIED_AT_ONCE = 4
-# Of a checksum, in hexadecimal: as seconds since 1970 they end in July 1978.
-_CHECKED_DIGITS = 7
 _IsKept: TypeAlias = Callable[[Path, Artefact], bool]
 
 
@@ -49,12 +46,12 @@ def at_hand(folder: Place, artefacts: Mapping[str, Artefact], *names: str) -> Pa
     """`folder` on this machine with those of its files that are called `names`.
 
     What lies here is opened unread, as its cost must not be that of all its bytes, and so
-    are copies of a store that nothing wrote to since they were checked. Raises as `verified`.
+    are copies of a store that are as large as they should be. Raises as `verified`.
     """
     if isinstance(folder, Path):
         return folder
     named = {name: artefacts[name] for name in names if name in artefacts}
-    return _copies(folder, named, _is_checked)
+    return _copies(folder, named, _is_as_large)
 
 
 @contextmanager
@@ -122,7 +119,6 @@ def _copy(place: StoredPlace, expected: Artefact) -> None:
         with (scratch / "copy").open("rb") as copy:
             # Or a machine that stops may keep the name and the time without the bytes.
             os.fsync(copy.fileno())
-        _mark_checked(scratch / "copy", expected)
         os.replace(scratch / "copy", place.copy)
 
 
@@ -134,26 +130,11 @@ def _is_whole(path: Path, expected: Artefact) -> bool:
     return True
 
 
-def _is_checked(path: Path, expected: Artefact) -> bool:
-    """Whether the file was found to hold `expected` and nothing wrote to it since."""
+def _is_as_large(path: Path, expected: Artefact) -> bool:
     try:
-        found = path.stat()
+        return path.stat().st_size == expected.bytes
     except FileNotFoundError:
         return False
-    marked = found.st_mtime_ns == _checked_s(expected) * 10**9
-    return (marked and found.st_size == expected.bytes) or _is_whole(path, expected)
-
-
-def _mark_checked(path: Path, expected: Artefact) -> None:
-    os.utime(path, (_checked_s(expected),) * 2)
-
-
-def _checked_s(expected: Artefact) -> int:
-    """A time of modification, in seconds since 1970, that no write gives: long past, to the second.
-
-    It tells the checksum, as a file of that size may be another version's.
-    """
-    return int(expected.sha256[:_CHECKED_DIGITS], 16)
 
 
 def _fetch(place: StoredPlace, path: Path) -> Artefact:

@@ -1,7 +1,11 @@
 """A stand-in encoder for benches of all but the encoder: bags of words in 384 dimensions.
 
-A passage's vector is the mean of one random vector a word. Passages that share words are
-near, as with a real encoder; it has learnt nothing and costs some 20 microseconds a passage.
+A passage's vector is the mean of one random vector a word, of 32 dimensions that one matrix
+turns into 384. Passages that share words are near, as with a real encoder; it has learnt
+nothing and costs some 20 microseconds a passage. How hard neighbours are to find depends on
+the intrinsic dimension (Levina and Bickel 2004, k = 20; here of 16,698 passages): of MiniLM's
+vectors of real abstracts 7, of these vectors of generated ones 22, of means of independent
+384-dimensional vectors 54, which no encoder gives.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import torch
 from torch.nn.functional import embedding_bag, normalize
 
 DIMENSIONS = 384
+LATENT = 32
 _ROWS = 1 << 16
 
 
@@ -24,7 +29,8 @@ class BagOfWords:
     def __init__(self, seed: int = 0, threads: int = 1) -> None:
         torch.set_num_threads(threads)
         generator = torch.Generator().manual_seed(seed)
-        self._table = torch.randn(_ROWS, DIMENSIONS, generator=generator)
+        latent = torch.randn(_ROWS, LATENT, generator=generator)
+        self._table = latent @ torch.randn(LATENT, DIMENSIONS, generator=generator)
         self._rows: dict[str, int] = {}
 
     def _row(self, word: str) -> int:
