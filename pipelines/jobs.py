@@ -1,8 +1,8 @@
-"""Ray wiring of the index jobs: the only module of pipelines/ that imports Ray.
+"""The index jobs on Ray: build, update, compact.
 
-    sources --read, split--> batches --embed, stage--> parts --one task a shard--> segments
+    sources --embed_sources--> parts --one task a shard--> segments --one task--> vocabulary
 
-No text and no vector passes through the driver: it sees file names and counts.
+No text, no vector and no term passes through the driver: it sees file names and counts.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import ray
-import ray.data
 
-from cluster.index.manifest import EncoderEntry, Manifest, read_manifest
+from cluster.index.manifest import Artefact, EncoderEntry, Manifest, read_manifest
 from cluster.index.put_segment import remove_partials
 from cluster.index.write_segment import SegmentPlan
 from cluster.models import ModelStore, checksum
@@ -25,92 +24,31 @@ from cluster.settings import Settings
 from cluster.storage import require_writable
 from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
 from pipelines.compact_index import compact_shard
+from pipelines.embed_sources import embed_sources
 from pipelines.plan_build import (
-    BYTES_PER_CITATION,
     BuildResult,
     Progress,
     Report,
     build_id,
-    expected_citations,
     quantiser_of,
     segment_id,
     segment_plan,
     staged_account,
 )
-from pipelines.publish_index import publish_build, publish_compaction, publish_update
+from pipelines.publish_index import (
+    publish_build,
+    publish_compaction,
+    publish_update,
+    publish_vocabulary,
+)
 from pipelines.stage_citations import (
     ParsedSource,
     complete_account,
     drop_staging,
-    runs_of,
     staged_dimensions,
-    staged_positions,
     staging_directory,
 )
-from pipelines.stage_steps import EmbedAndStage, read_source_rows
 from pipelines.update_index import applicable, check_settings, new_sources, update_shard
-
-# An encoder leaves room on its CPU for readers: were all CPUs taken by encoders, as when a
-# node was lost, no reader would ever start, and the build would wait for ever.
-READ_CPUS, EMBED_CPUS = 0.001, 0.999
-READERS_PER_ENCODER = 2
-MIN_PART_ROWS, MAX_PART_ROWS = 256, 2048
-# A block is about one part, so that counts come back part by part and memory stays small.
-BLOCK_BYTES_PER_ROW = 2000
-
-
-def _embed(
-    pending: Sequence[tuple[File, Place]], settings: Settings, model: Path, report: Report
-) -> None:
-    """Read the sources that are not staged yet; split, embed and stage what they lack."""
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.execution_options.verbose_progress = False
-    # A large shard or a slow model is no stall.
-    context.execution_no_progress_timeout_s = -1
-    # Or an error of an encoder arrives without what was said.
-    context.raise_original_map_exception = True
-    # A worker or a node lost while an encoder loads is replaced like any other.
-    context.max_consecutive_actor_init_deaths = 3
-    size = sum(path.stat().st_size for path, _ in pending)
-    rows = min(max(size // BYTES_PER_CITATION // 50, MIN_PART_ROWS), MAX_PART_ROWS)
-    context.target_max_block_size = rows * BLOCK_BYTES_PER_ROW
-    directories = {path.name: directory for path, directory in pending}
-    encoders = settings.encoder.actors
-    staged = [staged_positions(directory) for _, directory in pending]
-    items = [
-        {"path": str(path), "staged": " ".join(runs_of(positions))}
-        for (path, _), positions in zip(pending, staged, strict=True)
-    ]
-    dataset = (
-        ray.data.from_items(items, override_num_blocks=len(items))
-        .map_batches(
-            read_source_rows,
-            fn_args=(settings.split, settings.encoder, model, directories),
-            batch_size=1,
-            batch_format="pyarrow",
-            compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * encoders),
-            # Unlike the next step's, or Ray Data would fuse the two and read in the encoder.
-            num_cpus=READ_CPUS,
-        )
-        .map_batches(
-            EmbedAndStage,
-            fn_constructor_args=(settings.encoder, model, directories, settings.index.shards),
-            batch_size=rows,
-            batch_format="pyarrow",
-            # The least is one, so that in the end idle encoders make way for one whose node was
-            # lost and for which no other has room, or its batch would wait for ever.
-            compute=ray.data.ActorPoolStrategy(
-                min_size=1, initial_size=encoders, max_size=encoders
-            ),
-            num_cpus=EMBED_CPUS,
-            num_gpus=settings.encoder.gpus or None,
-        )
-    )
-    done = sum(map(len, staged))
-    for row in dataset.iter_rows():
-        done += int(row["citations"])
-        report(Progress("embed", done, expected_citations(pending, done), "citations"))
 
 
 @ray.remote(max_retries=3)
@@ -125,6 +63,17 @@ def _train_task(
     # Nothing is learnt from a sample but the scalars' ranges.
     limit = limit if plan.vectors == "sq8" else 0
     train_quantiser(sample_vectors(directories, shards, plan.dimensions, limit), path, plan)
+
+
+@ray.remote(max_retries=3)
+def _vocabulary_task(*args: Any) -> Artefact:
+    return publish_vocabulary(*args)
+
+
+def _make_vocabulary(*args: Any) -> Artefact:
+    """`publish_vocabulary` where Ray has room, not in the driver."""
+    made: Artefact = ray.get(_vocabulary_task.remote(*args))
+    return made
 
 
 def _on_shards(
@@ -174,7 +123,7 @@ def _stage(
     """Stage what an earlier, interrupted run has not; gives the accounts of all sources."""
     pending = [(p, d) for p, d in places if complete_account(d, p) is None]
     if pending:
-        _embed(pending, settings, models.encoder, report)
+        embed_sources(pending, settings, models.encoder, report)
     return tuple(staged_account(p, d) for p, d in places)
 
 
@@ -212,8 +161,9 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
     calls = [(index, shard, directories, plan) for shard in range(shards)]
     summaries = _on_shards(build_shard, calls, plan, report)
     manifest = publish_build(
-        index, quantiser, settings, encoder, models.mesh, result.sources, summaries
-    )
+        index, quantiser, settings, encoder, models.mesh, result.sources, summaries,
+        _make_vocabulary,
+    )  # fmt: skip
     if not result.failed:
         drop_staging(index)
     return BuildResult(manifest, result.sources)
@@ -255,7 +205,9 @@ def update_index(
         calls = [(index, n, shard, staged, plan) for n, shard in enumerate(manifest.shards)]
         updates = _on_shards(update_shard, calls, plan, report)
         told = (*group, *result.failed)
-        manifest = publish_update(index, manifest, settings.vocabulary, models.mesh, told, updates)
+        manifest = publish_update(
+            index, manifest, settings.vocabulary, models.mesh, told, updates, _make_vocabulary
+        )
         result = BuildResult(manifest, accounts)
     if not result.failed:
         drop_staging(index)

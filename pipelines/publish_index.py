@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,10 @@ from pipelines.mine_vocabulary import merge_counts, read_counts
 from pipelines.name_headings import read_mesh_headings
 from pipelines.stage_citations import ParsedSource
 from pipelines.update_index import ShardUpdate
+
+MakeVocabulary = Callable[
+    [Place, str, Sequence[ShardEntry], VocabularySettings, Path | None], Artefact
+]
 
 
 def next_version(index: Place) -> str:
@@ -85,13 +89,18 @@ def _live(shards: Sequence[ShardEntry]) -> dict[str, Any]:
     }
 
 
-def _publish_vocabulary(
+def publish_vocabulary(
     index: Place,
     version: str,
     shards: Sequence[ShardEntry],
     settings: VocabularySettings,
     mesh: Path | None,
 ) -> Artefact:
+    """Write the vocabulary of a version from the term counts of all its segments.
+
+    It reads every one of them, some hundred bytes a citation, and its memory is a few times
+    the distinct terms: a job calls it where there is room, which its driver need not have.
+    """
     folders = (
         at_hand(index / segment_directory(number, segment.id), segment.artefacts, TERM_COUNTS)
         for number, shard in enumerate(shards)
@@ -129,12 +138,13 @@ def publish_build(
     mesh: Path | None,
     accounts: Sequence[ParsedSource],
     summaries: Sequence[ShardSummary],
+    make_vocabulary: MakeVocabulary = publish_vocabulary,
 ) -> Manifest:
     """Publish a version that holds what was built from `accounts` and nothing else."""
     own = _new_version(index)
     shards = [ShardEntry(segments=(s.entry,)) for s in summaries]
     sources = _sources(accounts)
-    vocabulary = _publish_vocabulary(index, own["version"], shards, settings.vocabulary, mesh)
+    vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary, mesh)
     manifest = Manifest(
         **own,
         **_live(shards),
@@ -171,6 +181,7 @@ def publish_update(
     mesh: Path | None,
     accounts: Sequence[ParsedSource],
     updates: Sequence[ShardUpdate | None],
+    make_vocabulary: MakeVocabulary = publish_vocabulary,
 ) -> Manifest:
     """Publish `previous` with a segment more in each shard that has an update.
 
@@ -199,7 +210,7 @@ def publish_update(
         "last_source": sources[-1].name,
         "deleted": deleted,
         "superseded": records - live["citations"] - deleted,
-        "vocabulary": _publish_vocabulary(index, own["version"], shards, settings, mesh),
+        "vocabulary": make_vocabulary(index, own["version"], shards, settings, mesh),
     }
     manifest = previous.model_copy(update=changes)
     publish(index, manifest)

@@ -90,14 +90,16 @@ def process_memory(found: Coefficients, size: Size, training_vectors: int) -> li
     # The sample is taken from each shard in turn, whole citations at a time.
     sampled = min(training_vectors, size.citations)
     return [
-        Figure.of("driver", "bytes", "driver_bytes + term_rows x publish_bytes_per_row",
-                  m.driver_bytes, size.terms, m.publish_bytes_per_row),
+        Figure("driver", m.driver_bytes, "bytes", "as measured"),
         Figure("read worker", m.read_worker_bytes, "bytes", "as measured"),
         Figure("encode worker", m.encode_worker_bytes, "bytes", "as measured"),
         Figure.of("sample task", "bytes", "base_bytes + sampled_citations x bytes_per_citation",
                   m.sample_task_base_bytes, sampled, m.sample_task_bytes_per_citation),
         Figure.of("shard task", "bytes", "base_bytes + passages_of_a_shard x bytes_per_passage",
                   m.shard_task_bytes.base, size.shard_passages, m.shard_task_bytes.slope),
+        # It begins as the driver does, with the same modules.
+        Figure.of("vocabulary task", "bytes", "driver_bytes + term_rows x publish_bytes_per_row",
+                  m.driver_bytes, size.terms, m.publish_bytes_per_row),
     ]  # fmt: skip
 
 

@@ -113,7 +113,8 @@ def build_group(processes: Sequence[Figure], fleet: Fleet, ask: Ask, disk: float
     a_node = fleet.cpus / fleet.nodes
     workers = fleet.encoders / fleet.nodes * named["encode worker"]
     workers += a_node * named["read worker"]
-    memory = max(workers, named["shard task"], named["sample task"]) + named["driver"]
+    alone = (named[f"{task} task"] for task in ("shard", "sample", "vocabulary"))
+    memory = max(workers, *alone) + named["driver"]
     return WorkerGroup(
         "build", fleet.nodes, ask.node_cpus, memory / USABLE_MEMORY,
         fleet.gpus / fleet.nodes, disk / fleet.nodes,

@@ -24,6 +24,7 @@ ROLES = {
     "EmbedAndStage": "encode worker",
     "_train_task": "sample task",
     "_shard_task": "shard task",
+    "_vocabulary_task": "vocabulary task",
 }
 RAYS_OWN = "ray's own"
 

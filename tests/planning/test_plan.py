@@ -131,7 +131,8 @@ def test_shards_are_split_further_where_only_that_meets_the_percentile() -> None
 def test_a_process_that_fits_no_node_is_told() -> None:
     made = plan(node_memory=700_000_000)
     assert any(
-        problem.startswith("one driver: 623 MB, more than the 560 MB") for problem in made.problems
+        problem.startswith("one vocabulary task: 623 MB, more than the 560 MB")
+        for problem in made.problems
     )
 
 
