@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 from urllib.parse import SplitResult, parse_qs, unquote, urlencode, urlsplit, urlunsplit
 
-from fsspec.implementations.arrow import ArrowFSWrapper
+from fsspec.utils import glob_translate
 from pyarrow import fs
 
 from cluster.errors import InputError
@@ -31,6 +31,7 @@ _OPTIONS = {
     "gs": {"endpoint_override", "scheme", "retry_limit_seconds"},
 }
 _URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://", re.ASCII)
+_GLOB = re.compile(r"[*?\[]")
 _GOOGLE_STATUS = re.compile(
     r"(?:\[Errno \d+\] )?google::cloud::Status\((.*?) error_info=.*", re.DOTALL
 )
@@ -187,8 +188,14 @@ def list_folder(url: str) -> list[StoredFile]:
 def glob_store(url: str) -> list[StoredFile]:
     """The objects that a glob (*, **, [ab]) in a URL's path matches, sorted; raises the same."""
     filesystem, path = open_store(url)
+    # Of gs:// only a recursive listing names what lies in folders that were never made.
+    folder = _GLOB.split(path, maxsplit=1)[0].rpartition("/")[0]
     with asking(url):
-        return _stored(url, ArrowFSWrapper(filesystem).glob(path))
+        selector = fs.FileSelector(folder, allow_not_found=True, recursive=True)
+        found = filesystem.get_file_info(selector)
+    matches = re.compile(glob_translate(path)).match
+    paths = (f.path for f in found if f.type == fs.FileType.File)
+    return _stored(url, filter(matches, paths))
 
 
 def is_stored(url: str) -> bool:
