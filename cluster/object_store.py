@@ -31,6 +31,8 @@ _OPTIONS = {
     "gs": {"endpoint_override", "scheme", "retry_limit_seconds"},
 }
 _URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://", re.ASCII)
+# What Arrow says of a gs:// object that could not be opened, at the first read of it.
+_CLOSED = "I/O operation on closed file"
 _GLOB = re.compile(r"[*?\[]")
 _GOOGLE_STATUS = re.compile(
     r"(?:\[Errno \d+\] )?google::cloud::Status\((.*?) error_info=.*", re.DOTALL
@@ -210,14 +212,16 @@ def asking(url: str) -> Iterator[None]:
     """Raises InputError where what is asked of the store at `url` fails within the block."""
     try:
         yield
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError) and _CLOSED not in str(error):
+            raise
         raise InputError(
             f"{url}: the store cannot be read ({said_by_store(error)}); check the bucket, the "
             "endpoint and the credentials in the environment, and run the same command again"
         ) from error
 
 
-def said_by_store(error: OSError) -> str:
+def said_by_store(error: Exception) -> str:
     """What went wrong, without what Google's client adds for its developers."""
     return _GOOGLE_STATUS.sub(r"\1", str(error))
 
