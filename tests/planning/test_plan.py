@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cluster.settings import load_settings
 from planning.coefficients import Point
 from planning.emit import config_yaml, values, values_yaml
-from planning.estimate_build import Fleet, Size, artefact_bytes, build_phases
+from planning.estimate_build import Fleet, Size, artefact_bytes, build_phases, core_seconds
 from planning.fit import Line
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
@@ -88,7 +88,8 @@ def test_more_citations_never_need_less(
     assert small.size.shards <= large.size.shards
     for before, after in zip(small.disk, large.disk, strict=True):
         assert before.value <= after.value
-    work = [sum(f.value for f in p.phases) * p.fleet.cpus for p in (small, large)]
+    limit = SETTINGS.index.training_vectors
+    work = [core_seconds(coefficients(), p.size, limit) for p in (small, large)]
     assert work[0] <= work[1] * 1.0001
     assert small.groups[0].nodes <= large.groups[0].nodes
 
