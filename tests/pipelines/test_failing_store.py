@@ -30,7 +30,7 @@ CANNOT_READ = r"gs://pubmed/index/.*: the store cannot be read \(.*\); check the
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingStore]:
-    """A store of the gs:// protocol, whose client is told to give up after a second."""
+    """A store of the gs:// protocol, whose client is told to give up soon."""
     folder = tmp_path_factory.mktemp("account")
     with (
         pytest.MonkeyPatch.context() as environment,
