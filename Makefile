@@ -17,8 +17,9 @@ demo: $(STAMP)
 serve: $(STAMP)
 	$(BIN)/citeray serve
 
+# Two at once: what starts Ray, and the rest (tests/conftest.py).
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .

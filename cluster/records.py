@@ -171,14 +171,24 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Question:
+    """`exclude` are PMIDs that it wants no more, such as those judged in earlier rounds.
+
+    `given` are passages that came with it: where there are any, they alone are its evidence.
+    """
+
     id: str
     body: str
     type: QuestionType = "unknown"
+    exclude: tuple[int, ...] = ()
+    given: tuple[Passage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A passage that may support an answer, with its scores by stage."""
+    """A passage that may support an answer, with its scores by stage.
+
+    `stance` is what it does to the answer's sentences; without an answer it is unknown.
+    """
 
     passage: Passage
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -204,12 +214,14 @@ class RankedCitation:
 class Sentence:
     """One sentence of an answer with the 1-3 PMIDs that support it.
 
-    `support` is the support score of its best evidence, 0 to 1.
+    `support` is the support score of its best evidence, 0 to 1; `contradicted` are up to three
+    PMIDs whose evidence says otherwise.
     """
 
     text: str
     pmids: tuple[int, ...]
     support: float
+    contradicted: tuple[int, ...] = ()
 
 
 ExactAnswer = str | list[list[str]] | None
@@ -237,7 +249,8 @@ class SearchResult:
 class Answer:
     """A cited answer. `origin` says who wrote the ideal answer: the model or the evidence.
 
-    `index_version` and `last_source` are those of the search.
+    `index_version` and `last_source` are those of the search. `supported` justifies the exact
+    answer, where the preset asks for it.
     """
 
     question: Question
@@ -254,3 +267,4 @@ class Answer:
     index_version: str
     last_source: str
     timings_ms: Mapping[str, float]
+    supported: tuple[Sentence, ...] = ()

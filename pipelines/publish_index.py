@@ -39,7 +39,7 @@ from cluster.storage import published_atomically, sha256_of, write_atomically
 from pipelines.assemble_vocabulary import write_vocabulary
 from pipelines.build_shard import ShardSummary
 from pipelines.mine_vocabulary import merge_counts, read_counts
-from pipelines.name_headings import read_mesh_headings
+from pipelines.read_concepts import read_concepts
 from pipelines.stage_citations import ParsedSource
 from pipelines.update_index import ShardUpdate
 
@@ -94,12 +94,13 @@ def publish_vocabulary(
     version: str,
     shards: Sequence[ShardEntry],
     settings: VocabularySettings,
-    mesh: Path | None,
+    release: Path | None,
 ) -> Artefact:
     """Write the vocabulary of a version from the term counts of all its segments.
 
     It reads every one of them, some hundred bytes a citation, and its memory is a few times
-    the distinct terms: a job calls it where there is room, which its driver need not have.
+    the distinct terms and the names of `release`: a job calls it where there is room, which
+    its driver need not have.
     """
     folders = (
         at_hand(index / segment_directory(number, segment.id), segment.artefacts, TERM_COUNTS)
@@ -110,7 +111,7 @@ def publish_vocabulary(
     with published_atomically(index / vocabulary_file(version)) as aside:
         write_vocabulary(
             merge_counts(counts),
-            read_mesh_headings(mesh) if mesh else (),
+            read_concepts(release, settings.umls_types) if release else (),
             aside,
             min_citations=settings.abbreviation_min_citations,
         )
@@ -135,7 +136,7 @@ def publish_build(
     quantiser: Place,
     settings: Settings,
     encoder: EncoderEntry,
-    mesh: Path | None,
+    release: Path | None,
     accounts: Sequence[ParsedSource],
     summaries: Sequence[ShardSummary],
     make_vocabulary: MakeVocabulary = publish_vocabulary,
@@ -144,7 +145,7 @@ def publish_build(
     own = _new_version(index)
     shards = [ShardEntry(segments=(s.entry,)) for s in summaries]
     sources = _sources(accounts)
-    vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary, mesh)
+    vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary, release)
     manifest = Manifest(
         **own,
         **_live(shards),
@@ -178,7 +179,7 @@ def publish_update(
     index: Place,
     previous: Manifest,
     settings: VocabularySettings,
-    mesh: Path | None,
+    release: Path | None,
     accounts: Sequence[ParsedSource],
     updates: Sequence[ShardUpdate | None],
     make_vocabulary: MakeVocabulary = publish_vocabulary,
@@ -210,7 +211,7 @@ def publish_update(
         "last_source": sources[-1].name,
         "deleted": deleted,
         "superseded": records - live["citations"] - deleted,
-        "vocabulary": make_vocabulary(index, own["version"], shards, settings, mesh),
+        "vocabulary": make_vocabulary(index, own["version"], shards, settings, release),
     }
     manifest = previous.model_copy(update=changes)
     publish(index, manifest)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cluster.adapters import full_name
 from cluster.arrow_records import citation_from_row
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.analysis import ANALYSER
@@ -96,8 +97,8 @@ def check_settings(manifest: Manifest, settings: Settings, model_sum: str) -> No
         "split.overlap": (split.overlap, settings.split.overlap),
         "encoder.max_tokens": (encoder.max_tokens, settings.encoder.max_tokens),
         "encoder.model": (
-            f"{encoder.model} ({encoder.sha256[:12]})",
-            f"{settings.encoder.model} ({model_sum[:12]})",
+            f"{full_name(encoder)} ({encoder.sha256[:12]})",
+            f"{full_name(settings.encoder)} ({model_sum[:12]})",
         ),
     }
     if encoder.sha256 == model_sum:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from cluster.models import ModelStore
+from cluster.adapters import model_folder
 from cluster.object_store import File
 from cluster.settings import Settings
 from pipelines.generate_citations import write_generated
@@ -56,7 +56,7 @@ def load_encoder(settings: Settings) -> Encoder:
     from cluster.encoder import Encoder
 
     chosen = settings.encoder
-    return Encoder.by(chosen, ModelStore().resolve(chosen.model, chosen.sha256 or None))
+    return Encoder.by(chosen, model_folder(chosen))
 
 
 def calibrate(

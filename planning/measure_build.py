@@ -20,13 +20,13 @@ from cluster.index.write_segment import SegmentPlan
 from cluster.models import ModelStore
 from cluster.object_store import File
 from cluster.records import Citation
-from cluster.settings import Settings
+from cluster.settings import Settings, VocabularySettings
 from cluster.storage import sha256_of
 from pipelines.assemble_vocabulary import write_vocabulary
 from pipelines.build_shard import ShardSummary, build_shard, sample_vectors, train_quantiser
 from pipelines.embed_passages import split_citations
 from pipelines.mine_vocabulary import TermCounts, count_terms, merge_counts
-from pipelines.name_headings import read_mesh_headings
+from pipelines.read_concepts import read_concepts
 from pipelines.split_passages import Splitter, split_citation
 from pipelines.stage_citations import part_files
 from pipelines.update_index import update_shard
@@ -220,15 +220,16 @@ class Published:
 def measure_publishing(counts: TermCounts, settings: Settings, path: Path) -> Published:
     """The vocabulary of `counts`, as the last, serial step of every build writes it."""
     chosen = settings.vocabulary
-    headings = chosen.mesh_headings
-    mesh = ModelStore().resolve(headings, chosen.mesh_sha256 or None) if headings else None
-    least = chosen.abbreviation_min_citations
-    return Published(path, len(counts), in_fresh_process(_publish, counts, mesh, least, path))
+    sha256 = chosen.concepts_sha256 or None
+    release = ModelStore().resolve(chosen.concepts, sha256) if chosen.concepts else None
+    return Published(path, len(counts), in_fresh_process(_publish, counts, release, chosen, path))
 
 
-def _publish(counts: TermCounts, mesh: Path | None, least: int, path: Path) -> None:
-    headings = read_mesh_headings(mesh) if mesh else ()
-    write_vocabulary(counts, headings, path, min_citations=least)
+def _publish(
+    counts: TermCounts, release: Path | None, chosen: VocabularySettings, path: Path
+) -> None:
+    given = read_concepts(release, chosen.umls_types) if release else ()
+    write_vocabulary(counts, given, path, min_citations=chosen.abbreviation_min_citations)
 
 
 def measure_update(base: Segment, change: Staged, plan: SegmentPlan) -> float:

@@ -17,17 +17,16 @@ from cluster.index.manifest import SegmentEntry, ShardEntry
 from cluster.index.read_shard import ShardQuery, ShardReader, limit_of_shard
 from cluster.index.vectors import Vectors
 from cluster.index.vocabulary import Vocabulary
-from cluster.models import ModelStore
 from cluster.places import Place
 from cluster.records import Citation
-from cluster.settings import Settings, SystemSettings, load_system
+from cluster.settings import Settings, load_system
+from cluster.system_settings import SystemSettings
 from pipelines.generate_citations import generate_citations
 from planning.coefficients import Point, Serving, ShardSearch
 from planning.fit import Line, Logarithmic
 from planning.watch_processes import in_fresh_process, usable_cpus
-from serve.expand_question import Recogniser, TransformerRecogniser, VocabularyRecogniser
-from serve.load_stages import load_reranker, remote_model
-from serve.search_citations import query_weights
+from serve.load_stages import load_reranker, make_recogniser, remote_model
+from serve.make_queries import query_weights
 
 if TYPE_CHECKING:
     from cluster.encoder import Encoder
@@ -159,12 +158,7 @@ def measure_expanding(settings: Settings, asked: Asked, vocabulary: Path) -> tup
     """() where the system expands no question."""
     if not asked.system.expand:
         return ()
-    chosen = settings.recogniser
-    if chosen.kind == "vocabulary":
-        recogniser: Recogniser = VocabularyRecogniser(Vocabulary.open(vocabulary))
-    else:
-        model = ModelStore().resolve(chosen.model, chosen.sha256 or None)
-        recogniser = TransformerRecogniser(model, chosen.labels, settings.encoder.device)
+    recogniser = make_recogniser(settings, Vocabulary.open(vocabulary))
     return measure_batches(lambda q: recogniser.entities(q[0]), asked.questions, 1, threads=1)
 
 

@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cluster.index.layout import shard_of
-from cluster.records import Answer, Citation, Passage, Question, SearchResult
-from cluster.settings import ServeSettings, SystemSettings
+from cluster.records import Answer, Citation, Evidence, Passage, Question, SearchResult
+from cluster.settings import ServeSettings
+from cluster.system_settings import SystemSettings
+from serve.attribute_sentences import Stance
+from serve.given_evidence import take_given
 from serve.guess_type import guess_type
-from serve.search_citations import Searcher
+from serve.search_citations import QUOTED, Searcher
+from serve.search_shards import ShardSearch
 from serve.stages import IndexFacts, Stages
 from serve.watch_stages import StageLostError, StageWatch
+from serve.watched_stages import WatchedStages
 
 
 def with_type(question: Question) -> Question:
     """The question with its type guessed from its words where the caller gave none."""
     if question.type != "unknown":
         return question
-    return Question(question.id, question.body, guess_type(question.body))
+    return replace(question, type=guess_type(question.body))
+
+
+def without(found: SearchResult, exclude: Sequence[int], limit: int, evidence: int) -> SearchResult:
+    """The first `limit` citations and `evidence` passages of what is not excluded."""
+    gone = frozenset(exclude)
+    citations = [c for c in found.citations if c.pmid not in gone]
+    passages = [e for e in found.evidence if e.passage.pmid not in gone]
+    return replace(found, citations=tuple(citations[:limit]), evidence=tuple(passages[:evidence]))
+
+
+def with_stances(
+    evidence: Sequence[Evidence], stances: Mapping[str, Stance]
+) -> tuple[Evidence, ...]:
+    """The evidence, each piece with its stance where `stances` has one for its passage."""
+    return tuple(
+        replace(item, stance=stances.get(item.passage.id, item.stance)) for item in evidence
+    )
 
 
 class QuestionAnswerer:
-    """Answers questions over one index version; holds no state between them."""
+    """Answers questions over one index version; holds no state between them.
 
-    def __init__(self, stages: Stages, facts: IndexFacts, settings: ServeSettings) -> None:
+    `quoted` is how many characters of passages a prompt of the search may hold.
+    """
+
+    def __init__(
+        self, stages: Stages, facts: IndexFacts, settings: ServeSettings, quoted: int = QUOTED
+    ) -> None:
         self._stages = stages
         self._settings = settings
         self._facts = facts
-        self._searcher = Searcher(stages, facts, settings)
+        self._quoted = quoted
+        self._searcher = Searcher(stages, facts, settings, quoted)
 
     def _watch(self) -> StageWatch:
         return StageWatch(self._settings.request_deadline_s)
@@ -41,7 +70,7 @@ class QuestionAnswerer:
         `snippets` adds the sentences of the evidence that answer, as BioASQ wants them.
         """
         watch = self._watch()
-        found = await self._searcher.search(question, system, limit, watch)
+        found = await self._search(question, system, limit, watch)
         if not snippets:
             return found
         chosen = await self._snippets(question, found, system, watch)
@@ -51,6 +80,20 @@ class QuestionAnswerer:
             degraded=tuple(watch.degraded),
             timings_ms=dict(watch.timings_ms),
         )
+
+    async def _search(
+        self, question: Question, system: SystemSettings, limit: int, watch: StageWatch
+    ) -> SearchResult:
+        """What the question brings, or the search, wide enough to leave out what it excludes."""
+        if question.given:
+            stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
+            shards = ShardSearch(stages, self._facts)
+            return await take_given(question, system, limit, stages, shards)
+        if not (more := len(question.exclude)):
+            return await self._searcher.search(question, system, limit, watch)
+        wider = system.model_copy(update={"evidence": system.evidence + more})
+        found = await self._searcher.search(question, wider, limit + more, watch)
+        return without(found, question.exclude, limit, system.evidence)
 
     async def _snippets(
         self, question: Question, found: SearchResult, system: SystemSettings, watch: StageWatch
@@ -79,10 +122,10 @@ class QuestionAnswerer:
         """A cited answer; one without sentences (`origin` none) when the writer is lost."""
         watch = self._watch()
         question = with_type(question)
-        found = await self._searcher.search(question, system, limit, watch)
+        found = await self._search(question, system, limit, watch)
         written = await watch.run(
             "write",
-            self._stages.write(question, found.evidence),
+            self._stages.write(question, found.evidence, system.answer),
             self._settings.writer.deadline_s,
             "evidence without an answer",
         )
@@ -96,7 +139,7 @@ class QuestionAnswerer:
             written.exact if written else None,
             written.origin if written else "none",
             found.citations,
-            found.evidence,
+            with_stances(found.evidence, written.stances if written else {}),
             chosen,
             found.entities,
             tuple(watch.degraded),
@@ -104,4 +147,5 @@ class QuestionAnswerer:
             found.index_version,
             found.last_source,
             dict(watch.timings_ms),
+            written.supported if written else (),
         )

@@ -8,7 +8,7 @@ Each stage is a deployment of its own, so each scales, batches and fails alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from ray import serve as ray_serve
 from ray.serve import RunTarget
 from ray.serve.handle import DeploymentHandle
 
+from cluster.answer_settings import AnswerSettings
+from cluster.errors import LLMError
 from cluster.index.manifest import Manifest
 from cluster.index.vectors import Vectors
 from cluster.records import Entity, Evidence, Passage, Question
@@ -24,7 +26,7 @@ from serve.call_stages import HandleTurns
 from serve.choose_snippets import choose_snippets
 from serve.follow_versions import StageVersion, follow_vocabulary
 from serve.index_stages import Expander, Shard
-from serve.language_model import ChatModel, Message
+from serve.language_model import NO_MODEL, ChatModel, Message
 from serve.llm_app import LLM_APP, HandleChatModel, build_llm_app, read_arguments
 from serve.load_stages import (
     load_encoder,
@@ -33,6 +35,7 @@ from serve.load_stages import (
     open_manifest,
     remote_model,
 )
+from serve.search_online import Online
 from serve.serve_gateway import Gateway
 from serve.take_turns import Lease
 from serve.write_answer import WrittenAnswer
@@ -122,8 +125,16 @@ class Writer:
         self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
         self._writer = load_writer(settings, encode, recognise, self._model)
 
-    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
-        return await self._writer.write(question, evidence)
+    async def write(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> WrittenAnswer:
+        return await self._writer.write(question, evidence, style)
+
+    async def chat(self, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
+        """See `ChatModel.chat`."""
+        if self._model is None:
+            raise LLMError(NO_MODEL)
+        return await self._model.chat(messages, **options)
 
     def version(self) -> StageVersion:
         return self._follower.state()
@@ -160,11 +171,12 @@ def deployment(stage: Any, name: str, chosen: StageSettings, *arguments: Any) ->
     return wrapped.options(name=name, **stage_options(chosen)).bind(*arguments)
 
 
-def turns_deployment() -> Any:
-    """What gives out the turns to open a new version: one for the whole graph."""
-    wrapped: Any = ray_serve.deployment(Lease)
+def one_for_all(stage: Any, name: str, *arguments: Any) -> Any:
+    """A deployment of one replica for the whole graph, which only waits for others."""
+    wrapped: Any = ray_serve.deployment(stage)
     options = {"num_replicas": 1, "max_ongoing_requests": 1000}
-    return wrapped.options(name="Turns", ray_actor_options={"num_cpus": 0}, **options).bind()
+    actor = {"num_cpus": 0}
+    return wrapped.options(name=name, ray_actor_options=actor, **options).bind(*arguments)
 
 
 def build_app(settings: Settings) -> Any:
@@ -172,12 +184,13 @@ def build_app(settings: Settings) -> Any:
     manifest = open_manifest(settings)
     stages = settings.serve
     facts = (settings, manifest)
-    following = (*facts, turns_deployment())
+    following = (*facts, one_for_all(Lease, "Turns"))
     encoder = deployment(Encoder, "Encoder", stages.encoder, *facts)
     bound = {
         "expander": deployment(Expander, "Expander", stages.expander, *following),
         "encoder": encoder,
         "reranker": deployment(Reranker, "Reranker", stages.reranker, *facts),
+        "pubmed": one_for_all(Online, "PubMed", settings.entrez),
         "writer": deployment(Writer, "Writer", stages.writer, *following, encoder),
     }
     shards = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 import numpy as np
@@ -38,10 +39,14 @@ COMMON_PASSAGES = 2
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """How far a premise supports a hypothesis, 0 to 1, and the stance it takes."""
+    """How far a premise supports a hypothesis, 0 to 1, and the stance it takes.
+
+    `against` is how far it contradicts it, 0 to 1.
+    """
 
     score: float
     stance: Stance
+    against: float = 0.0
 
 
 class SupportScorer(Protocol):
@@ -57,23 +62,33 @@ def attribute(
     *,
     threshold: float,
     max_pmids: int = 3,
+    claimed: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> list[Sentence | None]:
     """For each sentence itself with its 1 to `max_pmids` PMIDs, or None if nothing supports it.
 
     PMIDs come in the order of support, ties in the order of `evidence`; a citation counts
     by its best passage. The first must reach `threshold`, the others also come close to it.
+    Of the PMIDs `claimed` for a sentence those that reach `threshold` go before all others:
+    only where none does, others take their place.
     """
-    pairs = [(item.passage.text, sentence) for sentence in sentences for item in evidence]
-    supports = scorer.score(pairs) if pairs else []
     found: list[Sentence | None] = []
-    for number, sentence in enumerate(sentences):
-        row = supports[number * len(evidence) : (number + 1) * len(evidence)]
+    for sentence, row in zip(sentences, score_rows(sentences, evidence, scorer), strict=True):
         best: dict[int, float] = {}
         for item, support in zip(evidence, row, strict=True):
             pmid = item.passage.pmid
             best[pmid] = max(best.get(pmid, 0.0), support.score)
-        found.append(_cite(sentence, best, threshold, max_pmids))
+        found.append(_cite(sentence, best, threshold, max_pmids, claimed.get(sentence, ())))
     return found
+
+
+def score_rows(
+    sentences: Sequence[str], evidence: Sequence[Evidence], scorer: SupportScorer
+) -> list[list[Support]]:
+    """For each sentence what each passage of `evidence` does to it, in one call of `scorer`."""
+    pairs = [(item.passage.text, sentence) for sentence in sentences for item in evidence]
+    supports = scorer.score(pairs) if pairs else []
+    width = len(evidence)
+    return [supports[n * width : (n + 1) * width] for n in range(len(sentences))]
 
 
 def borrowed_names(
@@ -105,12 +120,20 @@ def borrowed_names(
 
 
 def _cite(
-    sentence: str, best: Mapping[int, float], threshold: float, max_pmids: int
+    sentence: str,
+    best: Mapping[int, float],
+    threshold: float,
+    max_pmids: int,
+    claimed: Sequence[int],
 ) -> Sentence | None:
     ranked = sorted(best.items(), key=lambda entry: -entry[1])
     if not ranked or ranked[0][1] < threshold:
         return None
     top = ranked[0][1]
+    right = [pmid for pmid in dict.fromkeys(claimed) if best.get(pmid, 0.0) >= threshold]
+    if right:
+        best_claimed = max(best[pmid] for pmid in right)
+        return Sentence(sentence, tuple(right[:max_pmids]), round(best_claimed, 4))
     floor = max(threshold, SECOND_PMID_SHARE * top)
     pmids = tuple(pmid for pmid, score in ranked[:max_pmids] if score >= floor)
     return Sentence(sentence, pmids, round(top, 4))
@@ -151,15 +174,29 @@ def _support(part: str, said: str, cosine: float) -> Support:
     source, hypothesis = read_wording(part), read_wording(said)
     held = coverage(hypothesis, source)
     if not polarity_agrees(hypothesis, source):
-        return Support(0.0, "contradict" if held >= CONTRADICTION_COVERAGE else "neutral")
+        return Support(0.0, "contradict" if held >= CONTRADICTION_COVERAGE else "neutral", held)
     if not numbers_agree(hypothesis, source):
         return Support(0.0, "neutral")
     score = min(1.0, (max(0.0, cosine) + held) / 2)
     return Support(score, "support" if held >= CONTRADICTION_COVERAGE else "neutral")
 
 
-def _strength(support: Support) -> tuple[float, bool]:
-    return support.score, support.stance == "contradict"
+def _strength(support: Support) -> tuple[float, bool, float]:
+    return support.score, support.stance == "contradict", support.against
+
+
+class RememberingScorer:
+    """Scores each pair only once: the steps of one answer ask for the same ones."""
+
+    def __init__(self, scorer: SupportScorer) -> None:
+        self._scorer = scorer
+        self._known: dict[tuple[str, str], Support] = {}
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
+        if new:
+            self._known.update(zip(new, self._scorer.score(new), strict=True))
+        return [self._known[pair] for pair in pairs]
 
 
 def split_sentences(text: str) -> list[str]:

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from cluster.answer_settings import AnswerSettings
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
+from serve.language_model import Message
 from serve.read_version import FromVersion
 from serve.write_answer import WrittenAnswer
 
@@ -66,6 +68,7 @@ class HandleStages:
     ) -> None:
         self._expander, self._encoder = stages["expander"], stages["encoder"]
         self._reranker, self._writer = stages["reranker"], stages["writer"]
+        self._pubmed = stages["pubmed"]
         self.shards = [HandleShard(handle) for handle in shards]
 
     async def entities(self, text: str) -> list[Entity]:
@@ -75,6 +78,23 @@ class HandleStages:
     async def encode(self, text: str) -> Vectors:
         vector: Vectors = await call(self._encoder, "encode", text)
         return vector
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        vectors: Vectors = await call(self._encoder, "encode_passages", list(texts))
+        return vectors
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        """See `ChatModel.chat`; the writer's replicas are those that speak with the model."""
+        reply: str = await call(self._writer, "chat", list(messages), options)
+        return reply
+
+    async def find_online(self, query: str, limit: int) -> list[int]:
+        pmids: list[int] = await call(self._pubmed, "find_online", query, limit)
+        return pmids
+
+    async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
+        citations: list[Citation] = await call(self._pubmed, "fetch_online", list(pmids))
+        return citations
 
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
@@ -87,8 +107,11 @@ class HandleStages:
         scores: np.ndarray = await call(self._reranker, "rerank", question, list(texts))
         return scores
 
-    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
-        written: WrittenAnswer = await call(self._writer, "write", question, tuple(evidence))
+    async def write(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> WrittenAnswer:
+        arguments = (question, tuple(evidence), style)
+        written: WrittenAnswer = await call(self._writer, "write", *arguments)
         return written
 
     def followers(self) -> dict[str, Handle]:
@@ -98,7 +121,8 @@ class HandleStages:
 
     def handles(self) -> dict[str, Handle]:
         """Every deployment by the stage name that readiness shows."""
-        return {**self.followers(), "encoder": self._encoder, "reranker": self._reranker}
+        others = {"encoder": self._encoder, "reranker": self._reranker, "pubmed": self._pubmed}
+        return {**self.followers(), **others}
 
 
 class HandleTurns:

@@ -40,7 +40,8 @@ def nli_labels(id2label: Mapping[int, str]) -> tuple[int, int]:
 class NliSupport:
     """Support by any Hugging Face sequence-classification NLI model in `model_dir`.
 
-    The score is the probability of entailment; the stance is the likeliest label.
+    The score is the probability of entailment, `against` that of contradiction; the stance
+    is the likeliest label.
     """
 
     def __init__(self, model_dir: str, device: str = "cpu", batch_size: int = 32) -> None:
@@ -63,7 +64,9 @@ class NliSupport:
         for begin in range(0, len(order), self._batch_size):
             chunk = order[begin : begin + self._batch_size]
             for i, row in zip(chunk, self._probabilities([pairs[i] for i in chunk]), strict=True):
-                supports[i] = Support(float(row[self._entails]), self._stance(row))
+                supports[i] = Support(
+                    float(row[self._entails]), self._stance(row), float(row[self._contradicts])
+                )
         return [supports[i] for i in range(len(pairs))]
 
     def _probabilities(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:

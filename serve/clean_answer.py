@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from serve.attribute_sentences import split_sentences
 from serve.compare_wording import read_wording
+from serve.settle_exact import trim_name
 
 _CITATION = re.compile(
     r"\s*(?:\[\s*(?:PMIDs?:?\s*)?\d+(?:\s*[,;\u2013-]\s*\d+)*\s*\]"
@@ -79,7 +80,7 @@ def clean_entities(
     text = " ".join(" ".join(source.split()) for source in sources).casefold()
     kept: dict[str, str] = {}
     for name in names:
-        name = " ".join(name.split()).strip(" .,;:\"'")
+        name = trim_name(name)
         key = name.casefold()
         whole = rf"(?<!\w){re.escape(key)}(?!\w)"
         if key in kept or len(name) > max_chars or not re.search(r"\w", key):

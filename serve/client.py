@@ -19,9 +19,10 @@ from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
 from cluster.settings import Settings, load_system
-from serve.gateway import SearchRequest, explain_problems
+from serve.gateway import AnswerRequest, SearchRequest, explain_problems
 
 T = TypeVar("T")
+R = TypeVar("R", bound=SearchRequest)
 Reply = dict[str, Any]
 PROBE_TIMEOUT_S = 2.0
 
@@ -82,12 +83,12 @@ class HttpClient:
 class LocalClient:
     """Runs the path on an event loop in a thread of this process."""
 
-    def __init__(self, settings: Settings, *, answers: bool) -> None:
+    def __init__(self, settings: Settings) -> None:
         from serve.load_stages import remote_model
         from serve.local_graph import local_answerer
 
         self._system = settings.serve.system
-        self._answerer = local_answerer(settings, remote_model(settings) if answers else None)
+        self._answerer = local_answerer(settings, remote_model(settings))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -96,13 +97,13 @@ class LocalClient:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def search(self, request: Mapping[str, Any]) -> Reply:
-        r = _checked(request)
+        r = _checked(SearchRequest, request)
         system = load_system(r.system or self._system)
         work = self._answerer.search(r.as_question(), system, r.k, r.snippets)
         return asdict(self._run(work))
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
-        r = _checked(request)
+        r = _checked(AnswerRequest, request)
         system = load_system(r.system or self._system)
         work = self._answerer.answer(r.as_question(), system, r.k, r.snippets)
         return asdict(self._run(work))
@@ -116,14 +117,15 @@ class LocalClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._run(self._loop.shutdown_asyncgens())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
 
-def _checked(request: Mapping[str, Any]) -> SearchRequest:
+def _checked(form: type[R], request: Mapping[str, Any]) -> R:
     try:
-        return SearchRequest.model_validate(dict(request))
+        return form.model_validate(dict(request))
     except ValidationError as error:
         raise InputError(explain_problems(error.errors())) from error
 
@@ -171,8 +173,8 @@ class ServedClient(HttpClient):
         self._session.close()
 
 
-def local_client(settings: Settings, log: Console, *, answers: bool) -> Client:
-    """The graph in this process; through Ray Serve where a language model must be started."""
-    if answers and settings.llm.kind == "vllm":
+def local_client(settings: Settings, log: Console, *, model: bool) -> Client:
+    """The graph in this process; through Ray Serve where a `model` that it starts is wanted."""
+    if model and settings.llm.kind == "vllm":
         return ServedClient(settings, log)
-    return LocalClient(settings, answers=answers)
+    return LocalClient(settings)

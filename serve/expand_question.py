@@ -7,18 +7,20 @@ A recogniser is anything with `entities(text) -> list[Entity]`: spans in code po
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from cluster.errors import InputError
-from cluster.index.vocabulary import Vocabulary, normalise
+from cluster.index.vocabulary import Concept, Vocabulary, normalise
 from cluster.records import Entity
 from serve.everyday_words import EVERYDAY_WORDS
 
 MAX_NAME_WORDS = 8
 
 _WORD = re.compile(r"\w+(?:['\u2019]s\b)?")
+_ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 
 
 class Recogniser(Protocol):
@@ -64,7 +66,7 @@ class VocabularyRecogniser:
             end=end,
             concept=meant.id,
             kind=meant.kind,
-            synonyms=tuple(name for name in meant.names if normalise(name) != key),
+            synonyms=_other_names(meant, key),
         )
 
 
@@ -93,22 +95,17 @@ def expansion_terms(
     return terms
 
 
+def _other_names(concept: Concept, key: str) -> tuple[str, ...]:
+    """The concept's names but for the one whose normal form is `key`."""
+    return tuple(name for name in concept.names if normalise(name) != key)
+
+
 def _is_everyday(key: str) -> bool:
     return key in EVERYDAY_WORDS or (len(key) > 3 and normalise(key.lower()) in EVERYDAY_WORDS)
 
 
 def _words(text: str) -> set[str]:
     return {normalise(match[0].lower()) for match in _WORD.finditer(text)}
-
-
-class TaggedToken(NamedTuple):
-    """A subword of a token classifier with its span in the text and its best label."""
-
-    token: str
-    begin: int
-    end: int
-    label: str
-    score: float
 
 
 class TransformerRecogniser:
@@ -120,18 +117,11 @@ class TransformerRecogniser:
 
     def __init__(self, model_dir: Path, labels: Sequence[str] = (), device: str = "cpu") -> None:
         # Imported here because a service with the vocabulary alone need not load torch.
-        from transformers import AutoModelForTokenClassification, AutoTokenizer
+        from cluster.hardware import choose_device
+        from cluster.tag_entities import EntityTagger
 
-        self._tokenizer = AutoTokenizer.from_pretrained(model_dir, local_files_only=True)
-        self._model = (
-            AutoModelForTokenClassification.from_pretrained(
-                model_dir, local_files_only=True, use_safetensors=True
-            )
-            .eval()
-            .to(device)
-        )
-        self._names: dict[int, str] = self._model.config.id2label
-        known = {_entity_type(name) for name in self._names.values()} - {""}
+        self._tagger = EntityTagger.load(model_dir, choose_device(device))
+        known = self._tagger.kinds
         if unknown := sorted(set(labels) - known):
             raise InputError(
                 f"{model_dir}: no entity label {', '.join(unknown)}; "
@@ -140,95 +130,26 @@ class TransformerRecogniser:
         self._labels = frozenset(labels) or known
 
     def entities(self, text: str) -> list[Entity]:
-        """Text beyond the model's length is not read."""
-        import torch
-
-        limit = min(self._tokenizer.model_max_length, self._model.config.max_position_embeddings)
-        inputs = self._tokenizer(
-            text,
-            truncation=True,
-            max_length=limit,
-            return_offsets_mapping=True,
-            return_tensors="pt",
-        )
-        offsets = inputs.pop("offset_mapping")[0].tolist()
-        tokens = self._tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
-        with torch.inference_mode():
-            logits = self._model(**inputs.to(self._model.device)).logits[0]
-        scores, best = logits.float().softmax(-1).max(-1)
-        rows = [
-            TaggedToken(token, begin, end, self._names[label], score)
-            for token, (begin, end), label, score in zip(
-                tokens, offsets, best.tolist(), scores.tolist(), strict=True
-            )
-        ]
-        return [e for e in merge_subwords(text, rows) if e.kind in self._labels]
+        return [e for e in self._tagger.entities(text) if e.kind in self._labels]
 
 
-def merge_subwords(text: str, rows: Iterable[TaggedToken]) -> list[Entity]:
-    """Entities out of tagged subwords, in order: whole words, scores averaged.
+class LinkedRecogniser:
+    """What `recogniser` finds, linked to the concepts of `vocabulary` (paper 001, section 4.2).
 
-    Paper 000, section 3.2.1: consecutive subwords of one label make one name. A word's
-    label is that of its first labelled subword, and its other subwords belong to it
-    whatever their label. Neighbouring words of one type make one entity, until a B-
-    begins another. Rows of empty span ([CLS], padding) are left out. The score is the
-    mean over the entity's subwords.
+    A mention keeps its span, kind and score, and gets the concept and synonyms of the most
+    usual concept that bears its name, a leading article apart; without one it stays as found.
     """
-    open_rows: list[TaggedToken] = []
-    found: list[Entity] = []
-    for word in _whole_words(text, rows):
-        label = next((row.label for row in word if _entity_type(row.label)), "")
-        goes_on = (
-            bool(open_rows)
-            and _entity_type(open_rows[0].label) == _entity_type(label)
-            and not (label.startswith("B-") and _apart(text, open_rows, word))
-        )
-        if open_rows and not goes_on:
-            found.append(_joined(text, open_rows))
-            open_rows = []
-        if label:
-            open_rows += [row._replace(label=label) for row in word]
-    if open_rows:
-        found.append(_joined(text, open_rows))
-    return found
 
+    def __init__(self, recogniser: Recogniser, vocabulary: Vocabulary) -> None:
+        self.recogniser = recogniser
+        self._vocabulary = vocabulary
 
-def _whole_words(text: str, rows: Iterable[TaggedToken]) -> Iterator[list[TaggedToken]]:
-    word: list[TaggedToken] = []
-    for row in rows:
-        if row.begin == row.end:
-            continue
-        if word and not _continues(text, word[-1], row):
-            yield word
-            word = []
-        word.append(row)
-    if word:
-        yield word
+    def entities(self, text: str) -> list[Entity]:
+        return [self._linked(entity) for entity in self.recogniser.entities(text)]
 
-
-def _continues(text: str, previous: TaggedToken, row: TaggedToken) -> bool:
-    """Whether no white space or punctuation parts the two, for any tokeniser's marks."""
-    if previous.end != row.begin:
-        return False
-    return text[previous.end - 1].isalnum() and text[row.begin].isalnum()
-
-
-def _apart(text: str, left: Sequence[TaggedToken], right: Sequence[TaggedToken]) -> bool:
-    return bool(text[left[-1].end : right[0].begin])
-
-
-def _entity_type(label: str) -> str:
-    """`Chemical` for B-Chemical, I-Chemical and Chemical; "" for O."""
-    return "" if label == "O" else re.sub(r"^[BI]-", "", label)
-
-
-def _joined(text: str, rows: Sequence[TaggedToken]) -> Entity:
-    begin, end = rows[0].begin, rows[-1].end
-    return Entity(
-        text=text[begin:end],
-        begin=begin,
-        end=end,
-        concept="",
-        kind=_entity_type(rows[0].label),
-        score=sum(row.score for row in rows) / len(rows),
-    )
+    def _linked(self, entity: Entity) -> Entity:
+        for name in dict.fromkeys((entity.text, _ARTICLE.sub("", entity.text))):
+            if concepts := self._vocabulary.lookup(name):
+                names = _other_names(concepts[0], normalise(name))
+                return replace(entity, concept=concepts[0].id, synonyms=names)
+        return entity

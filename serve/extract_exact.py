@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 
+from cluster.mine_abbreviations import AbbreviationPair, mine_abbreviations
 from cluster.records import Entity, Evidence, ExactAnswer, QuestionType
 from serve.attribute_sentences import split_sentences
+from serve.cluster_mentions import cluster_mentions, usual_first
 from serve.compare_wording import Wording, coverage, polarity_agrees, read_wording, stem
 from serve.extract_answer import strip_label
 from serve.name_shapes import names_by_shape
@@ -56,7 +60,6 @@ _HINDERS = (
     "impair",
     "protect",
 )
-_PAIR = re.compile(r"\s*\(\s*")
 
 
 def decide_yesno(body: str, evidence: Sequence[Evidence]) -> str:
@@ -67,14 +70,14 @@ def decide_yesno(body: str, evidence: Sequence[Evidence]) -> str:
     """
     question = read_wording(body)
     balance = sum(
-        _stance(question, part) / (1 + rank / 10)
+        stance(question, part) / (1 + rank / 10)
         for rank, item in enumerate(evidence)
         for part in split_sentences(item.passage.text)
     )
     return "yes" if balance > 0 else "no"
 
 
-def _stance(question: Wording, sentence: str) -> float:
+def stance(question: Wording, sentence: str) -> float:
     """Up to 1 where the sentence affirms, down to -2 where it denies, 0 where it is silent."""
     source = read_wording(sentence)
     held = coverage(question, source)
@@ -116,28 +119,65 @@ def rank_entities(
     """Entities of the evidence that may answer `body`, best first, as lists of synonyms.
 
     An entity scores by each passage it is in, weighted by rank and by how much of the
-    question stands in the same sentence; one that the question names itself is out. A
-    short form in brackets after its long form joins its group. Entities that score below
-    `min_share` of the best are left out. [] when nothing scores.
+    question stands in the same sentence; one that the question names itself is out.
+    Mentions of one thing count together. Entities that score below `min_share` of the best
+    are left out. [] when nothing scores.
     """
+    asked = frozenset(read_wording(body).words)
+    mentions = list(_mentions(body, evidence, recognise))
+    numbers = cluster_mentions([m.entity for m in mentions], _definitions(evidence))
+    names: dict[int, list[str]] = defaultdict(list)
+    best: dict[tuple[int, int], float] = defaultdict(float)
+    for number, mention in zip(numbers, mentions, strict=True):
+        names[number].append(mention.entity.text)
+        best[number, mention.rank] = max(best[number, mention.rank], mention.weight)
+    scores: dict[int, float] = defaultdict(float)
+    for (number, rank), weight in best.items():
+        if not any(_named_in(name, asked) for name in names[number]):
+            scores[number] += weight / (1 + rank / 5)
+    floor = min_share * max(scores.values(), default=0.0)
+    likely = [number for number, score in scores.items() if score >= floor]
+    ranked = sorted(likely, key=lambda number: -scores[number])[:limit]
+    return [usual_first(names[number]) for number in ranked]
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """An entity in the passage of this rank, from 0; `weight` is what it adds there."""
+
+    entity: Entity
+    rank: int
+    weight: float
+
+
+def _mentions(body: str, evidence: Sequence[Evidence], recognise: Recogniser) -> Iterator[_Mention]:
     question = read_wording(body)
-    asked = frozenset(question.words)
-    groups: dict[str, list[str]] = {}
-    scores: dict[str, float] = {}
     for rank, item in enumerate(evidence):
-        best: dict[str, float] = {}
         for part in map(strip_label, split_sentences(item.passage.text)):
             weight = 0.1 + coverage(question, read_wording(part))
-            for concept, names, score in _concepts(part, add_names(part, recognise(part))):
-                if not any(_named_in(name, asked) for name in names):
-                    best[concept] = max(best.get(concept, 0.0), weight * score)
-                    groups.setdefault(concept, []).extend(names)
-        for concept, weight in best.items():
-            scores[concept] = scores.get(concept, 0.0) + weight / (1 + rank / 5)
-    floor = min_share * max(scores.values(), default=0.0)
-    likely = [concept for concept, score in scores.items() if score >= floor]
-    ranked = sorted(likely, key=lambda concept: -scores[concept])[:limit]
-    return [_distinct(groups[concept]) for concept in ranked]
+            for entity in sorted(add_names(part, recognise(part)), key=lambda e: e.begin):
+                if len(entity.text) <= MAX_CHARS:
+                    yield _Mention(entity, rank, weight * entity.score)
+
+
+def _definitions(evidence: Sequence[Evidence]) -> list[AbbreviationPair]:
+    return [pair for item in evidence for pair in mine_abbreviations(item.passage.text)]
+
+
+def group_names(
+    names: Sequence[str], evidence: Sequence[Evidence], recognise: Recogniser
+) -> list[list[str]]:
+    """The names in their order, but those of one thing in one group, as the evidence has it."""
+    entities = [_as_entity(name, recognise) for name in names]
+    groups: dict[int, list[str]] = defaultdict(list)
+    for number, name in zip(cluster_mentions(entities, _definitions(evidence)), names, strict=True):
+        groups[number].append(name)
+    return list(groups.values())
+
+
+def _as_entity(name: str, recognise: Recogniser) -> Entity:
+    whole = (entity for entity in recognise(name) if entity.text == name)
+    return next(whole, Entity(name, 0, len(name), "", "name"))
 
 
 def add_names(text: str, entities: Sequence[Entity]) -> list[Entity]:
@@ -147,7 +187,7 @@ def add_names(text: str, entities: Sequence[Entity]) -> list[Entity]:
     """
     taken = [(entity.begin, entity.end) for entity in entities]
     named = [
-        Entity(name, begin, end, f"name:{name.casefold()}", "name")
+        Entity(name, begin, end, "", "name")
         for name, begin, end in names_by_shape(text)
         if not any(b < end and begin < e for b, e in taken)
     ]
@@ -170,28 +210,13 @@ def extract_exact(
     return None
 
 
-def _concepts(text: str, entities: Sequence[Entity]) -> list[tuple[str, list[str], float]]:
-    """(concept, names as written, score) of each entity, `long form (SF)` as one concept."""
-    found: list[tuple[str, list[str], float]] = []
-    last: Entity | None = None
-    for entity in sorted(entities, key=lambda e: (e.begin, -e.end)):
-        if len(entity.text) > MAX_CHARS:
-            continue
-        between = text[last.end : entity.begin] if last and entity.begin >= last.end else ""
-        if last and _PAIR.fullmatch(between) and len(entity.text) < len(last.text):
-            found[-1][1].append(entity.text)
-        else:
-            found.append((entity.concept or entity.text.casefold(), [entity.text], entity.score))
-        last = entity
-    return found
-
-
 def _named_in(name: str, asked: frozenset[str]) -> bool:
     words = read_wording(name).words or {stem(name): 1.0}
     return words.keys() <= asked
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names in their order, each once whatever its case."""
     kept: dict[str, str] = {}
     for name in names:
         kept.setdefault(name.casefold(), name)

@@ -14,8 +14,10 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
+from cluster.adapters import full_name
 from cluster.errors import CiteRayError, IndexFormatError
 from cluster.index.manifest import Manifest, current_pointer, read_manifest
 from cluster.places import Place
@@ -45,8 +47,8 @@ def check_follows(deployed: Manifest, published: Manifest) -> None:
     encoder, old = published.encoder, deployed.encoder
     if encoder.sha256 != old.sha256:
         raise IndexFormatError(
-            f"its vectors are by {encoder.model} ({encoder.sha256[:12]}), the graph was started "
-            f"with {old.model} ({old.sha256[:12]}); {again}"
+            f"its vectors are by {full_name(encoder)} ({encoder.sha256[:12]}), the graph was "
+            f"started with {full_name(old)} ({old.sha256[:12]}); {again}"
         )
     missing = [over for over in deployed.bm25_over if over not in published.bm25_over]
     if missing:
@@ -198,10 +200,4 @@ def follow_shard(settings: Settings, deployed: Manifest, number: int) -> Followe
 
 def follow_vocabulary(settings: Settings, deployed: Manifest) -> Follower[Recogniser]:
     """The recogniser over each version's vocabulary; a transformer is loaded once."""
-
-    def open_version(manifest: Manifest, before: Recogniser | None) -> Recogniser:
-        if before is not None and settings.recogniser.kind == "transformer":
-            return before
-        return load_recogniser(settings, manifest)
-
-    return Follower(settings.index.place, deployed, open_version)
+    return Follower(settings.index.place, deployed, partial(load_recogniser, settings))

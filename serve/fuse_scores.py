@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cluster.index.read_shard import Candidates
-from cluster.settings import FusionSettings, RetrieverSettings
+from cluster.search_settings import FusionSettings, RetrieverSettings
 
 Scores = npt.NDArray[np.float32]
 
@@ -80,3 +80,36 @@ def rerank_order(fused: Sequence[float], reranked: Sequence[float], weight: floa
     first = scaled(np.asarray(fused, np.float32))
     second = scaled(np.asarray(reranked, np.float32))
     return [float(s) for s in (1 - weight) * first + weight * second]
+
+
+def fuse_rankings(rankings: Sequence[Sequence[int]], k: float = 0.0) -> dict[int, float]:
+    """Reciprocal rank fusion of whole rankings of PMIDs: the sum of 1 / (k + rank), from rank 1.
+
+    Paper 003, equation 4, with its k of 0: a document that a ranking lacks gains nothing by
+    it. Best first; ties go to the lower PMID. A PMID counts once a ranking, where it first
+    stands.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, pmid in enumerate(dict.fromkeys(ranking), 1):
+            scores[pmid] = scores.get(pmid, 0.0) + 1 / (k + rank)
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+
+
+def weigh_recency(
+    scores: Mapping[int, float], years: Mapping[int, int | None], weight: float, half_life: float
+) -> dict[int, float]:
+    """Scores by PMID times 1 + `weight` * 2^(-age / `half_life`), best first.
+
+    Age and half-life are in years, counted from the newest of `years`, so that nothing
+    depends on the day. Paper 003, section 3.4, weighs recent years higher and gives no
+    formula. A citation of unknown year gains nothing. Ties go to the lower PMID.
+    """
+    newest = max((year for year in years.values() if year is not None), default=0)
+
+    def gain(pmid: int) -> float:
+        year = years.get(pmid)
+        return 0.0 if year is None else weight * 0.5 ** ((newest - year) / half_life)
+
+    weighed = {pmid: score * (1 + gain(pmid)) for pmid, score in scores.items()}
+    return dict(sorted(weighed.items(), key=lambda item: (-item[1], item[0])))

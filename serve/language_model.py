@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol, TypedDict
+from weakref import WeakKeyDictionary
 
 import httpx
 
@@ -17,6 +18,11 @@ from cluster.errors import LLMError
 
 RETRY_STATUS = frozenset({429, 503})
 MAX_WAIT_S = 20.0
+# Servers close an idle connection after 5 s or more; one must not be used in that moment.
+KEEP_S = 2.0
+NO_MODEL = (
+    "llm: none in this process; set llm.kind to url with its llm.url, or start `citeray serve`"
+)
 
 
 class Message(TypedDict):
@@ -35,6 +41,7 @@ class ChatModel(Protocol):
         *,
         max_tokens: int,
         temperature: float,
+        repetition_penalty: float | None = None,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
     ) -> str:
@@ -52,10 +59,14 @@ def chat_request(
     *,
     max_tokens: int,
     temperature: float,
+    repetition_penalty: float | None = None,
     choices: Sequence[str] | None = None,
     json_schema: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The body of a chat completion. At most one of `choices` and `json_schema` may be given."""
+    """The body of a chat completion. At most one of `choices` and `json_schema` may be given.
+
+    `repetition_penalty` is vLLM's and TGI's, not OpenAI's, so it goes out only where given.
+    """
     if choices is not None and json_schema is not None:
         raise ValueError("chat_request: give choices or json_schema, not both")
     body: dict[str, Any] = {
@@ -64,6 +75,8 @@ def chat_request(
         "max_tokens": max_tokens,
         "temperature": temperature,
     }
+    if repetition_penalty is not None:
+        body["repetition_penalty"] = repetition_penalty
     if choices is not None:
         body["structured_outputs"] = {"choice": list(choices)}
     if json_schema is not None:
@@ -95,6 +108,32 @@ def read_reply(reply: Any, *, constrained: bool) -> str:
     return text
 
 
+class _Clients:
+    """One HTTP client an event loop, as a connection belongs to the loop that opened it.
+
+    Each is kept by an asynchronous generator, which its loop closes at its end
+    (`shutdown_asyncgens`, as `asyncio.run` does).
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._by_loop: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, AsyncGenerator[httpx.AsyncClient, None]
+        ] = WeakKeyDictionary()
+
+    async def of_this_loop(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        if loop not in self._by_loop:
+            self._by_loop[loop] = self._keep()
+        return await anext(self._by_loop[loop])
+
+    async def _keep(self) -> AsyncGenerator[httpx.AsyncClient, None]:
+        limits = httpx.Limits(keepalive_expiry=KEEP_S)
+        async with httpx.AsyncClient(timeout=self._timeout_s, limits=limits) as client:
+            while True:
+                yield client
+
+
 class OpenAIChatModel:
     """A ChatModel over HTTP. `url` is the API's root, such as `http://127.0.0.1:8000/v1`.
 
@@ -119,6 +158,7 @@ class OpenAIChatModel:
         self._timeout_s = timeout_s
         self._retries = retries
         self._backoff_s = backoff_s
+        self._clients = _Clients(timeout_s)
 
     async def chat(
         self,
@@ -126,6 +166,7 @@ class OpenAIChatModel:
         *,
         max_tokens: int,
         temperature: float,
+        repetition_penalty: float | None = None,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
     ) -> str:
@@ -134,6 +175,7 @@ class OpenAIChatModel:
             messages,
             max_tokens=max_tokens,
             temperature=temperature,
+            repetition_penalty=repetition_penalty,
             choices=choices,
             json_schema=json_schema,
         )
@@ -146,21 +188,21 @@ class OpenAIChatModel:
 
     async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
         headers = self._headers()
-        # httpx' own timeout is per read: a server that trickles bytes would escape it.
-        async with httpx.AsyncClient(timeout=self._timeout_s) as client:
-            for attempt in range(self._retries + 1):
-                try:
-                    async with asyncio.timeout(self._timeout_s):
-                        response = await client.post(self._url, json=body, headers=headers)
-                except (TimeoutError, httpx.TimeoutException):
-                    raise LLMError(
-                        f"llm: {self._url} did not answer in {self._timeout_s:g} s"
-                    ) from None
-                except (httpx.HTTPError, httpx.InvalidURL) as error:
-                    raise LLMError(f"llm: {self._url} is unreachable: {error}") from None
-                if response.status_code not in RETRY_STATUS or attempt == self._retries:
-                    break
-                await asyncio.sleep(self._wait_s(attempt, response))
+        client = await self._clients.of_this_loop()
+        for attempt in range(self._retries + 1):
+            try:
+                # httpx' own timeout is per read: a server that trickles bytes would escape it.
+                async with asyncio.timeout(self._timeout_s):
+                    response = await client.post(self._url, json=body, headers=headers)
+            except (TimeoutError, httpx.TimeoutException):
+                raise LLMError(
+                    f"llm: {self._url} did not answer in {self._timeout_s:g} s"
+                ) from None
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise LLMError(f"llm: {self._url} is unreachable: {error}") from None
+            if response.status_code not in RETRY_STATUS or attempt == self._retries:
+                break
+            await asyncio.sleep(self._wait_s(attempt, response))
         if not response.is_success:
             raise self._refusal(response)
         return response

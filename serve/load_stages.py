@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.adapters import full_name, model_folder, weights_checksum
 from cluster.errors import IndexFormatError
 from cluster.index.analysis import ANALYSER
 from cluster.index.copies import drop_copies, verified
@@ -16,22 +17,24 @@ from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.vocabulary import Vocabulary
-from cluster.models import ModelStore, as_transformers_folder, checksum
+from cluster.models import ModelStore, as_transformers_folder
 from cluster.settings import Settings
+from serve.ask_model import WriterLimits
 from serve.attribute_sentences import Encoder as Encode
-from serve.expand_question import Recogniser, TransformerRecogniser, VocabularyRecogniser
+from serve.attribute_sentences import SimilaritySupport, SupportScorer
+from serve.expand_question import (
+    LinkedRecogniser,
+    Recogniser,
+    TransformerRecogniser,
+    VocabularyRecogniser,
+)
 from serve.extract_exact import Recogniser as Recognise
 from serve.language_model import ChatModel, OpenAIChatModel
-from serve.write_answer import AnswerWriter, WriterLimits
+from serve.write_answer import AnswerWriter
 
 if TYPE_CHECKING:
     from cluster.encoder import Encoder
     from serve.rerank_passages import Reranker
-
-
-def resolve(name: str, sha256: str) -> Path:
-    """The local path of a named model, fetched if it is not in the store."""
-    return ModelStore().resolve(name, sha256 or None)
 
 
 def open_manifest(settings: Settings) -> Manifest:
@@ -55,28 +58,48 @@ def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
     """The encoder, which must be the one that made the index's vectors."""
     from cluster.encoder import Encoder
 
-    path = resolve(settings.encoder.model, settings.encoder.sha256)
-    found = checksum(path)
+    found = weights_checksum(settings.encoder)
     if found != manifest.encoder.sha256:
         raise IndexFormatError(
-            f"the index was built with {manifest.encoder.model} ({manifest.encoder.sha256[:12]}), "
-            f"encoder.model is {settings.encoder.model} ({found[:12]}); set encoder.model to the "
-            "first or build the index again"
+            f"the index was built with {full_name(manifest.encoder)} "
+            f"({manifest.encoder.sha256[:12]}), the encoder of the settings is "
+            f"{full_name(settings.encoder)} ({found[:12]}); set encoder.model and encoder.adapter "
+            "to the first or build the index again"
         )
-    return Encoder.by(settings.encoder, path)
+    return Encoder.by(settings.encoder, model_folder(settings.encoder))
 
 
-def load_recogniser(settings: Settings, manifest: Manifest) -> Recogniser:
-    """The question's entity recogniser: the index' own vocabulary, or a transformer."""
+def load_recogniser(
+    settings: Settings, manifest: Manifest, before: Recogniser | None = None
+) -> Recogniser:
+    """The question's entity recogniser over the version's vocabulary; `before` as below."""
+    return make_recogniser(settings, load_vocabulary(settings, manifest), before)
+
+
+def make_recogniser(
+    settings: Settings, vocabulary: Vocabulary, before: Recogniser | None = None
+) -> Recogniser:
+    """Finds the names of `vocabulary`, or those of a transformer, linked to it.
+
+    The transformer is that of `before`, a recogniser over another vocabulary, if there is one.
+    """
     chosen = settings.recogniser
-    if chosen.kind == "transformer":
-        path = resolve(chosen.model, chosen.sha256)
-        return TransformerRecogniser(path, chosen.labels, settings.encoder.device)
+    if chosen.kind == "vocabulary":
+        return VocabularyRecogniser(vocabulary)
+    if isinstance(before, LinkedRecogniser):
+        return LinkedRecogniser(before.recogniser, vocabulary)
+    path = model_folder(chosen)
+    model = TransformerRecogniser(path, chosen.labels, settings.encoder.device)
+    return LinkedRecogniser(model, vocabulary)
+
+
+def load_vocabulary(settings: Settings, manifest: Manifest) -> Vocabulary:
+    """The version's vocabulary, its checksum verified; raises IndexFormatError if it is damaged."""
     file = str(vocabulary_file(manifest.version))
     folder = verified(settings.index.place, {file: manifest.vocabulary})
-    recogniser = VocabularyRecogniser(Vocabulary.open(folder / file))
+    vocabulary = Vocabulary.open(folder / file)
     drop_copies(settings.index.place, manifest)
-    return recogniser
+    return vocabulary
 
 
 def load_shard(
@@ -99,15 +122,22 @@ def load_shard(
 
 
 def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
-    """The reranker; late interaction uses `encoder`, a cross-encoder its own model."""
+    """The reranker; late interaction uses `encoder` or its own adapter, a cross-encoder its model.
+
+    An adapter of the reranker's own is put on the encoder's model and leaves the index as it is.
+    """
+    from cluster.encoder import Encoder
     from serve.rerank_passages import make_reranker
 
     chosen = settings.reranker
     if chosen.kind == "late-interaction":
+        if chosen.adapter:
+            own = settings.encoder.model_copy(update={"adapter": chosen.adapter})
+            encoder = Encoder.by(own, model_folder(own))
         return make_reranker(chosen.kind, encoder=encoder, batch_size=chosen.batch_size)
     return make_reranker(
         chosen.kind,
-        model_dir=resolve(chosen.model, chosen.sha256),
+        model_dir=model_folder(chosen),
         device=settings.encoder.device,
         dtype=settings.encoder.dtype,
         batch_size=chosen.batch_size,
@@ -123,13 +153,7 @@ def load_writer(
     entities of a text.
     """
     llm, support = settings.llm, settings.support
-    scorer = None
-    if support.kind == "nli":
-        from cluster.hardware import choose_device
-        from serve.check_entailment import NliSupport
-
-        path = resolve(support.model, support.sha256)
-        scorer = NliSupport(str(path), choose_device(settings.encoder.device))
+    scorer = load_nli(settings) if support.kind == "nli" else None
     limits = WriterLimits(
         ideal_tokens=llm.ideal_tokens,
         exact_tokens=llm.exact_tokens,
@@ -138,13 +162,35 @@ def load_writer(
         evidence_characters=llm.evidence_characters,
         support_threshold=support.threshold,
         deadline_s=settings.serve.llm.deadline_s,
+        contradiction_threshold=support.contradiction,
     )
-    return AnswerWriter(model, encode, scorer, recognise, limits)
+    return AnswerWriter(model, encode, scorer, recognise, limits, llm.examples)
+
+
+def load_nli(settings: Settings) -> SupportScorer:
+    """The settings' natural language inference model."""
+    from cluster.hardware import choose_device
+    from serve.check_entailment import NliSupport
+
+    path = model_folder(settings.support)
+    return NliSupport(str(path), choose_device(settings.encoder.device))
+
+
+def load_scorer(settings: Settings) -> SupportScorer:
+    """What tells support, for a process that serves no graph; loads the encoder if it must."""
+    if settings.support.kind == "nli":
+        return load_nli(settings)
+    from cluster.encoder import Encoder
+
+    encoder = Encoder.by(settings.encoder, model_folder(settings.encoder))
+    return SimilaritySupport(encoder.encode)
 
 
 def llm_folder(settings: Settings) -> Path:
     """The folder of the language model in the form that vLLM loads."""
-    return as_transformers_folder(resolve(settings.llm.model, settings.llm.sha256))
+    return as_transformers_folder(
+        ModelStore().resolve(settings.llm.model, settings.llm.sha256 or None)
+    )
 
 
 def llm_dtype(settings: Settings) -> str:

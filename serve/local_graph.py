@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from cluster.answer_settings import AnswerSettings
+from cluster.errors import LLMError
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
 from cluster.settings import Settings
 from serve.answer_question import QuestionAnswerer
 from serve.choose_snippets import choose_snippets
-from serve.language_model import ChatModel
+from serve.language_model import NO_MODEL, ChatModel, Message
 from serve.load_stages import (
     load_encoder,
     load_recogniser,
@@ -23,6 +26,7 @@ from serve.load_stages import (
     open_manifest,
 )
 from serve.read_version import FromVersion, ShardVersion
+from serve.search_online import Online
 from serve.stages import IndexFacts
 from serve.write_answer import WrittenAnswer
 
@@ -58,6 +62,8 @@ class LocalStages:
         self._encoder = load_encoder(settings, manifest)
         self._reranker = load_reranker(settings, self._encoder)
         self._writer = load_writer(settings, self._encoder.encode, self._recogniser.entities, model)
+        self._model = model
+        self._online = Online(settings.entrez)
         self.shards = [
             LocalShard(ShardVersion(load_shard(settings, manifest, n), manifest))
             for n in range(len(manifest.shards))
@@ -70,6 +76,21 @@ class LocalStages:
         vectors: Vectors = await asyncio.to_thread(self._encoder.encode_queries, [text])
         return np.asarray(vectors[0], np.float32)
 
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await asyncio.to_thread(self._encoder.encode, texts)
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        """See `ChatModel.chat`."""
+        if self._model is None:
+            raise LLMError(NO_MODEL)
+        return await self._model.chat(messages, **options)
+
+    async def find_online(self, query: str, limit: int) -> list[int]:
+        return await self._online.find_online(query, limit)
+
+    async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
+        return await self._online.fetch_online(pmids)
+
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
@@ -81,11 +102,13 @@ class LocalStages:
     async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
         return await asyncio.to_thread(self._reranker.score, question, texts)
 
-    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
-        return await self._writer.write(question, evidence)
+    async def write(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> WrittenAnswer:
+        return await self._writer.write(question, evidence, style)
 
 
 def local_answerer(settings: Settings, model: ChatModel | None = None) -> QuestionAnswerer:
     """The whole path in this process over the index of `settings`."""
     stages = LocalStages(settings, model)
-    return QuestionAnswerer(stages, stages.facts, settings.serve)
+    return QuestionAnswerer(stages, stages.facts, settings.serve, settings.llm.evidence_characters)

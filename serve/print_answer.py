@@ -42,18 +42,33 @@ def print_answer(console: Console, reply: Reply) -> None:
         console.print(f"  exact: {escape(_exact(reply['exact']))}", soft_wrap=True)
     for sentence in reply["ideal"]:
         pmids = ", ".join(str(p) for p in sentence["pmids"])
-        console.print(f"  {escape(sentence['text'])} [cyan]\\[{pmids}][/cyan]", soft_wrap=True)
+        against = ", ".join(str(p) for p in sentence["contradicted"])
+        mark = f" [red]contradicted by \\[{against}][/red]" if against else ""
+        text = escape(sentence["text"])
+        console.print(f"  {text} [cyan]\\[{pmids}][/cyan]{mark}", soft_wrap=True)
     if not reply["ideal"]:
         console.print("  no answer: nothing in the index supports one")
-    cited = {p for sentence in reply["ideal"] for p in sentence["pmids"]}
-    for evidence in reply["evidence"]:
-        passage = evidence["passage"]
-        if passage["pmid"] in cited:
-            place = f"PMID {passage['pmid']} {passage['section']} {passage['begin']}"
-            text = escape(passage["text"][:160])
-            console.print(f"    [dim]{place}-{passage['end']}: {text}...[/dim]", soft_wrap=True)
+    for sentence in reply["supported"]:
+        pmids = ", ".join(str(p) for p in sentence["pmids"])
+        text = escape(sentence["text"])
+        console.print(f"  because: {text} [cyan]\\[{pmids}][/cyan]", soft_wrap=True)
+    _print_evidence(console, reply)
     console.print(f"  written by: {reply['origin']}", style="dim")
     _footer(console, reply)
+
+
+def _print_evidence(console: Console, reply: Reply) -> None:
+    """The passages that the answer cites, and those that contradict it."""
+    cited = {p for sentence in reply["ideal"] for p in sentence["pmids"]}
+    against = {p for sentence in reply["ideal"] for p in sentence["contradicted"]}
+    for evidence in reply["evidence"]:
+        passage = evidence["passage"]
+        if passage["pmid"] in cited | against:
+            sign = "" if passage["pmid"] in cited else "against: "
+            place = f"PMID {passage['pmid']} {passage['section']} {passage['begin']}"
+            text = escape(passage["text"][:160])
+            line = f"    [dim]{sign}{place}-{passage['end']}: {text}...[/dim]"
+            console.print(line, soft_wrap=True)
 
 
 def print_search(console: Console, reply: Reply) -> None:

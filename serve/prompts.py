@@ -1,7 +1,9 @@
-"""Prompts live in files, `configs/prompts/NAME.txt`, filled by `string.Template`.
+"""Prompts live in files, filled by `string.Template`: `configs/prompts/PRESET/NAME-TYPE.txt`.
 
 A file is a system message, a line `---`, and a user message. Fixed text comes first so
-that the model's prefix cache can reuse it; the variables stand in the user message.
+that the model's prefix cache can reuse it; the variables stand in the user message, but for
+`$examples`, which may stand in either. Where it stands in neither, examples are turns of
+the conversation.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources.abc import Traversable
 from string import Template
 
@@ -18,8 +21,8 @@ from cluster.settings import CONFIGS
 from serve.language_model import Message
 
 PROMPTS: Traversable = CONFIGS / "prompts"
-REQUIRED = frozenset({"question", "evidence"})
-ALLOWED = REQUIRED | {"answer"}
+EVIDENCE = frozenset({"evidence", "supporting"})
+ALLOWED = EVIDENCE | {"question", "answer", "contradicting", "entities", "examples"}
 
 _OPENS_TAG = re.compile(r"<(?=\s*[^\s\d.=<\-+≤~±])")
 _CLOSES_TOKEN = re.compile(r"\|\s*>")
@@ -30,49 +33,79 @@ _INVISIBLE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad]|
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt file: its fixed system text and its user template."""
+    """A prompt file: its system text and its user template."""
 
     name: str
     system: str
     user: str
 
-    def messages(self, **values: str) -> list[Message]:
-        """The conversation with every variable filled; raises InputError naming what is missing."""
-        wanted = set(Template(self.user).get_identifiers())
-        missing = sorted(wanted - values.keys())
-        unused = sorted(values.keys() - wanted)
+    @property
+    def variables(self) -> frozenset[str]:
+        """What the two templates name."""
+        return frozenset(
+            name for text in (self.system, self.user) for name in Template(text).get_identifiers()
+        )
+
+    def messages(self, turns: Sequence[Message] = (), **values: str) -> list[Message]:
+        """The conversation with every variable filled, `turns` between system and question.
+
+        Raises InputError naming what is missing or unused.
+        """
+        missing = sorted(self.variables - values.keys())
+        unused = sorted(values.keys() - self.variables)
         if missing or unused:
             raise InputError(
                 f"prompt {self.name}: missing variables {missing}, unused variables {unused}"
             )
-        text = Template(self.user).substitute(values)
         return [
-            Message(role="system", content=self.system),
-            Message(role="user", content=text),
+            Message(role="system", content=Template(self.system).substitute(values)),
+            *turns,
+            Message(role="user", content=Template(self.user).substitute(values)),
         ]
+
+
+@cache
+def find_prompt(name: str, kind: str, preset: str = "") -> Prompt:
+    """The prompt `name` of a preset's folder for questions of type `kind`.
+
+    NAME-KIND.txt goes before NAME.txt, and both before those that every preset shares.
+    Raises InputError, as `load_prompt` does, for a faulty file and where there is none.
+    """
+    folders = [PROMPTS / preset, PROMPTS] if preset else [PROMPTS]
+    names = [f"{name}-{kind}", name]
+    for folder in folders:
+        for choice in names:
+            if (folder / f"{choice}.txt").is_file():
+                return load_prompt(choice, folder)
+    return load_prompt(names[0], folders[0])
 
 
 def load_prompt(name: str, folder: Traversable = PROMPTS) -> Prompt:
     """Reads `folder/name.txt`.
 
     Raises InputError when it is not there, has no `---` line, names a variable that
-    nothing fills, or lacks `$question` or `$evidence`.
+    nothing fills, or lacks the question or the evidence in its user message.
     """
     path = folder / f"{name}.txt"
     if not path.is_file():
-        known = sorted(p.name.removesuffix(".txt") for p in folder.iterdir())
+        files = folder.iterdir() if folder.is_dir() else ()
+        known = sorted(p.name.removesuffix(".txt") for p in files if p.name.endswith(".txt"))
         raise InputError(f"{path}: no such prompt; there are: {', '.join(known)}")
     system, separator, user = path.read_text(encoding="utf-8").partition("\n---\n")
     if not separator:
         raise InputError(f"{path}: put a line --- between the system and the user message")
-    if not Template(user).is_valid():
-        raise InputError(f"{path}: a lone $ in the user message; write $$ for a dollar sign")
-    found = set(Template(user).get_identifiers())
-    if unknown := sorted(found - ALLOWED):
+    if not (Template(user).is_valid() and Template(system).is_valid()):
+        raise InputError(f"{path}: a lone $; write $$ for a dollar sign")
+    prompt = Prompt(name, system.strip(), user.strip())
+    if misplaced := sorted(set(Template(system).get_identifiers()) - {"examples"}):
+        raise InputError(f"{path}: {misplaced} in the system message; put them into the user's")
+    if unknown := sorted(prompt.variables - ALLOWED):
         raise InputError(f"{path}: unknown variables {unknown}; use {sorted(ALLOWED)}")
-    if missing := sorted(REQUIRED - found):
+    missing = [] if prompt.variables & EVIDENCE else ["evidence"]
+    missing += [] if "question" in prompt.variables else ["question"]
+    if missing:
         raise InputError(f"{path}: missing variables {missing}")
-    return Prompt(name, system.strip(), user.strip())
+    return prompt
 
 
 def quote(text: str) -> str:
@@ -88,18 +121,32 @@ def quote(text: str) -> str:
     return re.sub(r" {2,}", " ", text).strip()
 
 
-def number_passages(evidence: Sequence[Evidence], max_chars: int) -> str:
-    """The passages as lines `[1] text`, in order, whole ones only, within `max_chars`.
+def number_passages(evidence: Sequence[Evidence], max_chars: int, *, by_pmid: bool = False) -> str:
+    """The passages as lines `[1] text`, or `[PMID] text`, within `max_chars`.
 
     The first passage is always there, cut if it alone is over the budget, so that a
     prompt never goes out without evidence.
     """
-    lines: list[str] = []
+    lines = _lines(shown_passages(evidence, max_chars, by_pmid=by_pmid), by_pmid)
+    return "\n".join([line[:max_chars] for line in lines[:1]] + lines[1:])
+
+
+def shown_passages(
+    evidence: Sequence[Evidence], max_chars: int, *, by_pmid: bool = False
+) -> list[Evidence]:
+    """Those that `number_passages` shows: in order, whole ones, and the first in any case."""
     left = max_chars
-    for item in evidence:
-        line = f"[{len(lines) + 1}] {quote(item.passage.text)}"
-        if len(line) > left and lines:
+    shown: list[Evidence] = []
+    for item, line in zip(evidence, _lines(evidence, by_pmid), strict=True):
+        if len(line) > left and shown:
             break
-        lines.append(line[:left])
+        shown.append(item)
         left -= len(line) + 1
-    return "\n".join(lines)
+    return shown
+
+
+def _lines(evidence: Sequence[Evidence], by_pmid: bool) -> list[str]:
+    return [
+        f"[{item.passage.pmid if by_pmid else number}] {quote(item.passage.text)}"
+        for number, item in enumerate(evidence, start=1)
+    ]

@@ -1,288 +1,191 @@
 """From a question to ranked citations and the passages that may support an answer.
 
-entities ┐
-vector   ├─► shards search (dense + BM25) ─► fuse ─► fetch ─► rerank ─► evidence
-document frequencies ┘
+question ─► queries ─► shards (dense + BM25) ─► fuse ─► fetch ─► rerank ─► evidence
+            rewrite    or PubMed online                          (again where not sure)
+
+What a preset composes of it, `cluster/search_settings.py` says.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
-from cluster.index.analysis import analyse
-from cluster.index.bm25 import Bm25Query
-from cluster.index.layout import shard_of
-from cluster.index.read_shard import (
-    Candidates,
-    Fetched,
-    ShardQuery,
-    join_candidates,
-    limit_of_shard,
-)
-from cluster.index.vectors import Vectors
-from cluster.records import Entity, Evidence, Question, RankedCitation, SearchResult
-from cluster.settings import ServeSettings, SystemSettings
-from serve.expand_question import expansion_terms
-from serve.fuse_scores import Fused, fuse, rerank_order
-from serve.read_version import FromVersion, oldest
+from cluster.records import Entity, Evidence, Question, SearchResult
+from cluster.settings import ServeSettings
+from cluster.system_settings import SystemSettings
+from serve.check_confidence import search_until_sure
+from serve.fuse_scores import fuse
+from serve.guess_type import guess_type
+from serve.make_queries import Query, plain_query, rewritten_queries
+from serve.online_hits import back_off, local_passages
+from serve.rank_by_type import rank_by_type, recent_first
+from serve.rank_hits import Hit, citation_hits, one_a_citation, passage_hits, united
+from serve.rerank_hits import rerank_hits
+from serve.search_shards import ShardSearch
 from serve.stages import IndexFacts, Stages
-from serve.watch_stages import StageLostError, StageWatch
+from serve.watch_stages import StageWatch
+from serve.watched_stages import WatchedStages
 
-# An unusually long question costs no more than this many terms.
-MAX_QUERY_TERMS = 64
-
-
-def best_passage(fetched: Fetched) -> int | None:
-    """The passage nearest to the question; one of the abstract where there is one."""
-    passages = fetched.passages
-    if not passages:
-        return None
-    abstract = [i for i, p in enumerate(passages) if p.section == "abstract"]
-    return max(abstract or range(len(passages)), key=lambda i: (fetched.dense[i], -i))
-
-
-def rerank_text(fetched: Fetched) -> str:
-    """The title and the best passage: what a cross-encoder reads of a citation."""
-    best = best_passage(fetched)
-    citation = fetched.citation
-    parts = [citation.title] if citation.has_title else []
-    if best is not None and fetched.passages[best].section == "abstract":
-        parts.append(fetched.passages[best].text)
-    return " ".join(parts)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """A fetched citation with its place in the order so far."""
-
-    fetched: Fetched
-    score: float
-    scores: dict[str, float]
-
-    def citation(self) -> RankedCitation:
-        c = self.fetched.citation
-        return RankedCitation(c.pmid, self.score, self.scores, c.title, c.year, c.retracted)
-
-    def evidence(self) -> Evidence | None:
-        best = best_passage(self.fetched)
-        if best is None:
-            return None
-        c = self.fetched.citation
-        scores = {**self.scores, "passage": self.fetched.dense[best], "score": self.score}
-        return Evidence(self.fetched.passages[best], scores, c.title, c.year, c.retracted)
-
-
-def query_weights(question: str, synonyms: Sequence[str], weight: float) -> dict[str, float]:
-    """BM25 terms of the question by how often they occur, and of its synonyms by `weight`."""
-    weights: dict[str, float] = dict(Counter(analyse(question)))
-    if weight > 0:
-        for term in analyse(" ".join(synonyms)):
-            weights.setdefault(term, weight)
-    return dict(list(weights.items())[:MAX_QUERY_TERMS])
+QUOTED = 2000
 
 
 def bm25_alone(system: SystemSettings) -> SystemSettings:
     """The system without its dense branch, for when the encoder is lost."""
     limit = max(system.retrieve.bm25, system.retrieve.dense)
     retrieve = system.retrieve.model_copy(update={"dense": 0, "bm25": limit})
+    if system.ranks == "passages":
+        retrieve = retrieve.model_copy(update={"bm25_over": "passages"})
     fusion = system.fuse.model_copy(update={"dense": 0.0, "bm25": 1.0})
     return system.model_copy(update={"retrieve": retrieve, "fuse": fusion})
 
 
-def _rank(fused: Fused, wanted: int, fetched: Sequence[Fetched]) -> list[_Ranked]:
-    """The first `wanted` of `fused` that could be fetched, in their order."""
-    held = {f.citation.pmid: f for f in fetched}
-    rows = zip(fused.pmids[:wanted].tolist(), fused.score, fused.dense, fused.bm25, strict=False)
-    return [
-        _Ranked(
-            held[pmid],
-            float(score),
-            {"fused": float(score), "dense": float(dense), "bm25": float(bm25)},
-        )
-        for pmid, score, dense, bm25 in rows
-        if pmid in held
-    ]
+def evidence_of(hits: Sequence[Hit], limit: int) -> list[Evidence]:
+    """The passages of the first `limit` hits that are not retracted."""
+    live = [h for h in hits if not h.fetched.citation.retracted]
+    return [e for e in (h.evidence() for h in live[:limit]) if e is not None]
 
 
 class Searcher:
-    """Searches the shards of an index; holds no state between questions."""
+    """Searches an index; holds no state between questions.
 
-    def __init__(self, stages: Stages, facts: IndexFacts, settings: ServeSettings) -> None:
+    `quoted` is how many characters of passages a prompt of the search may hold.
+    """
+
+    def __init__(
+        self, stages: Stages, facts: IndexFacts, settings: ServeSettings, quoted: int = QUOTED
+    ) -> None:
         self._stages = stages
         self._facts = facts
         self._settings = settings
+        self._quoted = quoted
 
     async def search(
         self, question: Question, system: SystemSettings, limit: int, watch: StageWatch
     ) -> SearchResult:
-        """The best `limit` citations and the evidence of `system.evidence` of them.
+        """The best `limit` citations and the evidence of `system.evidence` hits.
 
         Raises StageLostError when no shard answers.
         """
-        entities, vector = await asyncio.gather(
-            self._entities(question, system, watch), self._encode(question, system, watch)
-        )
-        if vector is None:
-            system = bm25_alone(system)
-        found = await self._search_shards(question, system, entities, vector, watch)
-        candidates = join_candidates([part.value for part in found])
-        fused = fuse(candidates, system.retrieve, system.fuse)
-        wanted = max(limit, system.rerank.depth, system.evidence)
-        parts = await self._fetch(fused, wanted, vector, watch)
-        read = oldest([part.read for part in found] + [part.read for part in parts])
-        ranked = _rank(fused, wanted, [f for part in parts for f in part.value])
-        ranked = await self._rerank(question, ranked, system, watch)
-        live = [r for r in ranked if not r.fetched.citation.retracted]
-        evidence = [r.evidence() for r in live[: system.evidence]]
+        stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
+        shards = ShardSearch(stages, self._facts)
+        one = _QuestionSearch(question, system, limit, stages, shards)
+        hits, evidence = await one.run()
+        read = await shards.version()
         return SearchResult(
             question,
             system.name,
-            tuple(r.citation() for r in ranked[:limit]),
-            tuple(e for e in evidence if e is not None),
+            tuple(h.citation() for h in one_a_citation(hits)[:limit]),
+            tuple(evidence),
             (),
-            tuple(entities),
+            tuple(await one.entities),
             tuple(watch.degraded),
-            f"{len(found)}/{self._facts.shards}",
+            shards.coverage,
             read.version,
             read.last_source,
             dict(watch.timings_ms),
         )
 
-    async def _entities(
-        self, question: Question, system: SystemSettings, watch: StageWatch
-    ) -> list[Entity]:
-        if not system.expand:
+
+class _QuestionSearch:
+    """The search of one question by one system."""
+
+    def __init__(
+        self,
+        question: Question,
+        system: SystemSettings,
+        limit: int,
+        stages: WatchedStages,
+        shards: ShardSearch,
+    ) -> None:
+        self._question = question
+        self._system = system
+        self._wanted = max(limit, system.rerank.depth, system.evidence)
+        self._stages = stages
+        self._shards = shards
+        self.entities = asyncio.create_task(self._entities())
+
+    async def run(self) -> tuple[list[Hit], list[Evidence]]:
+        """(hits, best first, evidence)."""
+        if self._system.self_check:
+            return await self._until_sure()
+        hits = await self._ranked(self._question.body)
+        return hits, evidence_of(hits, self._system.evidence)
+
+    async def _entities(self) -> list[Entity]:
+        if not self._system.expand:
             return []
-        deadline = self._settings.expander.deadline_s
-        work = self._stages.entities(question.body)
-        return await watch.run("expand", work, deadline, "question not expanded") or []
+        return await self._stages.entities(self._question.body)
 
-    async def _encode(
-        self, question: Question, system: SystemSettings, watch: StageWatch
-    ) -> Vectors | None:
-        work = self._stages.encode(question.body)
-        return await watch.run("encode", work, self._settings.encoder.deadline_s, "BM25 only")
+    async def _until_sure(self) -> tuple[list[Hit], list[Evidence]]:
+        """Each round brings `evidence` new hits; the others of all rounds follow them."""
+        every: dict[tuple[int, int | None], Hit] = {}
+        shown: dict[tuple[int, int | None], Hit] = {}
+        limit = self._system.evidence
 
-    async def _bm25_query(
-        self,
-        question: Question,
-        system: SystemSettings,
-        entities: Sequence[Entity],
-        watch: StageWatch,
-    ) -> tuple[Bm25Query, set[int]]:
-        """The query with the statistics of all shards that answer, and which do not.
+        async def search(body: str) -> list[Hit]:
+            hits = await self._ranked(body)
+            new = [h for h in hits if h.key not in shown][:limit]
+            every.update({h.key: h for h in hits if h.key not in every})
+            shown.update({h.key: h for h in new})
+            return new
 
-        Each shard tells those of the version that it reads.
-        """
-        synonyms = expansion_terms(question.body, entities) if system.expansion_weight else []
-        weights = query_weights(question.body, synonyms, system.expansion_weight)
-        over = system.retrieve.bm25_over
-        counts = await asyncio.gather(
-            *(
-                watch.run(
-                    "statistics",
-                    shard.statistics(list(weights), over),
-                    self._settings.shard.deadline_s,
-                    f"shard {number} left out",
-                )
-                for number, shard in enumerate(self._stages.shards)
+        found = await search_until_sure(
+            self._question.body,
+            search,
+            lambda hits: evidence_of(hits, len(hits)),
+            self._stages.model,
+            self._system.self_check,
+        )
+        rest = [h for key, h in every.items() if key not in shown]
+        return found + rest, evidence_of(found, len(found))
+
+    async def _ranked(self, body: str) -> list[Hit]:
+        """All hits of a question in their last order."""
+        system, stages = self._system, self._stages
+        if system.online.when == "always":
+            hits = await local_passages(
+                body, await self.entities, system.online, self._shards, stages
             )
-        )
-        counted = [count for count in counts if count is not None]
-        total: Counter[str] = Counter()
-        for count in counted:
-            total.update(count.frequencies)
-        units = sum(count.units for count in counted)
-        mean_terms = sum(count.terms for count in counted) / max(units, 1)
-        facts = self._facts
-        lost = {number for number, count in enumerate(counts) if count is None}
-        return Bm25Query(weights, dict(total), units, mean_terms, facts.k1, facts.b), lost
+            return await self._rerank(hits)
+        if system.rankings is not None:
+            kind = self._question.type
+            kind = guess_type(self._question.body) if kind == "unknown" else kind
+            hits = await rank_by_type(kind, system.rankings, self._find, self._rerank)
+        else:
+            hits = await self._rerank(await self._first_stage(body))
+        return recent_first(hits, system.recency)
 
-    async def _search_shards(
-        self,
-        question: Question,
-        system: SystemSettings,
-        entities: Sequence[Entity],
-        vector: Vectors | None,
-        watch: StageWatch,
-    ) -> list[FromVersion[Candidates]]:
-        """The candidates of each shard that answered; raises StageLostError when none did."""
-        retrieve = system.retrieve
-        bm25, lost = None, set[int]()
-        if retrieve.bm25:
-            # One that has let its deadline pass is not waited for a second time.
-            bm25, lost = await self._bm25_query(question, system, entities, watch)
-        query = ShardQuery(
-            vector if retrieve.dense else None,
-            bm25,
-            limit_of_shard(retrieve.dense, self._facts.shards),
-            limit_of_shard(retrieve.bm25, self._facts.shards),
-            retrieve.bm25_over,
-        )
-        answers = await asyncio.gather(
-            *(
-                watch.run(
-                    "retrieve",
-                    shard.search(query),
-                    self._settings.shard.deadline_s,
-                    f"shard {number} left out",
-                )
-                for number, shard in enumerate(self._stages.shards)
-                if number not in lost
-            )
-        )
-        found = [a for a in answers if a is not None]
-        if not found:
-            raise StageLostError("no shard of the index answered; try again in a moment")
-        return found
+    async def _find(self, rewritten: bool) -> list[Hit]:
+        body = self._question.body
+        if rewritten:
+            return await self._first_stage(body)
+        query = await plain_query(body, self.entities, self._system, self._stages)
+        return await self._hits(query)
 
-    async def _fetch(
-        self, fused: Fused, wanted: int, vector: Vectors | None, watch: StageWatch
-    ) -> list[FromVersion[list[Fetched]]]:
-        """The first `wanted` of `fused`, from each shard that answered."""
-        by_shard: dict[int, list[int]] = {}
-        for pmid in fused.pmids[:wanted].tolist():
-            by_shard.setdefault(shard_of(pmid, self._facts.shards), []).append(pmid)
-        parts = await asyncio.gather(
-            *(
-                watch.run(
-                    "fetch",
-                    self._stages.shards[number].fetch(pmids, vector),
-                    self._settings.shard.deadline_s,
-                    f"shard {number} left out",
-                )
-                for number, pmids in by_shard.items()
-            )
-        )
-        return [part for part in parts if part is not None]
+    async def _first_stage(self, body: str) -> list[Hit]:
+        queries = await rewritten_queries(body, self.entities, self._system, self._stages)
+        parts = await asyncio.gather(*(self._hits(query) for query in queries))
+        hits = united(parts) if len(parts) > 1 else parts[0]
+        online = self._system.online
+        if online.when == "too-few":
+            entities = await self.entities
+            hits = await back_off(body, entities, queries[0].vector, hits, online, self._stages)
+        return hits
 
-    async def _rerank(
-        self,
-        question: Question,
-        ranked: list[_Ranked],
-        system: SystemSettings,
-        watch: StageWatch,
-    ) -> list[_Ranked]:
-        """The head reranked, then the tail as it was, its scores below the head's."""
-        head, tail = ranked[: system.rerank.depth], ranked[system.rerank.depth :]
-        if not head:
-            return ranked
-        scores = await watch.run(
-            "rerank",
-            self._stages.rerank(question.body, [rerank_text(r.fetched) for r in head]),
-            self._settings.reranker.deadline_s,
-            "first-stage order kept",
-        )
-        if scores is None:
-            return ranked
-        mixed = rerank_order([r.score for r in head], scores.tolist(), system.rerank.weight)
-        head = [
-            replace(r, score=m, scores={**r.scores, "rerank": float(s)})
-            for r, m, s in zip(head, mixed, scores, strict=True)
-        ]
-        head.sort(key=lambda r: (-r.score, r.fetched.citation.pmid))
-        lowest = head[-1].score
-        return head + [replace(r, score=min(r.score, lowest) * 0.999) for r in tail]
+    async def _hits(self, query: Query) -> list[Hit]:
+        """What the shards hold for one query, in fused order."""
+        system = self._system if query.vector is not None else bm25_alone(self._system)
+        retrieve, fusion = system.retrieve, system.fuse
+        found = await self._shards.find(query, retrieve)
+        fused = fuse(found.candidates, retrieve, fusion)
+        if system.ranks == "citations":
+            pmids = fused.pmids[: self._wanted].tolist()
+            fetched = await self._shards.fetch(pmids, query.vector)
+            return citation_hits(fused, self._wanted, fetched)
+        fetched = await self._shards.fetch(fused.pmids.tolist(), query.vector)
+        return passage_hits(fused, fetched, found.bm25, retrieve, fusion)
+
+    async def _rerank(self, hits: Sequence[Hit]) -> list[Hit]:
+        body = self._question.body
+        return await rerank_hits(body, hits, self._system.rerank, self._stages)

@@ -11,9 +11,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from fastapi import FastAPI
 
+from cluster.adapters import full_name
 from cluster.index.manifest import Manifest
 from cluster.records import Answer, Citation, Question, SearchResult
-from cluster.settings import Settings, SystemSettings
+from cluster.settings import Settings
+from cluster.system_settings import SystemSettings
 from serve.answer_question import QuestionAnswerer
 from serve.call_stages import Handle, HandleStages, call
 from serve.follow_versions import StageVersion
@@ -42,7 +44,9 @@ class Gateway:
         self._manifest = manifest
         self._stages = HandleStages(stages, shards)
         facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
-        self._answerer = QuestionAnswerer(self._stages, facts, settings.serve)
+        self._answerer = QuestionAnswerer(
+            self._stages, facts, settings.serve, settings.llm.evidence_characters
+        )
         self._loaded: set[str] = set()
         self._loading: list[asyncio.Task[None]] = []
 
@@ -119,7 +123,7 @@ def describe_readiness(
         coverage=f"{len(serving)}/{len(shards)}",
         citations=counts.get(read, deployed.citations),
         models={
-            "encoder": settings.encoder.model,
+            "encoder": full_name(settings.encoder),
             "reranker": settings.reranker.model or settings.reranker.kind,
             "llm": settings.llm.model_id if settings.llm.kind != "none" else "none",
         },

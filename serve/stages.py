@@ -13,11 +13,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from cluster.answer_settings import AnswerSettings
 from cluster.index.manifest import Manifest
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
+from serve.language_model import ChatModel
 from serve.read_version import FromVersion
+from serve.search_online import OnlineStage
 from serve.write_answer import WrittenAnswer
 
 
@@ -30,18 +33,31 @@ class ShardStage(Protocol):
     async def citation(self, pmid: int) -> Citation | None: ...
 
 
-class Stages(Protocol):
-    """`shards` has one stage for each shard of the manifest, in order."""
+class Stages(ChatModel, OnlineStage, Protocol):
+    """`shards` has one stage for each shard of the manifest, in order.
+
+    The language model (`chat`) raises LLMError and PubMed online PubMedError where there is
+    none; both are for the presets that ask them.
+    """
 
     @property
     def shards(self) -> Sequence[ShardStage]: ...
     async def entities(self, text: str) -> list[Entity]: ...
-    async def encode(self, text: str) -> Vectors: ...
+    async def encode(self, text: str) -> Vectors:
+        """The vector (d,) of a question."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """The vectors (n, d) of passages."""
+        ...
+
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]: ...
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]: ...
-    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer: ...
+    async def write(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> WrittenAnswer: ...
 
 
 @dataclass(frozen=True, slots=True)

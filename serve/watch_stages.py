@@ -53,6 +53,10 @@ class StageWatch:
             return await asyncio.wait_for(work, min(deadline_s, max(self._ends - begun, 0.001)))
         except TimeoutError:
             self.note(f"{stage}: late, {consequence}")
+        except CiteRayError as error:
+            # It says in one sentence what a trace would bury.
+            log.warning("stage %s failed: %s", stage, error)
+            self.note(f"{stage}: failed, {consequence}")
         except Exception:
             log.exception("stage %s failed", stage)
             self.note(f"{stage}: failed, {consequence}")

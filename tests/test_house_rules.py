@@ -11,6 +11,7 @@ MAY_IMPORT_RAY = {
     "cluster/session.py",
     "pipelines/embed_sources.py",
     "pipelines/jobs.py",
+    "pipelines/train/ray_workers.py",
     "serve/app.py",
     "serve/llm_app.py",
 }

@@ -87,7 +87,10 @@ class SourceEntry(Entry):
 
 
 class EncoderEntry(Entry):
+    """`sha256` is of the weights that made the vectors: the model's, or its and the adapter's."""
+
     model: str
+    adapter: str = ""
     sha256: str
     dimensions: int
     max_tokens: int

@@ -24,7 +24,7 @@ from cluster.errors import IndexFormatError
 FORMAT = b"1"
 _FORMAT_KEY = b"citeray.vocabulary"
 
-ConceptKind = Literal["mesh", "chemical", "keyword", "abbreviation"]
+ConceptKind = Literal["mesh", "umls", "chemical", "keyword", "abbreviation"]
 
 CONCEPT = pa.struct(
     [
@@ -55,9 +55,9 @@ _SHORT_PLURAL = re.compile(r"([A-Z]{2,})s")
 class Concept:
     """What a name stands for.
 
-    `id` is `mesh:UI`, `chem:UI`, `kw:KEY` or `abbr:KEY`. `names` holds `name` and all its
-    synonyms, one for each normalised form, most used first; `uses` says in how many
-    citations each was seen. `citations` is the largest number of citations that any one
+    `id` is `mesh:UI`, `umls:CUI`, `chem:UI`, `kw:KEY` or `abbr:KEY`. `names` holds
+    `name` and all its synonyms, one for each normalised form, most used first; `uses` says in
+    how many citations each was seen. `citations` is the largest number of citations that any one
     source (headings, substances, keywords, definitions) gives.
     """
 

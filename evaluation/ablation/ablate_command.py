@@ -8,25 +8,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from cluster.cli import Config, Json, Overrides, make_context
 from cluster.errors import InputError
 from cluster.records import Question
 from cluster.settings import load_system
 from evaluation.ablation.ask_graph import Plan, open_graph
+from evaluation.ablation.markdown_table import markdown_table
 from evaluation.ablation.oracle import ORACLES, material
+from evaluation.ablation.print_tables import print_tables
 from evaluation.ablation.run_plans import complete_runs, digest, open_run, run_key
-from evaluation.ablation.tabulate_runs import Ablation, CutoffRow, SystemRow, tabulate_runs
+from evaluation.ablation.tabulate_runs import Ablation, tabulate_runs
 from evaluation.bioasq.read_bioasq import Entry, read_gold
-from evaluation.bootstrap import Interval, verdict
+from evaluation.bootstrap import verdict
 from serve.formats.bioasq import MAX_DOCUMENTS, read_questions
 from serve.gateway import MAX_CITATIONS
 
 CUTOFFS = (3, 5, 10)
 FOLDER = Path(".citeray/ablate")
-FILE_WIDTH = 120
 
 
 Systems = Annotated[list[str], typer.Argument(help="Presets; each is compared with the first.")]
@@ -57,6 +56,15 @@ Cutoffs = Annotated[
     ),
 ]
 Answers = Annotated[bool, typer.Option("--answers/--no-answers", help="Answers too; slow.")]
+Depth = Annotated[
+    int,
+    typer.Option(
+        min=1, max=MAX_CITATIONS, help="Citations to rank at least; 100 shows recall@100."
+    ),
+]
+Markdown = Annotated[
+    bool, typer.Option("--markdown", help="One Markdown table, a line for each system.")
+]
 Oracles = Annotated[
     list[str] | None,
     typer.Option(help="retrieve, rerank or evidence: gold at that stage; repeatable."),
@@ -72,6 +80,8 @@ def ablate(
     k: Cutoffs = None,
     answers: Answers = False,
     oracle: Oracles = None,
+    depth: Depth = MAX_DOCUMENTS,
+    markdown: Markdown = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -84,7 +94,7 @@ def ablate(
     context = make_context(config, overrides, json)
     settings = context.settings
     asked, wanted = read_questions(questions), read_gold(gold)
-    plans = make_plans(systems, k or (), answers, oracle or ())
+    plans = make_plans(systems, k or (), answers, oracle or (), depth)
     check_gold(asked, wanted, questions, gold)
     if any(plan.oracle for plan in plans):
         for question in asked:
@@ -99,6 +109,8 @@ def ablate(
     found = tabulate_runs(runs, wanted, sorted(set(k or CUTOFFS)), drawn)
     if json:
         context.print_json(as_plain(found))
+    elif markdown:
+        typer.echo(markdown_table(found))
     else:
         print_tables(context.out, found)
 
@@ -112,13 +124,17 @@ def read_seeds(text: str) -> list[int]:
 
 
 def make_plans(
-    systems: Sequence[str], cutoffs: Sequence[int], answers: bool, oracles: Sequence[str]
+    systems: Sequence[str],
+    cutoffs: Sequence[int],
+    answers: bool,
+    oracles: Sequence[str],
+    depth: int = MAX_DOCUMENTS,
 ) -> list[Plan]:
     """The runs, the presets first. Raises InputError for an unknown system or oracle."""
     for oracle in oracles:
         if oracle not in ORACLES:
             raise InputError(f"--oracle {oracle}: unknown; there are: {', '.join(ORACLES)}")
-    deepest = max(MAX_DOCUMENTS, *cutoffs, *CUTOFFS)
+    deepest = max(MAX_DOCUMENTS, depth, *cutoffs, *CUTOFFS)
     presets = [Plan(load_system(name), deepest, answers) for name in dict.fromkeys(systems)]
     plans = list(presets)
     for plan in presets:
@@ -160,100 +176,3 @@ def as_plain(found: Ablation) -> dict[str, Any]:
     for row, loss in zip(plain["losses"], found.losses, strict=True):
         row["lost"]["verdict"] = verdict(loss.lost)
     return plain
-
-
-def print_tables(out: Console, found: Ablation) -> None:
-    """The tables that have rows, in the order of paper 002's: 2, 3, 6, then the oracles'."""
-    if not out.is_terminal:
-        out.width = max(out.width, FILE_WIDTH)
-    out.print(_systems_table(found))
-    out.print(
-        "Latency: milliseconds of expand, encode, statistics, retrieve, fetch and rerank added up "
-        "for each question. Expanding and encoding go on at once, so the wait is a little shorter."
-    )
-    for row in found.systems:
-        for loss, count in row.degraded.items():
-            out.print(f"{row.name}: {count} of {row.questions} questions: {loss}")
-    if len(found.systems) > 1:
-        out.print(_intervals_table(found.systems))
-    out.print(_cutoffs_table(found.cutoffs))
-    if found.losses:
-        out.print(_losses_table(found))
-
-
-def _systems_table(found: Ablation) -> Table:
-    seeds = ", ".join(map(str, found.seeds))
-    title = (
-        f"{found.systems[0].questions} questions, index {found.index_version}, 95% bootstrap "
-        f"intervals (seed {seeds})"
-    )
-    table = _table(title, ["measure"], [system.name for system in found.systems])
-    table.show_lines = True
-    for name in found.systems[0].measures:
-        table.add_row(name, *(_system_cell(system, name) for system in found.systems))
-    table.add_row("latency, mean ms", *(f"{s.latency_mean:.1f}" for s in found.systems))
-    table.add_row("latency, median ms", *(f"{s.latency_median:.1f}" for s in found.systems))
-    return table
-
-
-def _system_cell(system: SystemRow, name: str) -> str:
-    if name not in system.measures:
-        return "-"
-    lines = [f"{system.measures[name].value:.4f}", _span(system.measures[name])]
-    if name in system.differences:
-        difference = system.differences[name]
-        lines += [f"{difference.value:+.4f}", verdict(difference)]
-    return "\n".join(lines)
-
-
-def _intervals_table(systems: Sequence[SystemRow]) -> Table:
-    table = _table(
-        f"Means and paired differences from {systems[0].name}",
-        ["system", "measure"],
-        ["mean", "95% interval", "difference", "95% interval"],
-    )
-    for system in systems:
-        for name, interval in system.measures.items():
-            cells = [system.name, name, f"{interval.value:.4f}", _span(interval)]
-            if name in system.differences:
-                difference = system.differences[name]
-                cells += [f"{difference.value:+.4f}", _span(difference, "+")]
-            table.add_row(*cells)
-    return table
-
-
-def _cutoffs_table(rows: Sequence[CutoffRow]) -> Table:
-    cutoffs = list(dict.fromkeys(row.k for row in rows))
-    table = _table("Sensitivity to k", ["system", "measure"], [f"k = {k}" for k in cutoffs])
-    for name in dict.fromkeys(row.name for row in rows):
-        mine = [row for row in rows if row.name == name]
-        for measure in dict.fromkeys(measure for row in mine for measure in row.measures):
-            found = (row.measures.get(measure) for row in mine)
-            table.add_row(name, measure, *(f"{i.value:.4f}" if i else "-" for i in found))
-        table.add_row(name, "latency, mean ms", *(f"{row.latency_mean:.1f}" for row in mine))
-    return table
-
-
-def _losses_table(found: Ablation) -> Table:
-    table = _table(
-        "Lost at each stage: with gold there, less as it is",
-        ["system", "oracle", "measure"],
-        ["as it is", "with gold", "lost", "95% interval"],
-    )
-    for row in found.losses:
-        values = (f"{row.without:.4f}", f"{row.with_oracle:.4f}", f"{row.lost.value:+.4f}")
-        table.add_row(row.name, row.oracle, row.measure, *values, _span(row.lost, "+"))
-    return table
-
-
-def _table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
-    table = Table(title=title)
-    for heading in words:
-        table.add_column(heading, overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right", overflow="fold")
-    return table
-
-
-def _span(interval: Interval, sign: str = "") -> str:
-    return f"{interval.low:{sign}.4f} to {interval.high:{sign}.4f}"

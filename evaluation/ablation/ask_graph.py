@@ -12,7 +12,8 @@ from rich.console import Console
 
 from cluster.errors import InputError
 from cluster.records import Answer, Question, SearchResult
-from cluster.settings import Settings, SystemSettings
+from cluster.settings import Settings
+from cluster.system_settings import SystemSettings
 from evaluation.ablation.oracle import ORACLES, material, perfectly_reranked
 from evaluation.bioasq.read_bioasq import Entry
 from serve.answer_question import QuestionAnswerer
@@ -84,7 +85,7 @@ async def ask_stages(
         stages = ORACLES[plan.oracle](stages, material(gold[question.id]))
     if plan.oracle == "rerank":
         system = perfectly_reranked(system)
-    answerer = QuestionAnswerer(stages, facts, settings.serve)
+    answerer = QuestionAnswerer(stages, facts, settings.serve, settings.llm.evidence_characters)
     if plan.answers:
         return await answerer.answer(question, system, plan.k, snippets=True)
     return await answerer.search(question, system, plan.k, snippets=True)
@@ -99,25 +100,26 @@ def open_graph(
     Else the graph in this process. Raises InputError where that cannot start the language
     model which the settings name.
     """
-    answers = any(plan.answers for plan in plans)
+    model = any(plan.answers or plan.system.asks_model for plan in plans)
     if all(plan.is_preset for plan in plans):
         client = running_client(settings)
         if client is None:
             log.print(f"no endpoint at {endpoint_url(settings)}; loading the graph here")
-            client = local_client(settings, log, answers=answers)
+            client = local_client(settings, log, model=model)
         with client:
             yield lambda question, plan: ask_client(client, question, plan)
         return
-    if answers and settings.llm.kind == "vllm":
+    if model and settings.llm.kind == "vllm":
         raise InputError(
-            "oracles and answers from k passages run in this process, which starts no vLLM; "
+            "oracles and answers from k passages run in this process, which starts no vLLM for "
+            "answers and for presets that ask a model; "
             "--set llm.kind=url with llm.url of a running one, or --set llm.kind=none"
         )
     log.print("oracles and answers from k passages run in this process; loading the graph here")
     from serve.load_stages import remote_model
     from serve.local_graph import LocalStages
 
-    stages = LocalStages(settings, remote_model(settings) if answers else None)
+    stages = LocalStages(settings, remote_model(settings))
     with asyncio.Runner() as runner:
         yield lambda question, plan: runner.run(
             ask_stages(stages, stages.facts, settings, gold, question, plan)

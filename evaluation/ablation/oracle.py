@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cluster.answer_settings import AnswerSettings
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
 from cluster.index.read_shard import (
@@ -32,10 +34,13 @@ from cluster.records import (
     Passage,
     Question,
 )
-from cluster.settings import RerankSettings, SystemSettings
+from cluster.search_settings import RerankSettings
+from cluster.system_settings import SystemSettings
 from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id
+from serve.given_evidence import as_evidence
+from serve.language_model import Message
+from serve.rank_hits import rerank_text
 from serve.read_version import FromVersion
-from serve.search_citations import rerank_text
 from serve.stages import ShardStage, Stages
 from serve.write_answer import WrittenAnswer
 
@@ -114,6 +119,18 @@ class _Stages:
     async def encode(self, text: str) -> Vectors:
         return await self._stages.encode(text)
 
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await self._stages.embed(texts)
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        return await self._stages.chat(messages, **options)
+
+    async def find_online(self, query: str, limit: int) -> list[int]:
+        return await self._stages.find_online(query, limit)
+
+    async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
+        return await self._stages.fetch_online(pmids)
+
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
@@ -122,8 +139,10 @@ class _Stages:
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         return await self._stages.rerank(question, texts)
 
-    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
-        return await self._stages.write(question, evidence)
+    async def write(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> WrittenAnswer:
+        return await self._stages.write(question, evidence, style)
 
     async def _citation(self, pmid: int) -> Citation | None:
         shards = self._stages.shards
@@ -235,20 +254,19 @@ class GoldEvidence(_Stages):
     """The gold snippets are the evidence, for the writer and for the choice of snippets."""
 
     async def _evidence(self) -> list[Evidence]:
-        evidence = []
-        for passage in self._gold.snippets:
-            held = await self._citation(passage.pmid)
-            known = (held.title, held.year, held.retracted) if held else ("", None, False)
-            evidence.append(Evidence(passage, {}, *known))
-        return evidence
+        passages = self._gold.snippets
+        found = [await self._citation(pmid) for pmid in {passage.pmid for passage in passages}]
+        return as_evidence(passages, {held.pmid: held for held in found if held is not None})
 
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
         return await self._stages.snippets(question, await self._evidence(), sentences)
 
-    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
-        return await self._stages.write(question, await self._evidence())
+    async def write(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> WrittenAnswer:
+        return await self._stages.write(question, await self._evidence(), style)
 
 
 ORACLES: Mapping[str, type[_Stages]] = {

@@ -30,7 +30,8 @@ from serve.formats.bioasq import to_entry, write_run
 OpenGraph = Callable[[], AbstractContextManager[Ask]]
 
 LINE_EVERY_S = 5.0
-RETRIEVAL_STAGES = ("expand", "encode", "statistics", "retrieve", "fetch", "rerank")
+# Every other stage belongs to the search.
+ANSWERING_STAGES = ("write", "snippets")
 
 
 def digest(value: BaseModel | bytes, *without: str) -> str:
@@ -80,20 +81,41 @@ class Run:
         return found
 
     def latencies(self) -> list[float]:
-        """Milliseconds of each question's retrieval stages, added up.
+        """Milliseconds of the stages of each question's search, added up.
 
         Expanding and encoding go on at once and are added too: the wait is a little shorter.
         """
         every = (reply["timings_ms"] for reply in self.replies.values())
-        return [sum(t.get(stage, 0.0) for stage in RETRIEVAL_STAGES) for t in every]
+        return [
+            sum(ms for stage, ms in spent.items() if stage not in ANSWERING_STAGES)
+            for spent in every
+        ]
+
+    def waits(self) -> list[float]:
+        """Milliseconds until each question's reply was here.
+
+        Replies that were kept before the wait was count all their stages.
+        """
+        return [
+            reply["wait_ms"] if "wait_ms" in reply else sum(reply["timings_ms"].values())
+            for reply in self.replies.values()
+        ]
+
+    def stages(self) -> dict[str, list[float]]:
+        """Milliseconds of each stage in the questions that asked it."""
+        found: dict[str, list[float]] = {}
+        for reply in self.replies.values():
+            for stage, ms in reply["timings_ms"].items():
+                found.setdefault(stage, []).append(ms)
+        return found
 
     def degraded(self) -> dict[str, int]:
         """Each loss by its words, with the number of questions that had it."""
         every = (loss for reply in self.replies.values() for loss in reply["degraded"])
         return dict(Counter(every))
 
-    def add(self, question: Question, found: Found) -> None:
-        """Keeps the reply on disk before it returns.
+    def add(self, question: Question, found: Found, wait_ms: float) -> None:
+        """Keeps the reply, for which `wait_ms` were waited, on disk before it returns.
 
         Raises InputError for a reply of another index version than those before, and for a
         file that cannot be written.
@@ -103,6 +125,7 @@ class Run:
             "entry": to_entry(found),
             "ranked": [c.pmid for c in found.citations],
             "timings_ms": dict(found.timings_ms),
+            "wait_ms": round(wait_ms, 1),
             "degraded": list(found.degraded),
         }
         lines = [] if self.replies else [{"run": {**self.key, "index_version": self.version}}]
@@ -202,8 +225,10 @@ def _complete(run: Run, questions: Sequence[Question], ask: Ask, log: Console) -
     run.check_version(warm.index_version)
     begun = last = time.monotonic()
     for done, question in enumerate(waiting, start=1):
-        run.add(question, ask(question, run.plan))
+        asked = time.monotonic()
+        found = ask(question, run.plan)
         now = time.monotonic()
+        run.add(question, found, (now - asked) * 1000)
         if now - last >= LINE_EVERY_S or done == len(waiting):
             last = now
             left = (now - begun) / done * (len(waiting) - done)

@@ -11,6 +11,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from evaluation.ablation.run_plans import Run
 from evaluation.bioasq.read_bioasq import Entry, read_run
 from evaluation.bioasq.score_bioasq import score_run
@@ -29,12 +31,15 @@ ANSWERS = (
     "ROUGE-2 F1",
     "ROUGE-SU4 F1",
 )
+# Where the recall of a system's candidates is looked at, if that many were asked for.
+CANDIDATES = 100
 HEADLINE = (
     "documents precision",
     "documents recall",
     "documents MAP",
     f"documents MRR@{MAX_ITEMS}",
     f"documents nDCG@{MAX_ITEMS}",
+    f"documents recall@{CANDIDATES}",
     "snippets precision",
     "snippets recall",
     "snippets F1",
@@ -49,8 +54,9 @@ Intervals = Mapping[str, Interval]
 class SystemRow:
     """A system's measures, and what they differ by from the first system's ({} for that).
 
-    Latencies are milliseconds of the retrieval stages of one question; `degraded` counts
-    the questions of each loss.
+    Latencies are milliseconds of the search stages of one question, `whole` of its reply with
+    the answer, `stages` the median of each stage where it was asked; `degraded` counts the
+    questions of each loss.
     """
 
     name: str
@@ -59,6 +65,10 @@ class SystemRow:
     differences: Intervals
     latency_mean: float
     latency_median: float
+    latency_p95: float
+    whole_median: float
+    whole_p95: float
+    stages: Mapping[str, float]
     degraded: Mapping[str, int]
 
 
@@ -97,7 +107,8 @@ def tabulate_runs(
     runs: Sequence[Run], gold: Mapping[str, Entry], cutoffs: Sequence[int], seeds: Sequence[int]
 ) -> Ablation:
     """The tables of complete runs; the first run's system is the one compared with."""
-    every = sorted({MAX_ITEMS, *cutoffs})
+    deep = {CANDIDATES} if all(run.plan.k >= CANDIDATES for run in runs) else set()
+    every = sorted({MAX_ITEMS, *cutoffs} | deep)
     scores = {run.plan.name: score_with_cutoffs(run, gold, every) for run in runs}
     plain = [run for run in runs if run.plan.is_preset]
     first = plain[0].plan.name
@@ -185,7 +196,7 @@ def _differences(one: Scores, other: Scores, seeds: Sequence[int]) -> dict[str, 
 
 
 def _system(run: Run, measures: Intervals, compared: Intervals) -> SystemRow:
-    latencies = run.latencies()
+    latencies, waits = run.latencies(), run.waits()
     return SystemRow(
         run.plan.name,
         len(run.replies),
@@ -193,6 +204,10 @@ def _system(run: Run, measures: Intervals, compared: Intervals) -> SystemRow:
         compared,
         statistics.fmean(latencies),
         statistics.median(latencies),
+        float(np.percentile(latencies, 95)),
+        statistics.median(waits),
+        float(np.percentile(waits, 95)),
+        {stage: statistics.median(spent) for stage, spent in run.stages().items()},
         run.degraded(),
     )
 

@@ -130,7 +130,7 @@ def _guess(rows: Sequence[Any], form: Form) -> str | None:
 
 def _id(row: Mapping[str, Any]) -> str | None:
     """A question's id, or a BioGen topic's under any of its names."""
-    metadata = row.get("metadata")
+    metadata = row.get("metadata", row.get("meta_data"))
     for source in (metadata if isinstance(metadata, dict) else {}, row):
         for field in ("qa_id", "topic_id", "id"):
             value = source.get(field)

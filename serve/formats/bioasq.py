@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, cast
@@ -154,17 +154,28 @@ class RunWriter:
     """A run that survives interruption: each entry is kept in `PATH.partial` as it comes.
 
     Entries of an earlier, interrupted run by the same system over the same index version,
-    with `answers` or without as now, are in `done` and need no second answer; others are
-    dropped. `finish` writes
-    the run and removes the partial file, leaving an exception keeps it for the next time.
+    with `answers` or without as now and from the same `inputs` (a digest, or ""), are in
+    `done` and need no second answer; others are dropped. `finish` writes the run and removes
+    the partial file, leaving an exception keeps it for the next time.
     """
 
     def __init__(
-        self, path: Path, system: str, index_version: str, *, answers: bool = True
+        self,
+        path: Path,
+        system: str,
+        index_version: str,
+        *,
+        answers: bool = True,
+        inputs: str = "",
     ) -> None:
         self._path = path
         self._partial = path.with_name(path.name + ".partial")
-        self._key = {"system": system, "index_version": index_version, "answers": answers}
+        self._key: dict[str, Any] = {
+            "system": system,
+            "index_version": index_version,
+            "answers": answers,
+            "inputs": inputs,
+        }
         self._entries = {entry["id"]: entry for entry in self._read_partial()}
         try:
             self._file = self._rewrite_partial()
@@ -182,7 +193,11 @@ class RunWriter:
         self._file.write(json.dumps({**self._key, "entry": entry}, ensure_ascii=False) + "\n")
         self._file.flush()
 
-    def finish(self, questions: Sequence[Question]) -> None:
+    def finish(
+        self,
+        questions: Sequence[Question],
+        write: Callable[[Path, Iterable[Entry]], None] = write_run,
+    ) -> None:
         """Writes the run with the entries of `questions`, in their order, and cleans up.
 
         Raises InputError when one of them has no entry yet.
@@ -190,7 +205,7 @@ class RunWriter:
         missing = [q.id for q in questions if q.id not in self._entries]
         if missing:
             raise InputError(f"{self._path}: {len(missing)} questions unanswered: {missing[:5]}")
-        write_run(self._path, [self._entries[q.id] for q in questions])
+        write(self._path, [self._entries[q.id] for q in questions])
         self._file.close()
         self._partial.unlink(missing_ok=True)
 
@@ -214,7 +229,7 @@ class RunWriter:
                 record = json.loads(line)
             except ValueError:
                 continue  # the line that was being written when the run was interrupted
-            if {key: record.get(key) for key in self._key} == self._key:
+            if {key: record.get(key, "") for key in self._key} == self._key:
                 entries.append(record["entry"])
         return entries
 

@@ -49,7 +49,7 @@ def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
         "index.path": index,
         "index.shards": shards,
         "encoder.model": f"file:{model.resolve()}",
-        "vocabulary.mesh_headings": "",
+        "vocabulary.concepts": "",
     }
     settings = load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
     stage_steps.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]

@@ -92,7 +92,7 @@ def test_nothing_to_build_is_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["search", "why?", "--system", "best"], "--system best: unknown; there are: bm25"),
+        (["search", "why?", "--system", "best"], "--system best: unknown; there are: aqams"),
         (["ask", "why?", "--type", "maybe"], "--type maybe: unknown; there are: yesno"),
         (["answer", "q.json", "-o", "run.json", "--format", "trec"], "--format trec: unknown"),
         (["answer", "no-such-file.json", "-o", "run.json"], "no-such-file.json: cannot be read"),

@@ -136,7 +136,9 @@ def test_each_form_of_name_parses_and_prints_back(name: str, parsed: ModelName) 
     ],
 )
 def test_a_bad_name_is_refused_with_the_three_forms(name: str) -> None:
-    with pytest.raises(InputError, match=r"hf:org/name@revision, pypi:.* or file:path"):
+    with pytest.raises(
+        InputError, match=r"hf:org/name@revision, pypi:.*, file:path or citeray:name"
+    ):
         parse_name(name)
 
 

@@ -1,9 +1,11 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from cluster.errors import InputError
 from cluster.settings import load_settings, load_system, system_names
+from cluster.system_settings import SystemSettings
 
 
 def test_the_default_is_the_laptop() -> None:
@@ -89,7 +91,7 @@ def test_an_unknown_preset_lists_the_presets() -> None:
 
 
 def test_a_set_with_an_empty_value_clears_a_text() -> None:
-    assert load_settings(None, ["vocabulary.mesh_headings="]).vocabulary.mesh_headings == ""
+    assert load_settings(None, ["vocabulary.concepts="]).vocabulary.concepts == ""
 
 
 def test_another_configs_engine_replaces_the_laptops_whole() -> None:
@@ -103,3 +105,24 @@ def test_set_changes_one_engine_argument_and_leaves_the_others() -> None:
     engine = load_settings(None, ["llm.engine.max_num_seqs=2"]).llm.engine
     assert engine["max_num_seqs"] == 2
     assert engine["max_model_len"] == load_settings().llm.engine["max_model_len"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "complaint"),
+    [
+        ("sinai", {"retrieve": {"dense": 5, "bm25": 0}}, "online.when always"),
+        ("aqams", {"retrieve": {"dense": 0, "bm25": 5}}, "online.when too-few"),
+        ("udine-b", {"retrieve": {"dense": 0, "bm25": 5}}, "set retrieve.bm25_over"),
+        ("huang", {"ranks": "passages"}, "bm25_over|rankings"),
+        ("biorag-v1", {"recency": {"weight": 1}}, "recency weighs citations"),
+        ("udine-a", {"rerank": {"depth": 5, "window": 5, "stride": 6}}, "rerank.stride"),
+        ("huang", {"rankings": {"by_type": {"list": ["plain"]}}}, "no rankings for factoid"),
+        ("biorag-v2", {"rewrite": {"kind": "hide"}}, "hyde"),
+        ("biorag-v6", {"self_check": 4}, "less than or equal to 3"),
+    ],
+)
+def test_a_preset_whose_parts_do_not_fit_is_refused(
+    preset: str, changes: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        SystemSettings.model_validate({**load_system(preset).model_dump(), **changes})

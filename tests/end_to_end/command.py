@@ -24,7 +24,7 @@ def small_settings(index: Path, encoder: Path, shards: int) -> list[str]:
         "encoder.dtype=float32",
         "encoder.max_tokens=64",
         "encoder.threads=1",
-        "vocabulary.mesh_headings=''",
+        "vocabulary.concepts=''",
         "ray.object_store_mb=128",
         "llm.kind=none",
     ]

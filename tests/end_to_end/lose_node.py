@@ -23,8 +23,10 @@ from typing import Any
 import httpx
 import ray
 from ray import serve as ray_serve
+from ray._private.state import available_resources_per_node
 from ray.cluster_utils import Cluster
 from ray.serve.context import _get_global_client
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from cluster.encoder import Encoder
 from cluster.index.manifest import EncoderEntry, publish
@@ -37,6 +39,7 @@ from tests.serve.http_server import free_port
 from tests.small_index import make_index
 
 SHARDS = 4
+WHOLE = f"{SHARDS}/{SHARDS}"
 SURVIVED = "survived.json"
 # Without the reranker, which is not what is lost and may be late on a busy machine.
 ASKED = {"question": "protein", "system": "hybrid"}
@@ -82,14 +85,14 @@ class Asked:
                 except (httpx.HTTPError, ValueError) as error:
                     self.lost.append(repr(error))
 
-    def await_loss(self, before: int) -> None:
-        """Until a reply after the first `before` shows that something is missing."""
+    def await_partial(self) -> None:
+        """Until some reply lacks a shard."""
         begun = time.monotonic()
         while time.monotonic() - begun < DEADLINE_S:
-            if any(s != 200 or body.get("degraded") for s, _, body in self.replies[before:]):
+            if any(body.get("coverage", WHOLE) != WHOLE for _, _, body in self.replies):
                 return
             time.sleep(0.1)
-        raise TimeoutError("the loss of a node was not felt")
+        raise TimeoutError("no answer lacked the lost shards")
 
     def await_reply(self, wanted: Callable[[httpx.Response], bool]) -> dict[str, Any]:
         begun = time.monotonic()
@@ -140,6 +143,38 @@ def await_shards_back(lost: str) -> None:
     raise TimeoutError(f"the shards did not come back within {DEADLINE_S} s")
 
 
+class Tenant:
+    """Takes a CPU and does nothing with it."""
+
+    def here(self) -> None:
+        pass
+
+
+@contextmanager
+def no_room_but_on(node: str) -> Iterator[None]:
+    """Every CPU of the other nodes is taken: what `node` loses comes back only afterwards.
+
+    Otherwise a shard may be back before the first answer that lacks it.
+    """
+    tenant = ray.remote(Tenant)
+    actors = [
+        tenant.options(num_cpus=1, scheduling_strategy=_only(other)).remote()
+        for other, free in available_resources_per_node().items()
+        if other != node
+        for _ in range(int(free.get("CPU", 0)))
+    ]
+    ray.get([actor.here.remote() for actor in actors])
+    try:
+        yield
+    finally:
+        for actor in actors:
+            ray.kill(actor)
+
+
+def _only(node: str) -> NodeAffinitySchedulingStrategy:
+    return NodeAffinitySchedulingStrategy(node, soft=False)
+
+
 @contextmanager
 def three_nodes() -> Iterator[Cluster]:
     folder = tempfile.mkdtemp(prefix="cr-", dir="/tmp")
@@ -186,9 +221,9 @@ def lose_node(cluster: Cluster, settings: Settings) -> Survived:
             asker.start()
         while len(asked.replies) < 10:
             time.sleep(0.1)
-        before = len(asked.replies)
-        cluster.remove_node(victim, allow_graceful=False)
-        asked.await_loss(before)
+        with no_room_but_on(victim.node_id):
+            cluster.remove_node(victim, allow_graceful=False)
+            asked.await_partial()
         await_shards_back(victim.node_id)
         last = asked.await_reply(whole)
     finally:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.command import run
-from tests.end_to_end.lose_node import SHARDS, SURVIVED
+from tests.end_to_end.lose_node import SHARDS, SURVIVED, WHOLE
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +36,13 @@ def test_while_a_node_is_lost_each_request_is_answered_or_told_when_to_come_back
 def test_an_answer_without_the_lost_shards_says_so(survived: dict[str, Any]) -> None:
     assert survived["shards_lost"] > 0
     found = [body for status, _, body in survived["asked"]["replies"] if status == 200 and body]
-    partial = [body for body in found if body["coverage"] != f"{SHARDS}/{SHARDS}"]
+    partial = [body for body in found if body["coverage"] != WHOLE]
     assert partial
     assert all(body["degraded"] for body in partial)
 
 
 def test_the_shards_come_back_on_the_nodes_that_are_left(survived: dict[str, Any]) -> None:
-    assert survived["last"]["coverage"] == f"{SHARDS}/{SHARDS}"
+    assert survived["last"]["coverage"] == WHOLE
     assert len(survived["left"]) == 2
     for number in range(SHARDS):
         [node] = survived["nodes"][f"Shard-{number:04d}"]

@@ -8,13 +8,16 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import httpx
 import pytest
 
+from cluster.settings import system_names
 from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
+from tests.serve.eutils_server import EUtils, eutils
 from tests.serve.http_server import free_port
 
 DEADLINE_S = 480
@@ -30,12 +33,23 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[Served]:
+def pubmed() -> Iterator[EUtils]:
+    """E-utilities that find two citations of the sample and one that it lacks."""
+    entered = dict.fromkeys((90000034, 90000001, 77), date(2020, 1, 1))
+    with eutils(EUtils(entered)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served(
+    tmp_path_factory: pytest.TempPathFactory, encoder: Path, pubmed: EUtils
+) -> Iterator[Served]:
     """`citeray serve` over the sample corpus, without a language model."""
     folder = tmp_path_factory.mktemp("served")
     sample = write_sample(folder / "sample")
     port = free_port()
     settings = [*small_settings(folder / "index", encoder, 2), f"serve.port={port}"]
+    settings += [f"entrez.base_url={pubmed.url}", f"entrez.cache={folder / 'entrez'}"]
     source = str(sample.sources[0].parent)
     built = run(with_settings([str(BIN / "citeray"), "index", "build", source], settings))
     assert built.returncode == 0, built.stderr
@@ -92,6 +106,45 @@ def test_every_sentence_of_an_answer_names_pmids_of_its_evidence(served: Served)
     assert answer["coverage"] == "2/2"
 
 
+@pytest.mark.parametrize("system", system_names())
+def test_every_preset_answers_through_the_endpoint(served: Served, system: str) -> None:
+    request = {"question": "Does metformin activate AMPK?", "system": system}
+    answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=90).json()
+    assert answer["citations"], answer["degraded"]
+    assert (answer["system"], answer["coverage"]) == (system, "2/2")
+    lost = {loss.split(":")[0] for loss in answer["degraded"]}
+    assert lost <= {"llm", "rewrite", "self-check", "rerank", "pubmed"}
+
+
+@pytest.mark.parametrize("system", ["citeray", "aqams2"])
+def test_an_answer_rests_on_the_evidence_that_comes_with_the_question(
+    served: Served, system: str
+) -> None:
+    said = "Metformin activates AMPK in human muscle."
+    held = {"pmid": 90000034, "section": "abstract", "begin": 0, "end": 41, "text": said}
+    passages = [held, {**held, "pmid": 77}]
+    question = "Does metformin activate AMPK?"
+    request = {"question": question, "type": "yesno", "system": system, "evidence": passages}
+    answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=60).json()
+    assert [e["passage"] for e in answer["evidence"]] == passages
+    assert [bool(e["title"]) for e in answer["evidence"]] == [True, False]
+    assert [(s["text"], s["pmids"]) for s in answer["ideal"]] == [(said, [90000034, 77])]
+    assert "evidence: given PMIDs not found in this index" in answer["degraded"]
+
+
+def test_the_part_of_a_preset_that_needs_the_model_is_a_stated_loss(served: Served) -> None:
+    request = {"question": "Does metformin activate AMPK?", "system": "biorag-v2"}
+    found = httpx.post(f"{served.url}/v1/search", json=request, timeout=60).json()
+    assert found["degraded"] == ["rewrite: failed, question not rewritten"]
+
+
+def test_pubmed_is_searched_and_its_citations_are_read_here(served: Served) -> None:
+    request = {"question": "Does metformin activate AMPK?", "system": "sinai"}
+    found = httpx.post(f"{served.url}/v1/search", json=request, timeout=60).json()
+    assert sorted(c["pmid"] for c in found["citations"]) == [90000001, 90000034]
+    assert "pubmed: 1 of 3 PMIDs are not in this index" in found["degraded"]
+
+
 def test_a_citation_is_served_whole_and_a_deleted_one_is_not(served: Served) -> None:
     found = httpx.get(f"{served.url}/v1/citations/90000034", timeout=30)
     assert (found.status_code, found.json()["version"]) == (200, 2)
@@ -119,6 +172,19 @@ def test_the_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -
     assert json.loads(batch.stdout)["questions"] == 40
     entries = json.loads(output.read_text())["questions"]
     assert all(entry["documents"] and entry["ideal_answer"] for entry in entries)
+
+
+def test_a_batch_answers_from_the_snippets_in_its_file(served: Served, tmp_path: Path) -> None:
+    output = tmp_path / "run.json"
+    command = [str(BIN / "citeray"), "answer", str(served.questions), "-o", str(output), "--json"]
+    batch = run(with_settings([*command, "--evidence", "given"], served.settings))
+    assert batch.returncode == 0, batch.stderr
+    assert not any(loss.startswith("evidence") for loss in json.loads(batch.stdout)["degraded"])
+    asked = json.loads(served.questions.read_text())["questions"]
+    answered = json.loads(output.read_text())["questions"]
+    for question, entry in zip(asked, answered, strict=True):
+        assert set(entry["documents"]) <= {s["document"] for s in question["snippets"]}
+        assert entry["ideal_answer"]
 
 
 def test_a_plain_kill_stops_the_whole_graph(served: Served) -> None:

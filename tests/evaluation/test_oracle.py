@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from cluster.errors import InputError
 from cluster.index.read_shard import ShardReader
 from cluster.records import Answer, Citation, Passage, Question, SearchResult
-from cluster.settings import Settings, SystemSettings, load_settings, load_system
+from cluster.settings import Settings, load_settings, load_system
+from cluster.system_settings import SystemSettings
 from evaluation.ablation.ask_graph import Plan, ask_stages
 from evaluation.ablation.oracle import ORACLES, Material, material, perfectly_reranked
 from evaluation.ablation.tabulate_runs import score_ranking

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cluster.index.vocabulary import Concept, concept_of, normalise
 from pipelines.assemble_vocabulary import assemble_concepts
 from pipelines.mine_vocabulary import COUNTS_SCHEMA, TermCounts, merge_counts
-from pipelines.name_headings import natural_order
+from pipelines.name_headings import SOURCES, GivenName, natural_order
 
 # kind, form, ui, short, citations
 Count = tuple[str, str, str, str, int]
@@ -43,8 +43,18 @@ def counted(rows: Sequence[Count]) -> TermCounts:
     return merge_counts(map(TermCounts, parts))
 
 
+def as_given(headings: Sequence[Heading]) -> list[GivenName]:
+    """The first name of a concept is its own; a ui without a prefix is of MeSH."""
+    seen: set[str] = set()
+    names = []
+    for ui, name in headings:
+        names.append(GivenName(ui if ":" in ui else f"mesh:{ui}", name, ui not in seen))
+        seen.add(ui)
+    return names
+
+
 def assembled(rows: Sequence[Count], headings: Sequence[Heading] = ()) -> list[Concept]:
-    concepts, keys = assemble_concepts(counted(rows), headings)
+    concepts, keys = assemble_concepts(counted(rows), as_given(headings))
     found = [concept_of(row) for row in concepts.to_pylist()]
     assert keys.to_pylist() == [normalise(name) for c in found for name in c.names]
     return found
@@ -139,6 +149,30 @@ def test_long_form_joins_the_owner_of_its_most_used_short_form() -> None:
     assert named("tumour factor", found) == ["mesh:D2"]
 
 
+def test_a_short_form_that_is_only_another_name_of_a_heading_gives_it_no_long_form() -> None:
+    release = [("D1", "Amyotrophic Lateral Sclerosis"), ("D1", "ALS")]
+    found = assembled([defined("advanced life support", "ALS", 5)], release)
+    assert [c.id for c in found] == ["abbr:advanced life support", "mesh:D1"]
+
+
+def test_a_concept_of_umls_comes_after_the_headings_and_takes_the_keywords_of_its_names() -> None:
+    release = [("umls:C0000001", "Red Ear Syndrome"), ("umls:C0000001", "Lance's erythromelalgia")]
+    found = assembled([keyword("red ear syndrome", 3), mesh("Ear", "D1")], release)
+    assert [(c.id, c.kind, c.citations) for c in found] == [
+        ("mesh:D1", "mesh", 1),
+        ("umls:C0000001", "umls", 3),
+    ]
+    assert found[1].names == ("Red Ear Syndrome", "Lance's erythromelalgia")
+
+
+def test_a_keyword_goes_to_the_heading_of_that_name_before_one_that_has_it_as_an_entry_term() -> (
+    None
+):
+    release = [("D1", "Common Cold"), ("D1", "Cold"), ("D2", "Cold")]
+    found = assembled([keyword("cold", 4)], release)
+    assert [(c.id, c.uses) for c in found] == [("mesh:D1", (0, 0)), ("mesh:D2", (4,))]
+
+
 def test_spellings_of_a_short_form_count_together() -> None:
     rows = [("x y", "T-F 1", 2), ("x y", "T F 1", 2), ("x y", "TUF", 3)]
     found = assembled([*(defined(*r) for r in rows), mesh("T F 1", "D1"), mesh("TUF", "D2")])
@@ -201,13 +235,16 @@ class Draft:
         self.name = ""
         self.uses: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.citations: Counter[str] = Counter()
+        self.sources: defaultdict[str, set[str]] = defaultdict(set)
 
     def add(self, source: str, form: str, citations: int) -> None:
         self.uses[normalise(form)][form] += citations
         self.citations[source] += citations
-        if source == "mesh" and ", " in form:
+        self.sources[normalise(form)].add(source)
+        if source in ("mesh", "synonym") and ", " in form:
             turned = natural_order(form)
             self.uses[normalise(turned)][turned] += citations
+            self.sources[normalise(turned)].add("turned" if source == "mesh" else source)
 
     def concept(self, ident: str, kind: str, own: str = "") -> Concept:
         best = {k: min(forms, key=lambda f: (-forms[f], f)) for k, forms in self.uses.items()}
@@ -223,18 +260,22 @@ class Draft:
 
 def reference(rows: Sequence[Count], headings: Sequence[Heading]) -> list[Concept]:
     drafts: defaultdict[str, Draft] = defaultdict(Draft)
-    for ui, name in headings:
-        drafts[f"mesh:{ui}"].name = drafts[f"mesh:{ui}"].name or name
-        drafts[f"mesh:{ui}"].add("mesh", name, 0)
+    for ident, name, is_own in as_given(headings):
+        drafts[ident].name = drafts[ident].name or name
+        is_umls = ident.startswith("umls:")
+        drafts[ident].add("umls" if is_umls else "mesh" if is_own else "synonym", name, 0)
     for kind, form, ui, _, n in sorted(rows, key=lambda row: row[0] != "mesh"):
         heads = kind == "mesh" or f"mesh:{ui}" in drafts
         if kind in ("mesh", "chemical"):
             ident = f"mesh:{ui}" if heads else f"chem:{ui or normalise(form)}"
             drafts[ident].add(kind, form, n)
     owners: dict[str, Draft] = {}
-    for ident in sorted(drafts, key=lambda i: (i.startswith("chem:"), i)):
-        for key in drafts[ident].uses:
-            owners.setdefault(key, drafts[ident])
+    named: set[str] = set()
+    for source in SOURCES:
+        for ident in sorted(drafts):
+            for key in (k for k, found in drafts[ident].sources.items() if source in found):
+                owners.setdefault(key, drafts[ident])
+                named |= {key} if source in ("mesh", "turned", "chemical") else set()
     pairs: Counter[tuple[str, str]] = Counter()
     totals: Counter[str] = Counter()
     for _, form, _, short, n in (row for row in rows if row[0] == "abbreviation"):
@@ -251,7 +292,8 @@ def reference(rows: Sequence[Count], headings: Sequence[Heading]) -> list[Concep
     made = []
     for key, draft in sorted(own.items()):
         ranked = sorted(draft.uses, key=lambda k: (k != key, -draft.uses[k].total(), k))
-        if owner := next((owners[k] for k in ranked if k in owners), None):
+        gives = [k for k in ranked if k in owners and (k == key or k in named)]
+        if owner := next((owners[k] for k in gives), None):
             for other, forms in draft.uses.items():
                 owner.uses[other].update(forms)
             owner.citations.update(draft.citations)
@@ -261,7 +303,7 @@ def reference(rows: Sequence[Count], headings: Sequence[Heading]) -> list[Concep
             )
             made.append(draft.concept(f"{prefix}:{key}", kind, key))
     for ident, draft in sorted(drafts.items()):
-        kind = "chemical" if ident.startswith("chem:") else "mesh"
+        kind = {"chem": "chemical"}.get(ident[:4], ident[:4])
         made.append(draft.concept(ident, kind))
     return made
 
@@ -270,6 +312,7 @@ FORMS = st.sampled_from(
     ["MS", "M-S", "TF", "T F", "T-F 1", "asthma", "Asthmas", "a, b", "b a", "ä x", "x y", "X-y"]
 )
 UIS = st.sampled_from(["D1", "D10", "D2", ""])
+GIVEN = st.sampled_from(["D1", "D10", "umls:C1", "umls:C2"])
 COUNTS = st.lists(
     st.one_of(
         st.tuples(
@@ -283,7 +326,7 @@ COUNTS = st.lists(
 
 
 @settings(max_examples=100, deadline=None)
-@given(COUNTS, st.lists(st.tuples(UIS.filter(bool), FORMS), max_size=4))
+@given(COUNTS, st.lists(st.tuples(GIVEN, FORMS), max_size=6))
 def test_any_counts_give_what_the_reference_gives(
     rows: list[Count], headings: list[Heading]
 ) -> None:

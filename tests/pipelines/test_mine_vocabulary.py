@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.errors import IndexFormatError, InputError
+from cluster.errors import IndexFormatError
 from cluster.index.vocabulary import Concept, Vocabulary, concept_of
 from cluster.records import Chemical, Citation, MeshHeading, Section
 from pipelines.assemble_vocabulary import assemble_concepts, write_vocabulary
@@ -18,7 +18,7 @@ from pipelines.mine_vocabulary import (
     read_counts,
     write_counts,
 )
-from pipelines.name_headings import natural_order, read_mesh_headings
+from pipelines.name_headings import GivenName, natural_order
 
 T2D = MeshHeading("D003924", "Diabetes Mellitus, Type 2", True)
 
@@ -42,7 +42,8 @@ def defining(*abstracts: str) -> list[Citation]:
 def concepts_of(
     citations: list[Citation], headings: tuple[tuple[str, str], ...] = ()
 ) -> dict[str, Concept]:
-    concepts, _ = assemble_concepts(count_terms(citations), headings)
+    given = [GivenName(f"mesh:{ui}", name, True) for ui, name in headings]
+    concepts, _ = assemble_concepts(count_terms(citations), given)
     return {c.id: c for c in map(concept_of, concepts.to_pylist())}
 
 
@@ -156,7 +157,8 @@ def test_inverted_headings_in_natural_order(heading: str, natural: str) -> None:
 
 def test_inverted_heading_is_found_in_natural_order(tmp_path: Path) -> None:
     path = tmp_path / "vocabulary.arrow"
-    write_vocabulary(count_terms([]), [("D003924", "Diabetes Mellitus, Type 2")], path)
+    given = [GivenName("mesh:D003924", "Diabetes Mellitus, Type 2", True)]
+    write_vocabulary(count_terms([]), given, path)
     found = Vocabulary.open(path).lookup("type 2 diabetes mellitus")
     assert [c.id for c in found] == ["mesh:D003924"]
 
@@ -225,24 +227,3 @@ def test_substance_without_heading_is_its_own_concept() -> None:
 def test_keyword_is_named_as_most_citations_write_it() -> None:
     found = concepts_of([citation(keywords=(k,)) for k in ("Asthma", "asthma", "asthma")])
     assert (found["kw:asthma"].name, found["kw:asthma"].citations) == ("asthma", 3)
-
-
-def test_mesh_headings_are_read_with_their_ui(tmp_path: Path) -> None:
-    path = tmp_path / "mesh.csv"
-    path.write_text('id,scheme,subject\nhttps://x/mesh/D003924,MeSH,"Diabetes Mellitus, Type 2"\n')
-    assert list(read_mesh_headings(path)) == [("D003924", "Diabetes Mellitus, Type 2")]
-
-
-def test_mesh_file_without_the_columns_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "mesh.csv"
-    path.write_text("ui,name\nD1,x\n")
-    with pytest.raises(InputError, match=r"mesh\.csv: no column id or subject"):
-        list(read_mesh_headings(path))
-
-
-@pytest.mark.parametrize("row", ["nonsense,MeSH,Asthma", "https://x/D003924,MeSH,", "D003924"])
-def test_bad_mesh_row_is_named_by_line(tmp_path: Path, row: str) -> None:
-    path = tmp_path / "mesh.csv"
-    path.write_text(f"id,scheme,subject\nhttps://x/D001249,MeSH,Asthma\n{row}\n")
-    with pytest.raises(InputError, match=r"mesh\.csv, line 3: expected an id"):
-        list(read_mesh_headings(path))

@@ -25,13 +25,13 @@ ACCOUNTS = [
 
 
 def publish_in(
-    index: Path, accounts: Sequence[ParsedSource] = ACCOUNTS, mesh: Path | None = None
+    index: Path, accounts: Sequence[ParsedSource] = ACCOUNTS, release: Path | None = None
 ) -> Manifest:
     directory = stage(index / "n1", CITATIONS, shards=2)
     plan = plan_in(index)
     train_quantiser(sample_vectors([directory], 2, DIMENSIONS, 100), plan.quantiser, plan)
     shards = [build_shard(index, s, [directory], plan) for s in range(2)]
-    return publish_build(index, plan.quantiser, SETTINGS, ENCODER, mesh, accounts, shards)
+    return publish_build(index, plan.quantiser, SETTINGS, ENCODER, release, accounts, shards)
 
 
 def test_what_was_built_is_what_a_reader_finds(tmp_path: Path) -> None:
@@ -72,6 +72,6 @@ def test_a_bad_file_of_headings_publishes_nothing(tmp_path: Path) -> None:
     mesh = tmp_path / "mesh.csv"
     mesh.write_text("shoe,size\nboot,42\n")
     with pytest.raises(InputError, match=r"mesh\.csv: no column id or subject"):
-        publish_in(tmp_path / "index", mesh=mesh)
+        publish_in(tmp_path / "index", release=mesh)
     assert next_version(tmp_path / "index") == "v000001"
     assert list((tmp_path / "index/versions").iterdir()) == []

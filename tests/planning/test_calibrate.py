@@ -33,7 +33,7 @@ def small(folder: Path, *more: str) -> Settings:
             "encoder.dtype=float32",
             "encoder.threads=1",
             "index.build_threads=1",
-            "vocabulary.mesh_headings=''",
+            "vocabulary.concepts=''",
             "ray.object_store_mb=128",
             "serve.reranker.batch=2",
             "serve.encoder.batch=4",

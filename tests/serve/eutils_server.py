@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi import FastAPI, Request, Response
@@ -66,7 +66,7 @@ class EUtils:
         return Response(answer)
 
     def esearch(self, form: dict[str, str]) -> str:
-        pmids = list(self.entered)
+        pmids = self.found_by(form["term"])
         if span := _SPAN.fullmatch(form["term"]):
             if form["WebEnv"] not in self.stored:
                 return json.dumps({"esearchresult": {"ERROR": "Unable to obtain query #1"}})
@@ -82,11 +82,18 @@ class EUtils:
             self.stored.add(str(found["webenv"]))
         return json.dumps({"header": {"type": "esearch"}, "esearchresult": found})
 
+    def found_by(self, term: str) -> list[int]:
+        """All records, in the order of relevance."""
+        return list(self.entered)
+
+    def records(self, pmids: Sequence[int], books: Sequence[int]) -> str:
+        return records(pmids, books)
+
     def efetch(self, form: dict[str, str]) -> str:
         wanted = [int(pmid) for pmid in form["id"].split(",")]
         known = [pmid for pmid in wanted if pmid in self.entered]
         # PubMed answers in an order of its own.
-        return records(sorted(known), [pmid for pmid in wanted if pmid in self.books])
+        return self.records(sorted(known), [pmid for pmid in wanted if pmid in self.books])
 
 
 def records(pmids: Sequence[int], books: Sequence[int] = ()) -> str:
@@ -114,9 +121,15 @@ def _as_told(reply: Reply) -> Response:
     )
 
 
+Served = TypeVar("Served", bound=EUtils)
+
+
 @contextmanager
-def eutils(server: EUtils) -> Iterator[EUtils]:
-    """`server` behind a real socket at `server.url`, for the length of a `with` block."""
+def eutils(server: Served, port: int = 0) -> Iterator[Served]:
+    """`server` behind a real socket at `server.url`, for the length of a `with` block.
+
+    At `port`, or at any that is free for 0.
+    """
     app = FastAPI()
 
     @app.api_route("/{utility}.fcgi", methods=["GET", "POST"])
@@ -125,6 +138,6 @@ def eutils(server: EUtils) -> Iterator[EUtils]:
             return Response("POST, please", status_code=405)
         return await server.respond(utility, request)
 
-    with serving(app) as port:
+    with serving(app, port) as port:
         server.url = f"http://127.0.0.1:{port}"
         yield server

@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from cluster.answer_settings import AnswerSettings
+from cluster.errors import LLMError
 from cluster.index.manifest import Manifest
-from cluster.index.read_shard import Candidates, ShardQuery, ShardReader
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery, ShardReader
+from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
 from cluster.settings import ServeSettings, load_settings
 from serve.answer_question import QuestionAnswerer
 from serve.choose_snippets import choose_snippets
+from serve.language_model import NO_MODEL, ChatModel, Message
 from serve.local_graph import LocalShard
 from serve.read_version import FromVersion, ShardVersion
+from serve.search_online import OnlineStage
 from serve.stages import IndexFacts
 from serve.write_answer import AnswerWriter, WrittenAnswer
 from tests.small_index import Encode, bag_of_words, make_index
@@ -22,12 +28,17 @@ class BrokenShard(LocalShard):
     async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
         raise RuntimeError("this shard is gone")
 
+    async def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None
+    ) -> FromVersion[list[Fetched]]:
+        raise RuntimeError("this shard is gone")
+
     async def citation(self, pmid: int) -> Citation | None:
         raise RuntimeError("this shard is gone")
 
 
 class SmallStages:
-    """`broken` names stages that raise: expand, encode, rerank, write, or shard-0, shard-1."""
+    """`broken` names stages that raise: expand, encode, embed, rerank, write, or shard-0."""
 
     def __init__(
         self,
@@ -35,7 +46,13 @@ class SmallStages:
         shards: Sequence[ShardReader],
         broken: Sequence[str],
         encode: Encode = bag_of_words,
+        model: ChatModel | None = None,
+        online: OnlineStage | None = None,
+        names: Sequence[str] = (),
     ) -> None:
+        self._names = names
+        self._model = model
+        self._online = online
         self._encode = encode
         self._broken = broken
         self.shards = [
@@ -50,11 +67,29 @@ class SmallStages:
 
     async def entities(self, text: str) -> list[Entity]:
         self._check("expand")
-        return []
+        begins = {name: text.find(name) for name in self._names}
+        return [Entity(n, at, at + len(n), "", "") for n, at in begins.items() if at >= 0]
 
     async def encode(self, text: str) -> np.ndarray:
         self._check("encode")
         return self._encode([text])[0]
+
+    async def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self._check("embed")
+        return self._encode(texts)
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        if self._model is None:
+            raise LLMError(NO_MODEL)
+        return await self._model.chat(messages, **options)
+
+    async def find_online(self, query: str, limit: int) -> list[int]:
+        assert self._online is not None, "this test has no PubMed"
+        return await self._online.find_online(query, limit)
+
+    async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
+        assert self._online is not None, "this test has no PubMed"
+        return await self._online.fetch_online(pmids)
 
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
@@ -66,9 +101,11 @@ class SmallStages:
         vectors = bag_of_words([question, *texts])
         return np.asarray(vectors[1:] @ vectors[0], np.float32)
 
-    async def write(self, question: Question, evidence: Sequence[Evidence]) -> WrittenAnswer:
+    async def write(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> WrittenAnswer:
         self._check("write")
-        return await self._writer.write(question, evidence)
+        return await self._writer.write(question, evidence, style)
 
 
 def make_answerer(
@@ -78,12 +115,15 @@ def make_answerer(
     shards: int = 2,
     broken: Sequence[str] = (),
     serve: ServeSettings | None = None,
+    model: ChatModel | None = None,
+    online: OnlineStage | None = None,
+    names: Sequence[str] = (),
 ) -> QuestionAnswerer:
     manifest = make_index(index, citations, shards=shards)
     readers = [
         ShardReader(index, n, entry, ef_search=64, exact_below=10**9)
         for n, entry in enumerate(manifest.shards)
     ]
-    stages = SmallStages(manifest, readers, broken)
+    stages = SmallStages(manifest, readers, broken, model=model, online=online, names=names)
     facts = IndexFacts.of(manifest, 0.9, 0.4)
     return QuestionAnswerer(stages, facts, serve or load_settings().serve)

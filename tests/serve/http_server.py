@@ -19,10 +19,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(api: FastAPI) -> Iterator[int]:
-    """Gives the port on 127.0.0.1; connections wait there from the start."""
+def serving(api: FastAPI, port: int = 0) -> Iterator[int]:
+    """Gives the port on 127.0.0.1, any free one for 0; connections wait there from the start."""
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
         listener.listen()
         server = uvicorn.Server(uvicorn.Config(api, log_level="error", lifespan="off"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

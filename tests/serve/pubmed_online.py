@@ -9,11 +9,19 @@ from typing import Any
 from cluster.settings import EntrezSettings, load_settings
 from serve.entrez.ask_entrez import Patience
 from serve.entrez.keep_pace import RateLimiter
+from serve.search_online import Online
 from serve.search_pubmed import PubMed
 from tests.serve.eutils_server import EUtils
 
 # In nobody's environment.
 KEY = "CITERAY_TEST_NCBI_KEY"
+
+
+class QuickOnline(Online):
+    """The stage with a client that waits for nothing."""
+
+    def __init__(self, server: EUtils, folder: Path) -> None:
+        self._pubmed = make(server, folder)
 
 
 def settings_for(server: EUtils, folder: Path, **changes: Any) -> EntrezSettings:

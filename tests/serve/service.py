@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster.records import Answer, Citation, Question, SearchResult
-from cluster.settings import SystemSettings
+from cluster.system_settings import SystemSettings
 from serve.gateway import Readiness
 from tests.serve.graph import make_answerer
 from tests.small_index import citation

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from cluster.errors import CiteRayError, InputError
 from cluster.records import Question
-from serve.answer_batch import answer_batch
+from serve.answer_batch import answer_batch, bioasq_batch
 from serve.client import HttpClient, Reply
 from serve.gateway import create_api
 from tests.serve.service import SmallService
@@ -60,8 +60,9 @@ def run(
     log: io.StringIO | None = None,
 ) -> dict[str, dict[str, int]]:
     console = Console(file=log or io.StringIO())
+    batch = bioasq_batch(questions, system, answers=answers)
     return answer_batch(
-        client, questions, output, system, answers=answers, concurrent=concurrent, log=console
+        client, batch, output, system, answers=answers, concurrent=concurrent, log=console
     )
 
 

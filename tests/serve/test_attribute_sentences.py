@@ -92,7 +92,7 @@ def test_no_sentences_give_no_answers() -> None:
 def test_opposite_statement_is_a_contradiction() -> None:
     said = "Losartan was effective in reducing brain atrophy."
     (support,) = SimilaritySupport(encode).score([(LOSARTAN, said)])
-    assert support == Support(0.0, "contradict")
+    assert support == Support(0.0, "contradict", 1.0)
 
 
 def test_unrelated_premise_is_neutral() -> None:

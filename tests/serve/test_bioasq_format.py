@@ -286,6 +286,17 @@ def test_entries_without_answers_are_not_reused_for_a_run_with_them(tmp_path: Pa
         assert run.done == frozenset()
 
 
+@pytest.mark.parametrize(("before", "now"), [("", "f1"), ("f1", ""), ("f1", "f2")])
+def test_entries_made_from_other_inputs_are_not_reused(
+    tmp_path: Path, before: str, now: str
+) -> None:
+    path = tmp_path / "run.json"
+    with RunWriter(path, "s", "v1", inputs=before) as run:
+        run.add(entry("a"))
+    with RunWriter(path, "s", "v1", inputs=now) as run:
+        assert run.done == frozenset()
+
+
 def test_half_written_line_is_answered_again(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     interrupt(path, "a", "b")

@@ -137,4 +137,4 @@ def test_the_settings_of_a_missing_index_name_it(tmp_path: Path) -> None:
 
     settings = load_settings(overrides=[f"index.path={tmp_path}", "llm.kind=none"])
     with pytest.raises(CiteRayError, match="no index here"):
-        LocalClient(settings, answers=False)
+        LocalClient(settings)

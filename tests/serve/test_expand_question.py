@@ -3,19 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
-from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
 
 from cluster.errors import InputError
 from cluster.index.vocabulary import Concept, Vocabulary
 from cluster.records import Entity
+from cluster.tag_entities import TaggedToken, merge_subwords
 from serve.expand_question import (
-    TaggedToken,
+    LinkedRecogniser,
     TransformerRecogniser,
     VocabularyRecogniser,
     expansion_terms,
-    merge_subwords,
 )
+from tests.tiny_models import make_tiny_tagger
 from tests.vocabulary_file import write_each
 
 
@@ -180,27 +179,7 @@ def test_rows_of_empty_span_are_left_out() -> None:
 
 @pytest.fixture
 def model_dir(tmp_path: Path) -> Path:
-    """A tiny BERT that calls every token a disease with probability 1 - 2e-9."""
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "trypa", "##nosomiases", "hurt"]
-    (tmp_path / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
-    tokenizer = BertTokenizerFast.from_pretrained(tmp_path)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=8,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=8,
-        max_position_embeddings=16,
-        id2label={0: "O", 1: "B-Disease", 2: "I-Disease"},
-        label2id={"O": 0, "B-Disease": 1, "I-Disease": 2},
-    )
-    model = BertForTokenClassification(config)
-    with torch.no_grad():
-        model.classifier.weight.zero_()
-        model.classifier.bias.copy_(torch.tensor([0.0, 20.0, 0.0]))
-    tokenizer.save_pretrained(tmp_path / "model")
-    model.save_pretrained(tmp_path / "model")
-    return tmp_path / "model"
+    return make_tiny_tagger(tmp_path, ["trypa", "##nosomiases", "hurt"])
 
 
 def test_model_names_whole_words_at_their_spans(model_dir: Path) -> None:
@@ -213,9 +192,10 @@ def test_model_names_whole_words_at_their_spans(model_dir: Path) -> None:
     assert entities[-1].score == pytest.approx(1.0)
 
 
-def test_text_longer_than_the_model_is_cut(model_dir: Path) -> None:
-    # 16 positions, less [CLS] and [SEP].
-    assert len(TransformerRecogniser(model_dir).entities("hurt " * 100)) == 14
+def test_text_longer_than_the_model_is_read_to_its_end(model_dir: Path) -> None:
+    """It has 16 positions."""
+    entities = TransformerRecogniser(model_dir).entities("hurt " * 100)
+    assert [(e.begin, e.end) for e in entities] == [(n * 5, n * 5 + 4) for n in range(100)]
 
 
 def test_empty_text_has_no_entities_by_model(model_dir: Path) -> None:
@@ -225,3 +205,49 @@ def test_empty_text_has_no_entities_by_model(model_dir: Path) -> None:
 def test_label_that_the_model_lacks_is_refused(model_dir: Path) -> None:
     with pytest.raises(InputError, match=r"no entity label Chemical; choose from Disease"):
         TransformerRecogniser(model_dir, ["Chemical", "Disease"])
+
+
+class Finding:
+    """A recogniser that finds `names` wherever they stand, and knows no concept."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def entities(self, text: str) -> list[Entity]:
+        places = [(text.index(name), name) for name in self._names]
+        return [Entity(n, at, at + len(n), "", "Disease", score=0.7) for at, n in places]
+
+
+@pytest.fixture
+def vocabulary(tmp_path: Path) -> Vocabulary:
+    concepts = [
+        concept("mesh:1", "Heart Attack", "myocardial infarction"),
+        concept("mesh:2", "Neoplasms", "tumour"),
+    ]
+    write_each(concepts, tmp_path / "linking.arrow")
+    return Vocabulary.open(tmp_path / "linking.arrow")
+
+
+def test_a_found_mention_is_linked_and_keeps_what_the_model_says(vocabulary: Vocabulary) -> None:
+    linked = LinkedRecogniser(Finding("heart attack"), vocabulary)
+    (entity,) = linked.entities("After a heart attack?")
+    assert (entity.concept, entity.synonyms) == ("mesh:1", ("myocardial infarction",))
+    assert (entity.text, entity.begin, entity.kind, entity.score) == (
+        "heart attack",
+        8,
+        "Disease",
+        0.7,
+    )
+
+
+@pytest.mark.parametrize("said", ["heart attacks", "the heart attack", "A heart-attack"])
+def test_articles_and_plurals_hinder_no_link(vocabulary: Vocabulary, said: str) -> None:
+    (entity,) = LinkedRecogniser(Finding(said), vocabulary).entities(said)
+    assert (entity.text, entity.concept) == (said, "mesh:1")
+    assert entity.synonyms == ("myocardial infarction",)
+
+
+def test_a_mention_that_no_concept_bears_stays_as_it_was_found(vocabulary: Vocabulary) -> None:
+    found = Finding("heart attack of the mind").entities("heart attack of the mind")
+    linked = LinkedRecogniser(Finding("heart attack of the mind"), vocabulary)
+    assert linked.entities("heart attack of the mind") == found

@@ -5,7 +5,13 @@ import re
 import pytest
 
 from cluster.records import Entity
-from serve.extract_exact import add_names, decide_yesno, extract_exact, rank_entities
+from serve.extract_exact import (
+    add_names,
+    decide_yesno,
+    extract_exact,
+    group_names,
+    rank_entities,
+)
 from tests.serve.answering import evidence
 
 NAMES = {
@@ -83,6 +89,40 @@ def test_short_form_joins_its_long_form() -> None:
     ]
 
 
+def test_a_short_form_of_another_passage_joins_the_long_form_and_counts_with_it() -> None:
+    found = evidence(
+        "TP53 is here.",
+        "The epidermal growth factor receptor (EGFR) is mutated.",
+        "EGFR is mutated.",
+    )
+    assert rank_entities("Which gene?", found, recognise, limit=5) == [
+        ["EGFR", "epidermal growth factor receptor"],
+        ["TP53"],
+    ]
+
+
+def test_a_thing_that_the_question_names_by_its_short_form_is_no_answer() -> None:
+    found = evidence("The epidermal growth factor receptor (EGFR) binds BRCA1.")
+    assert rank_entities("What binds EGFR?", found, recognise, limit=5) == [["BRCA1"]]
+
+
+def test_what_stands_in_brackets_is_no_synonym_unless_it_is_the_short_form() -> None:
+    found = evidence("An epidermal growth factor receptor (BRCA1) is here.")
+    assert sorted(rank_entities("Which gene?", found, recognise, limit=5)) == [
+        ["BRCA1"],
+        ["epidermal growth factor receptor"],
+    ]
+
+
+def test_names_that_a_model_gives_are_grouped_by_what_the_evidence_defines() -> None:
+    found = evidence("The epidermal growth factor receptor (EGFR) is here, TP53 too.")
+    names = ["EGFR", "TP53", "epidermal growth factor receptor", "tp53"]
+    assert group_names(names, found, recognise) == [
+        ["EGFR", "epidermal growth factor receptor"],
+        ["TP53", "tp53"],
+    ]
+
+
 def test_one_name_in_two_cases_is_listed_once() -> None:
     def both_cases(text: str) -> list[Entity]:
         return [Entity(m[0], m.start(), m.end(), "D9", "g") for m in re.finditer("(?i)kras", text)]
@@ -133,7 +173,7 @@ def test_a_name_inside_an_entity_is_not_counted_again() -> None:
     entity = Entity("anti-CD19 antibody", 0, 18, "chem:1", "chemical")
     assert add_names("anti-CD19 antibody binds CD20.", [entity]) == [
         entity,
-        Entity("CD20", 25, 29, "name:cd20", "name"),
+        Entity("CD20", 25, 29, "", "name"),
     ]
 
 

@@ -13,12 +13,14 @@ import pytest
 
 from cluster.index.layout import CURRENT, VECTORS, segment_directory, vocabulary_file
 from cluster.index.manifest import Manifest, publish, read_manifest
-from cluster.settings import Settings, load_settings
+from cluster.settings import RecogniserSettings, Settings, load_settings
 from pipelines.compact_index import prune
+from serve.expand_question import LinkedRecogniser
 from serve.follow_versions import Follower, follow_shard, follow_vocabulary
 from serve.read_version import ShardVersion
 from serve.take_turns import Lease
 from tests.pipelines.histories import File, SmallIndex
+from tests.tiny_models import make_tiny_tagger
 
 FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
 SECOND: File = [(2, None), (4, "dabigatran")]
@@ -300,6 +302,25 @@ def test_the_vocabulary_follows_too(index: SmallIndex) -> None:
     index.update([[(n, "dabigatran") for n in range(4, 8)]])
     assert look(found) == "v000002"
     assert [e.text for e in found.current.value.entities("Is dabigatran safe?")] == ["dabigatran"]
+
+
+def test_a_transformer_is_kept_and_linked_to_the_new_vocabulary(
+    index: SmallIndex, tmp_path: Path
+) -> None:
+    model = make_tiny_tagger(tmp_path / "tagger", ["dabigatran"])
+    chosen = RecogniserSettings(kind="transformer", model=f"file:{model}")
+    with_model = settings(index).model_copy(update={"recogniser": chosen})
+    found = follow_vocabulary(with_model, read_manifest(index.path))
+    before = found.current.value
+    assert isinstance(before, LinkedRecogniser)
+    assert [e.concept for e in before.entities("dabigatran")] == [""]
+    index.update([[(n, "dabigatran") for n in range(4, 8)]])
+    assert look(found) == "v000002"
+    after = found.current.value
+    assert isinstance(after, LinkedRecogniser)
+    assert after.recogniser is before.recogniser
+    (entity,) = after.entities("dabigatran")
+    assert (entity.concept != "", entity.kind) == (True, "Disease")
 
 
 def test_a_damaged_vocabulary_is_refused(index: SmallIndex) -> None:

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from cluster.index.read_shard import Candidates
-from cluster.settings import FusionSettings, RetrieverSettings
-from serve.fuse_scores import fuse, rerank_order, scaled
+from cluster.search_settings import FusionSettings, RetrieverSettings
+from serve.fuse_scores import fuse, fuse_rankings, rerank_order, scaled, weigh_recency
 
 BOTH = RetrieverSettings(dense=10, bm25=10)
 
@@ -74,3 +74,39 @@ def test_reranking_mixes_both_scores_by_weight() -> None:
     assert rerank_order([1.0, 0.5], [0.2, 0.4], 0.5) == pytest.approx([0.75, 0.75])
     assert rerank_order([1.0, 0.5], [0.2, 0.4], 1.0) == pytest.approx([0.5, 1.0])
     assert rerank_order([1.0, 0.5], [0.2, 0.4], 0.0) == pytest.approx([1.0, 0.5])
+
+
+def test_rankings_are_fused_by_reciprocal_rank() -> None:
+    fused = fuse_rankings([[1, 2, 3], [3, 1]])
+    # 1: 1/1 + 1/2, 3: 1/3 + 1/1, 2: 1/2.
+    assert list(fused) == [1, 3, 2]
+    assert fused[1] == pytest.approx(1.5)
+
+
+def test_a_great_k_evens_the_ranks_out() -> None:
+    assert fuse_rankings([[1, 2]], k=60)[1] == pytest.approx(1 / 61)
+
+
+def test_a_citation_that_stands_twice_in_a_ranking_counts_once() -> None:
+    assert fuse_rankings([[7, 7, 8]]) == {7: 1.0, 8: 0.5}
+
+
+def test_equal_fused_scores_go_to_the_lower_pmid() -> None:
+    assert list(fuse_rankings([[9, 4], [4, 9]])) == [4, 9]
+
+
+def test_recent_years_weigh_more() -> None:
+    weighed = weigh_recency({1: 1.0, 2: 1.0, 3: 1.0}, {1: 2004, 2: 2014, 3: 2024}, 0.5, 10)
+    assert weighed == pytest.approx({3: 1.5, 2: 1.25, 1: 1.125})
+    assert list(weighed) == [3, 2, 1]
+
+
+def test_a_citation_without_a_year_neither_gains_nor_loses() -> None:
+    assert weigh_recency({1: 1.0, 2: 0.9}, {1: None, 2: 2020}, 0.5, 5) == pytest.approx(
+        {2: 1.35, 1: 1.0}
+    )
+
+
+def test_without_a_weight_recency_changes_nothing() -> None:
+    scores = {5: 0.7, 2: 0.2}
+    assert weigh_recency(scores, {5: 1950, 2: 2026}, 0.0, 5) == scores

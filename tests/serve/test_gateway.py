@@ -30,7 +30,13 @@ def test_an_answer_cites_the_citation_that_says_it(http: TestClient) -> None:
     reply = http.post("/v1/answer", json=asked)
     assert reply.status_code == 200
     found = reply.json()
-    assert found["question"] == {"id": "q7", "body": QUESTION, "type": "yesno"}
+    assert found["question"] == {
+        "id": "q7",
+        "body": QUESTION,
+        "type": "yesno",
+        "exclude": [],
+        "given": [],
+    }
     assert found["origin"] == "extractive"
     assert found["ideal"][0]["pmids"] == [1]
     assert found["system"] == "citeray"
@@ -84,7 +90,7 @@ BAD_REQUESTS = {
     "no string": ({"question": 7}, "question: "),
     "too long": ({"question": "x" * 2001}, "at most 2000 characters"),
     "unknown type": ({"question": "a", "type": "maybe"}, "type: "),
-    "unknown system": ({"question": "a", "system": "best"}, "there are: bm25, citeray, dense"),
+    "unknown system": ({"question": "a", "system": "best"}, "there are: aqams, aqams2, biorag-v1"),
     "k of 0": ({"question": "a", "k": 0}, "k: "),
     "k of 101": ({"question": "a", "k": 101}, "k: "),
     "k no number": ({"question": "a", "k": "x"}, "k: "),
@@ -104,6 +110,69 @@ def test_a_bad_request_is_422_and_one_sentence(
     assert said in error
     assert "\n" not in error
     assert len(error) < 250
+
+
+GIVEN = {
+    "pmid": 2,
+    "section": "abstract",
+    "begin": 0,
+    "end": 44,
+    "text": "Metformin activates AMPK in rat hepatocytes.",
+}
+
+
+def test_an_answer_rests_on_the_evidence_that_the_request_gives(http: TestClient) -> None:
+    found = http.post("/v1/answer", json={"question": QUESTION, "evidence": [GIVEN]}).json()
+    assert [s["pmids"] for s in found["ideal"]] == [[2]]
+    assert [e["passage"] for e in found["evidence"]] == [GIVEN]
+    assert [c["pmid"] for c in found["citations"]] == [2]
+
+
+def test_the_snippets_of_a_reply_can_be_given_with_the_next_question(http: TestClient) -> None:
+    first = http.post("/v1/answer", json={"question": QUESTION, "snippets": True}).json()
+    again = {"question": QUESTION, "evidence": first["snippets"]}
+    found = http.post("/v1/answer", json=again).json()
+    assert [e["passage"] for e in found["evidence"]] == first["snippets"]
+
+
+BAD_EVIDENCE = {
+    "no list": (7, "evidence: "),
+    "no object": (["Metformin"], "evidence.0: "),
+    "without text": ([{**GIVEN, "text": ""}], "evidence.0.text: is empty; leave the passage out"),
+    "blank text": ([{**GIVEN, "text": " \n"}], "evidence.0.text: is empty"),
+    "long text": ([{**GIVEN, "text": "x" * 5001}], "evidence.0.text: String should have at most"),
+    "no PMID": ([GIVEN, {**GIVEN, "pmid": "PMC1"}], "evidence.1.pmid: "),
+    "PMID 0": ([{**GIVEN, "pmid": 0}], "evidence.0.pmid: "),
+    "other section": ([{**GIVEN, "section": "methods"}], "evidence.0.section: "),
+    "negative offset": ([{**GIVEN, "begin": -1}], "evidence.0.begin: "),
+    "end before begin": ([{**GIVEN, "begin": 45}], "evidence.0.end: is before begin (got 44)"),
+    "unknown field": ([{**GIVEN, "score": 1}], "evidence.0.score: "),
+    "too many": ([GIVEN] * 201, "evidence: Tuple should have at most 200 items"),
+    "many bad ones": ([{}] * 3, "and 10 more"),
+}
+
+
+@pytest.mark.parametrize(("given", "said"), BAD_EVIDENCE.values(), ids=BAD_EVIDENCE)
+def test_bad_evidence_is_refused_by_the_name_of_its_field(
+    http: TestClient, given: Any, said: str
+) -> None:
+    reply = http.post("/v1/answer", json={"question": QUESTION, "evidence": given})
+    assert reply.status_code == 422
+    assert said in reply.json()["error"]
+    assert len(reply.json()["error"]) < 500
+
+
+def test_as_much_evidence_as_is_allowed_is_taken(http: TestClient) -> None:
+    passages = [{**GIVEN, "begin": n, "end": n + 5000, "text": "x" * 5000} for n in range(200)]
+    reply = http.post("/v1/answer", json={"question": QUESTION, "evidence": passages})
+    assert reply.status_code == 200
+    assert len(reply.json()["evidence"]) == 200
+
+
+def test_a_search_takes_no_evidence(http: TestClient) -> None:
+    reply = http.post("/v1/search", json={"question": QUESTION, "evidence": [GIVEN]})
+    assert reply.status_code == 422
+    assert "evidence: " in reply.json()["error"]
 
 
 def test_every_bad_field_is_named_at_once(http: TestClient) -> None:

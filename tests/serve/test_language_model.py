@@ -32,6 +32,8 @@ class Endpoint(ThreadingHTTPServer):
         self.replies: list[tuple[int, bytes, float]] = []
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
+        self.opened = 0
+        self.closed = threading.Semaphore(0)
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
 
     def play(self, status: int, body: Any, wait_s: float = 0.0) -> None:
@@ -40,7 +42,14 @@ class Endpoint(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
     server: Endpoint
+
+    def handle(self) -> None:
+        """The whole of one connection."""
+        self.server.opened += 1
+        super().handle()
+        self.server.closed.release()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -146,6 +155,51 @@ def test_silent_server_is_given_up(endpoint: Endpoint) -> None:
     endpoint.play(200, completion("late"), wait_s=1.0)
     with pytest.raises(LLMError, match=r"did not answer in 0\.1 s"):
         ask(endpoint, timeout_s=0.1)
+
+
+def model_of(endpoint: Endpoint) -> OpenAIChatModel:
+    endpoint.play(200, completion("Yes."))
+    return OpenAIChatModel(endpoint.url, "m", timeout_s=10)
+
+
+async def ask_times(model: OpenAIChatModel, times: int) -> None:
+    for _ in range(times):
+        await model.chat(MESSAGES, max_tokens=8, temperature=0.0)
+
+
+def test_calls_one_after_another_share_a_connection(endpoint: Endpoint) -> None:
+    asyncio.run(ask_times(model_of(endpoint), 3))
+    assert (len(endpoint.bodies), endpoint.opened) == (3, 1)
+
+
+def test_calls_at_once_each_get_an_answer(endpoint: Endpoint) -> None:
+    model = model_of(endpoint)
+
+    async def ask_at_once() -> None:
+        await asyncio.gather(*(ask_times(model, 1) for _ in range(8)))
+
+    asyncio.run(ask_at_once())
+    assert len(endpoint.bodies) == 8
+
+
+def test_a_loop_closes_its_connections_at_its_end(endpoint: Endpoint) -> None:
+    asyncio.run(ask_times(model_of(endpoint), 1))
+    assert endpoint.closed.acquire(timeout=10)
+
+
+def test_a_model_outlives_the_loop_that_asked_it_first(endpoint: Endpoint) -> None:
+    model = model_of(endpoint)
+    asyncio.run(ask_times(model, 1))
+    asyncio.run(ask_times(model, 1))
+    assert (len(endpoint.bodies), endpoint.opened) == (2, 2)
+
+
+def test_a_connection_that_the_server_closed_is_opened_anew(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "protocol_version", "HTTP/1.0")
+    asyncio.run(ask_times(model_of(endpoint), 2))
+    assert (len(endpoint.bodies), endpoint.opened) == (2, 2)
 
 
 def test_closed_port_is_unreachable() -> None:

@@ -7,12 +7,12 @@ import pytest
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import Candidates, ShardQuery, ShardReader, Statistics
 from cluster.records import Citation, Question, SearchResult
-from cluster.settings import load_system
+from cluster.settings import load_settings, load_system
 from pipelines.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
 from serve.local_graph import LocalShard
+from serve.make_queries import MAX_QUERY_TERMS, query_weights
 from serve.read_version import FromVersion, ShardVersion, VersionName
-from serve.search_citations import MAX_QUERY_TERMS, query_weights
 from serve.watch_stages import StageLostError
 from tests.serve.graph import make_answerer
 from tests.small_index import citation, make_index
@@ -69,7 +69,9 @@ def test_a_lost_shard_costs_its_citations_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_shard_that_was_late_once_is_not_waited_for_again(tmp_path: Path) -> None:
-    answerer = make_answerer(tmp_path, CORPUS)
+    defaults = load_settings().serve
+    late = defaults.shard.model_copy(update={"deadline_s": 0.5})
+    answerer = make_answerer(tmp_path, CORPUS, serve=defaults.model_copy(update={"shard": late}))
     asked: list[str] = []
 
     class Silent(LocalShard):
@@ -81,8 +83,6 @@ def test_a_shard_that_was_late_once_is_not_waited_for_again(tmp_path: Path) -> N
             return await super().search(query)
 
     answerer._stages.shards[0] = Silent(answerer._stages.shards[0]._shard)  # type: ignore[index,attr-defined]
-    shard = answerer._settings.shard.model_copy(update={"deadline_s": 0.5})
-    answerer._searcher._settings = answerer._settings.model_copy(update={"shard": shard})
     found = search(answerer)
     assert (found.coverage, asked) == ("1/2", [])
     assert "statistics: late, shard 0 left out" in found.degraded

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cluster.errors import LLMError
 from serve.watch_stages import StageWatch
 
 
@@ -106,3 +107,17 @@ def test_what_runs_at_once_counts_once_and_what_runs_in_turn_adds_up(
     assert watch.timings_ms["retrieve"] == 3000
     asyncio.run(shards())  # begun at 5, 6 and 7; over at 8
     assert watch.timings_ms["retrieve"] == 6000
+
+
+def test_an_error_of_ours_is_logged_by_its_sentence_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse() -> None:
+        raise LLMError("llm: the server is out")
+
+    watch = StageWatch(60)
+    assert run(watch, "rewrite", refuse()) is None
+    assert watch.degraded == ["rewrite: failed, going on without"]
+    assert [(r.getMessage(), r.exc_info) for r in caplog.records] == [
+        ("stage rewrite failed: llm: the server is out", None)
+    ]

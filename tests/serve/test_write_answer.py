@@ -10,17 +10,12 @@ import pytest
 
 from cluster.errors import LLMError
 from cluster.records import Entity, Evidence, Question, QuestionType, Sentence
+from serve.ask_model import WriterLimits
 from serve.language_model import Message
-from serve.write_answer import (
-    AnswerWriter,
-    WriterLimits,
-    WrittenAnswer,
-    answered_first,
-    answers_nothing,
-    entities_schema,
-    read_entities,
-    remember,
-)
+from serve.reply_forms import entities_schema, read_entities
+from serve.write_answer import AnswerWriter, WrittenAnswer, remember
+from serve.write_exact import answered_first
+from serve.write_ideal import answers_nothing
 from tests.serve.answering import encode, evidence
 
 TEXT = "Metformin lowers blood glucose by 30% in adults."

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from cluster.records import Question, SearchResult
-from cluster.settings import SystemSettings
+from cluster.system_settings import SystemSettings
 from evaluation.ablation.ablate_command import ablate
 from serve.formats.bioasq import document_url
 from serve.watch_stages import StageLostError

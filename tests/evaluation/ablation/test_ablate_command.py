@@ -66,7 +66,7 @@ def test_a_system_is_run_once_however_often_it_is_named(run: Ablation) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nosuch"], "unknown system 'nosuch'; there are: bm25"),
+        (["nosuch"], "unknown system 'nosuch'; there are: aqams"),
         (["bm25", "--oracle", "luck"], "--oracle luck: unknown; there are: retrieve"),
     ],
 )

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from cluster.records import Question
 from cluster.settings import load_system
-from evaluation.ablation.ablate_command import print_tables
 from evaluation.ablation.ask_graph import Ask, Plan
+from evaluation.ablation.print_tables import print_tables
 from evaluation.ablation.run_plans import Run, complete_runs
 from evaluation.ablation.tabulate_runs import covering, tabulate_runs
 from evaluation.bioasq.read_bioasq import read_gold, read_run

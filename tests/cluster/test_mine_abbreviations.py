@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.mine_abbreviations import best_long_form, is_short_form, mine_abbreviations
+from cluster.mine_abbreviations import best_long_form, is_short_form, mine_abbreviations
 
 NLP = Path(__file__).resolve().parents[2].parent / "shared/data/nlp"
 

@@ -1,0 +1,34 @@
+"""How a preset writes its answers, as data; what it leaves open, the settings' `llm` says."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class AnswerSettings(BaseModel):
+    """The `answer` of a preset. None: as `llm` in the settings has it.
+
+    `prompts` is a folder of configs/prompts; "" is the prompts that stand there themselves.
+    `reasoned`: the model reasons before each answer, and a summary of what led to the ideal
+    answer is passed on to the exact one (paper 000). `examples` is how many few-shot examples
+    the model sees. `supported` adds a third answer, which cites passages by their number
+    (paper 001). `weigh` above 0 shows the model at most so many passages for and so many
+    against instead of all by rank, and reads the PMIDs that it cites itself (paper 004).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prompts: Annotated[str, Field(pattern=r"^[a-z0-9-]*$")] = ""
+    reasoned: bool = False
+    examples: Annotated[int, Field(ge=0, le=10)] = 0
+    supported: bool = False
+    weigh: Annotated[int, Field(ge=0, le=50)] = 0
+    max_words: Annotated[int, Field(gt=0)] = 200
+    exact_from: Literal["model", "evidence"] | None = None
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
+    ideal_tokens: Annotated[int, Field(gt=0)] | None = None
+    exact_tokens: Annotated[int, Field(gt=0)] | None = None
+    evidence_characters: Annotated[int, Field(gt=0)] | None = None

@@ -1,0 +1,71 @@
+"""What is trained of a model: an adapter put on it, with its head, or every weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
+from safetensors.torch import save
+from torch import nn
+
+from cluster.adapters import WEIGHTS
+from cluster.storage import write_atomically
+from pipelines.train.recipe import Recipe
+
+TaskType = Literal["FEATURE_EXTRACTION", "TOKEN_CLS", "SEQ_CLS"]
+
+
+def add_adapter(
+    model: nn.Module, recipe: Recipe, task: TaskType, heads: Sequence[str] = ()
+) -> PeftModel | None:
+    """An adapter on `model`'s own layers, which from now on compute with it; None for rank 0.
+
+    The modules that `heads` names are trained whole and kept in the adapter. The recipe's dropout
+    becomes the model's, too.
+    """
+    for layer in model.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.p = recipe.dropout
+    if recipe.rank == 0:
+        return None
+    torch.manual_seed(recipe.seed)
+    return get_peft_model(
+        model,
+        LoraConfig(
+            task_type=task,
+            r=recipe.rank,
+            lora_alpha=recipe.alpha,
+            lora_dropout=recipe.dropout,
+            target_modules=recipe.targets,
+            modules_to_save=list(heads) or None,
+        ),
+    )
+
+
+def save_adapter(adapted: PeftModel, base: str, folder: Path) -> None:
+    """Write the adapter in 16 bits; `base` is the name of its model."""
+    # Without embeddings: for "auto" peft asks the model hub whether they changed.
+    weights = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+    halves = {name: tensor.half().contiguous().cpu() for name, tensor in weights.items()}
+    config = adapted.peft_config["default"]
+    config.base_model_name_or_path = base
+    config.inference_mode = True
+    config.save_pretrained(str(folder))
+    write_atomically(folder / WEIGHTS, save(halves, {"format": "pt"}))
+
+
+def save_model(
+    model: Any, tokenizer: Any, adapted: PeftModel | None, base: str, folder: Path
+) -> None:
+    """Write what was trained of a transformers model: its adapter, or all of it."""
+    # Where the model lay when it was trained is nobody's concern.
+    model.config.name_or_path = base
+    if adapted is None:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return
+    save_adapter(adapted, base, folder)
+    model.config.save_pretrained(folder)

@@ -1,0 +1,58 @@
+"""The card of a trained model: what it was made of, how, and how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+ABOUT = {
+    "ner": "Recogniser: marks the entities of biomedical text.",
+    "nli": "Claim checker: whether evidence supports a sentence, contradicts it, or neither.",
+    "encoder": "Encoder for dense search and late interaction. It changes the vectors of an index.",
+    "reranker": "Late-interaction reranker: its token vectors, not the index', come from it.",
+}
+SETTING = {"ner": "recogniser", "nli": "support", "encoder": "encoder", "reranker": "reranker"}
+UNKNOWN = "Not stated: do not ship these weights before you know."
+
+
+def render_card(training: Mapping[str, Any]) -> str:
+    """Markdown of what `training.json` holds."""
+    base, measured = training["base"], training["measured"]
+    part = "adapter" if training["recipe"]["rank"] else "model"
+    lines = [
+        f"# {ABOUT[training['kind']]}",
+        "",
+        f"Made by `citeray train {training['kind']}` from `{base['model']}` "
+        f"(sha256 {base['sha256'][:12]}). Use it with "
+        f"`{SETTING[training['kind']]}.{part}: file:THIS_FOLDER`.",
+        "",
+        "## Data",
+        "",
+        *_files("Learned from", training["data"]),
+        *_files("Measured on, never learned from", training["held_out"]),
+        "",
+        "## Licence",
+        "",
+        training["licence"] or UNKNOWN,
+        "",
+        "## Measured quality",
+        "",
+        *_table(measured),
+        "",
+        "## Recipe",
+        "",
+        *(f"- {name}: `{value}`" for name, value in training["recipe"].items()),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _files(title: str, files: Sequence[Mapping[str, str]]) -> list[str]:
+    return [f"- {title}: {file['file']} (sha256 {file['sha256'][:12]})" for file in files]
+
+
+def _table(measured: Mapping[str, float]) -> list[str]:
+    if not measured:
+        return ["Not measured: nothing was held out."]
+    rows = [f"| {name} | {value:.3f} |" for name, value in measured.items()]
+    return ["| | |", "| --- | --- |", *rows]

@@ -1,0 +1,106 @@
+"""The claim checker: whether evidence supports a sentence, contradicts it, or does neither."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from cluster.adapters import quiet_loading
+from cluster.errors import InputError
+from pipelines.train.adapt import add_adapter, save_model
+from pipelines.train.loop import Measures
+from pipelines.train.read_claims import LABELS, ClaimPair
+from pipelines.train.recipe import ClaimRecipe
+
+BATCH = 32
+
+
+class ClaimTask:
+    """Learns from `pairs`, measures on `held_out`, which has none of their claims."""
+
+    head = "classifier"
+
+    def __init__(
+        self,
+        base: Path,
+        pairs: Sequence[ClaimPair],
+        held_out: Sequence[ClaimPair],
+        recipe: ClaimRecipe,
+        device: str,
+        identity: str = "",
+    ) -> None:
+        if missing := set(range(len(LABELS))) - {pair.label for pair in pairs}:
+            names = ", ".join(LABELS[label] for label in sorted(missing))
+            raise InputError(f"no pair to train on is {names}: a claim checker needs all three")
+        self.device = device
+        self.identity = identity
+        self._pairs = pairs
+        self._held_out = held_out
+        self._limit = recipe.max_tokens
+        self._weights = _balance(pairs).to(device)
+        self.sizes: Sequence[int] = [len(pair.claim) + len(pair.evidence) for pair in pairs]
+        self.tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
+        torch.manual_seed(recipe.seed)
+        with quiet_loading():
+            self.model = AutoModelForSequenceClassification.from_pretrained(
+                base,
+                local_files_only=True,
+                use_safetensors=True,
+                dtype=torch.float32,
+                id2label=dict(enumerate(LABELS)),
+                label2id={label: place for place, label in enumerate(LABELS)},
+            ).to(device)
+        heads = [name for name, _ in self.model.named_modules() if name.endswith("pooler")]
+        self.adapted = add_adapter(self.model, recipe, "SEQ_CLS", ["classifier", *heads])
+
+    def loss(self, places: Sequence[int]) -> Tensor:
+        pairs = [self._pairs[place] for place in places]
+        labels = torch.tensor([pair.label for pair in pairs], device=self.device)
+        return cross_entropy(self._logits(pairs), labels, self._weights)
+
+    def measure(self) -> Measures:
+        """Accuracy and macro F1 (the mean of the labels' F1) over the pairs held out."""
+        if not self._held_out:
+            return {}
+        guesses: list[int] = []
+        for first in range(0, len(self._held_out), BATCH):
+            guesses += self._logits(self._held_out[first : first + BATCH]).argmax(-1).tolist()
+        return measure_labels([pair.label for pair in self._held_out], guesses)
+
+    def save(self, base: str, folder: Path) -> None:
+        save_model(self.model, self.tokenizer, self.adapted, base, folder)
+
+    def _logits(self, pairs: Sequence[ClaimPair]) -> Tensor:
+        inputs: Any = self.tokenizer(
+            [pair.evidence for pair in pairs],
+            [pair.claim for pair in pairs],
+            # Claims are short: what is cut is evidence.
+            truncation="only_first",
+            max_length=self._limit,
+            padding=True,
+            return_tensors="pt",
+        )
+        logits: Tensor = self.model(**inputs.to(self.device)).logits
+        return logits.float()
+
+
+def measure_labels(labels: Sequence[int], guesses: Sequence[int]) -> Measures:
+    """Accuracy, macro F1 and the F1 of each of LABELS."""
+    right = Counter(g for label, g in zip(labels, guesses, strict=True) if label == g)
+    there, named = Counter(labels), Counter(guesses)
+    f1s = [2 * right[n] / max(there[n] + named[n], 1) for n in range(len(LABELS))]
+    measures = {"accuracy": right.total() / len(labels), "macro F1": sum(f1s) / len(f1s)}
+    return measures | {f"{name} F1": f1 for name, f1 in zip(LABELS, f1s, strict=True)}
+
+
+def _balance(pairs: Sequence[ClaimPair]) -> Tensor:
+    """Weights of LABELS that make each count the same in all, as macro F1 does."""
+    counts = Counter(pair.label for pair in pairs)
+    return torch.tensor([len(pairs) / (len(LABELS) * counts[n]) for n in range(len(LABELS))])

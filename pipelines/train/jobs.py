@@ -1,0 +1,155 @@
+"""What is to be trained, as values that any worker can make its task of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from cluster.encoder import Encoder
+from cluster.hardware import choose_device
+from cluster.models import ModelStore, checksum
+from cluster.object_store import File
+from cluster.settings import EncoderSettings
+from cluster.storage import sha256_of
+from pipelines.train.claim_task import ClaimTask
+from pipelines.train.loop import Task
+from pipelines.train.mine_candidates import kept_candidates, mine_candidates
+from pipelines.train.read_claims import read_claims, split_by_claim
+from pipelines.train.read_questions import Corpus, GoldQuestion, read_corpus, read_questions
+from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe
+from pipelines.train.retrieval_task import MinedQuestion, RetrievalTask
+from pipelines.train.tag_task import TagTask
+from pipelines.train.tagged_texts import read_tagged_texts
+
+MINED = ".training/mined-{}.json"
+
+
+class Trainable(Task, Protocol):
+    """A task that can be written out; `base` is the name of the model it began from."""
+
+    def save(self, base: str, folder: Path) -> None: ...
+
+
+class Job(Protocol):
+    """`data` are the files learned from, `held_out` those measured on, `folder` the result's."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def recipe(self) -> Recipe: ...
+
+    @property
+    def base(self) -> EncoderSettings: ...
+
+    @property
+    def data(self) -> Sequence[File]: ...
+
+    @property
+    def held_out(self) -> Sequence[File]: ...
+
+    @property
+    def folder(self) -> Path: ...
+
+    def task(self) -> Trainable: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TagJob:
+    recipe: Recipe
+    base: EncoderSettings
+    data: tuple[Path, ...]
+    held_out: tuple[Path, ...]
+    folder: Path
+    kind: str = "ner"
+
+    def task(self) -> TagTask:
+        model = base_model(self.base)
+        return TagTask(
+            model,
+            read_tagged_texts(self.data),
+            read_tagged_texts(self.held_out),
+            self.recipe,
+            choose_device(self.base.device),
+            identity(model, self.data),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimJob:
+    recipe: ClaimRecipe
+    base: EncoderSettings
+    data: tuple[Path, ...]
+    folder: Path
+    held_out: tuple[Path, ...] = ()
+    kind: str = "nli"
+
+    def task(self) -> ClaimTask:
+        model = base_model(self.base)
+        learned, measured = split_by_claim(read_claims(self.data), self.recipe.held_out)
+        device = choose_device(self.base.device)
+        return ClaimTask(model, learned, measured, self.recipe, device, identity(model, self.data))
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalJob:
+    """`kind` is "encoder" or "reranker"; `data` are questions, whose answers are in `corpus`."""
+
+    kind: str
+    recipe: RetrievalRecipe
+    base: EncoderSettings
+    data: tuple[Path, ...]
+    held_out: tuple[Path, ...]
+    corpus: tuple[File, ...]
+    folder: Path
+
+    def task(self) -> RetrievalTask:
+        model = base_model(self.base)
+        corpus = read_corpus(self.corpus)
+        files = (*self.data, *self.corpus)
+        return RetrievalTask(
+            model,
+            corpus.texts,
+            self._mined("train", self.data, corpus, model),
+            self._mined("held-out", self.held_out, corpus, model),
+            self.recipe,
+            choose_device(self.base.device),
+            identity(model, files),
+            self.base.query_prefix,
+        )
+
+    def _mined(
+        self, name: str, files: Sequence[Path], corpus: Corpus, model: Path
+    ) -> list[MinedQuestion]:
+        """The questions of `files` with their candidates, which are mined once a folder."""
+        if not files:
+            return []
+        questions = read_questions(files, corpus)
+        mined_of = f"{identity(model, (*files, *self.corpus))} {self.recipe.hardest}"
+        candidates = kept_candidates(
+            self.folder / MINED.format(name),
+            mined_of,
+            lambda: self._mine(questions, corpus, model),
+        )
+        return [MinedQuestion(*pair) for pair in zip(questions, candidates, strict=True)]
+
+    def _mine(
+        self, questions: Sequence[GoldQuestion], corpus: Corpus, model: Path
+    ) -> list[list[int]]:
+        encoder = Encoder.by(self.base, model)
+        bodies = [question.text for question in questions]
+        queries = encoder.encode_queries(bodies)
+        return mine_candidates(corpus.texts, bodies, queries, encoder.encode, self.recipe.hardest)
+
+
+def base_model(settings: EncoderSettings) -> Path:
+    return ModelStore().resolve(settings.model, settings.sha256 or None)
+
+
+def identity(model: Path, files: Sequence[File]) -> str:
+    """Differs where the base model or any of the data does."""
+    sums = [checksum(model), *(sha256_of(file) for file in files)]
+    return hashlib.sha256(" ".join(sums).encode()).hexdigest()

@@ -1,0 +1,59 @@
+"""Training in several workers of Ray Train; the one module of training that imports Ray.
+
+Each worker takes its share of every batch and the gradients are averaged, so that the model is
+the same in all of them. The first writes the checkpoint into the job's folder, which all must see
+(on several nodes: a shared file system), and after a failure all go on from it.
+"""
+
+from __future__ import annotations
+
+import torch
+from ray.train import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
+from ray.train.torch import TorchConfig, TorchTrainer
+
+from cluster.errors import CiteRayError
+from pipelines.train.jobs import Job
+from pipelines.train.loop import Report, Worker
+from pipelines.train.run_job import STATE, take_steps
+
+# How often workers may be lost, by a node that dies say, before the run is given up.
+MOST_FAILURES = 3
+
+
+def train_on_ray(job: Job, workers: int, gpus: bool) -> None:
+    """Leave the job's last checkpoint in its folder; needs a Ray that is connected.
+
+    `workers` processes, each with `encoder.threads` CPUs and with a GPU if `gpus`. Raises
+    CiteRayError when workers fail or are lost too often.
+    """
+    resources = {"CPU": job.base.threads} | ({"GPU": 1} if gpus else {})
+    trainer = TorchTrainer(
+        _work,
+        train_loop_config={"job": job},
+        torch_config=TorchConfig(backend="nccl" if gpus else "gloo"),
+        scaling_config=ScalingConfig(
+            num_workers=workers, use_gpu=gpus, resources_per_worker=resources
+        ),
+        run_config=RunConfig(
+            name="ray-train",
+            storage_path=str(job.folder / STATE),
+            failure_config=FailureConfig(max_failures=MOST_FAILURES),
+        ),
+    )
+    try:
+        trainer.fit()
+    except TrainingFailedError as error:
+        raise CiteRayError(
+            f"training failed in its workers ({str(error).splitlines()[0]}): run the same command "
+            "again, and it goes on from the last checkpoint"
+        ) from error
+
+
+def _work(config: dict[str, Job]) -> None:
+    job = config["job"]
+    torch.set_num_threads(job.base.threads)
+    take_steps(job, job.task(), _silent, Worker.of_group())
+
+
+def _silent(report: Report) -> None:
+    """The reports are in the job's log, since what workers print is not shown."""

@@ -1,0 +1,93 @@
+"""Recipes: all that decides how a model is trained, as data in configs/training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+
+import yaml
+from pydantic import Field, ValidationError
+
+from cluster.errors import InputError
+from cluster.settings import CONFIGS, Positive, Share, Strict
+
+Amount = Annotated[float, Field(ge=0)]
+
+
+class Recipe(Strict):
+    """`steps` of `batch` examples with AdamW.
+
+    The learning rate climbs over the first `warmup` share of the steps and then falls to 0 in a
+    straight line; `head_learning_rate` is that of a new head, which starts from noise.
+    `clip` is the largest norm of a gradient. `rank` and `alpha` are the adapter's (LoRA, Hu et
+    al. 2021, section 4.1), put on the layers whose names match the regular expression `targets`;
+    with rank 0 every weight is trained, and the result is a whole model. `dropout` is that of
+    the model and of its adapter: on a CPU drawing it takes a third of a step's time.
+    Texts are cut at `max_tokens`. A checkpoint is written, and the model measured, every so
+    many steps; 0 leaves out the measuring before the end.
+    """
+
+    seed: int
+    steps: Positive
+    batch: Positive
+    learning_rate: Annotated[float, Field(gt=0)]
+    head_learning_rate: Annotated[float, Field(gt=0)]
+    warmup: Share
+    weight_decay: Amount
+    clip: Annotated[float, Field(gt=0)]
+    rank: Annotated[int, Field(ge=0)]
+    alpha: Positive
+    dropout: Annotated[float, Field(ge=0, lt=1)]
+    targets: str
+    max_tokens: Positive
+    checkpoint_every: Positive
+    measure_every: Annotated[int, Field(ge=0)]
+
+
+class RetrievalRecipe(Recipe):
+    """For questions and passages.
+
+    A question gives at most `positives` pairs, each with `negatives` hard ones drawn from those
+    of the best `hardest` of BM25 and of the untrained encoder that are not gold. The losses are
+    softmax cross-entropies of cosines times `dense_scale`, and of mean MaxSim times
+    `maxsim_scale`; a scale of 0 leaves one out.
+    """
+
+    query_tokens: Positive
+    positives: Positive
+    negatives: Positive
+    hardest: Positive
+    dense_scale: Amount
+    maxsim_scale: Amount
+
+
+class ClaimRecipe(Recipe):
+    """For claims: the share `held_out` of the claims is measured on and not trained on."""
+
+    held_out: Share
+
+
+AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
+
+
+def read_recipe(kind: type[AnyRecipe], name: str, changes: Sequence[str] = ()) -> AnyRecipe:
+    """The recipe configs/training/`name`.yaml with `changes`, each `key=value`, laid over it.
+
+    Raises InputError for a change that is no key of the recipe or has no good value.
+    """
+    values = yaml.safe_load((CONFIGS / "training" / f"{name}.yaml").read_text(encoding="utf-8"))
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals or key not in kind.model_fields:
+            raise InputError(
+                f"--with {change}: write it as KEY=VALUE with one of the keys "
+                f"{', '.join(kind.model_fields)}"
+            )
+        values[key] = yaml.safe_load(value)
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"recipe {name}: {first['loc'][0]}: {first['msg']} (got {first.get('input')!r})"
+        ) from error

@@ -1,0 +1,85 @@
+"""Trains a job to its end and writes what comes of it, with its card, into one folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from cluster.adapters import TRAINING
+from cluster.models import checksum
+from cluster.object_store import File
+from cluster.storage import sha256_of, write_atomically
+from pipelines.train.card import render_card
+from pipelines.train.jobs import Job, Trainable, base_model
+from pipelines.train.loop import Measures, Report, Worker, measure, train
+
+CARD, LOG = "README.md", "log.jsonl"
+# What a run needs and its result does not; the store's checksums pass over names with a dot.
+STATE = ".training"
+CHECKPOINT = f"{STATE}/checkpoint.safetensors"
+
+Tell = Callable[[Report], None]
+Elsewhere = Callable[[Job], None]
+
+
+def run_job(job: Job, licence: str, tell: Tell, elsewhere: Elsewhere | None = None) -> Measures:
+    """Train `job`, or go on where an interrupted run of it stopped; gives the measured quality.
+
+    The steps are made here, or by `elsewhere`, which leaves the last checkpoint in the job's
+    folder. Raises what reading the data, the model and the checkpoint does, and StorageError
+    where the folder cannot be written.
+    """
+    torch.set_num_threads(job.base.threads)
+    (job.folder / STATE).mkdir(parents=True, exist_ok=True)
+    task = job.task()
+    if elsewhere is not None:
+        elsewhere(job)
+    take_steps(job, task, tell)
+    measured = finish(job, task)
+    training = _training(job, licence, measured)
+    text = json.dumps(training, indent=1, ensure_ascii=False)
+    write_atomically(job.folder / TRAINING, text.encode())
+    write_atomically(job.folder / CARD, render_card(training).encode())
+    return measured
+
+
+def take_steps(job: Job, task: Trainable, tell: Tell, worker: Worker | None = None) -> None:
+    """The steps that the checkpoint in the job's folder has not; each report is logged there."""
+
+    def note(report: Report) -> None:
+        with (job.folder / STATE / LOG).open("a", encoding="utf-8") as log:
+            log.write(json.dumps(asdict(report)) + "\n")
+        tell(report)
+
+    train(task, job.recipe, job.folder / CHECKPOINT, note, worker)
+
+
+def finish(job: Job, task: Trainable) -> Measures:
+    """Write the trained weights and measure them: what is measured is what is written."""
+    if job.recipe.rank:
+        with torch.no_grad():
+            for parameter in task.model.parameters():
+                if parameter.requires_grad:
+                    parameter.copy_(parameter.half())
+    task.save(job.base.model, job.folder)
+    return measure(task)
+
+
+def _training(job: Job, licence: str, measured: Measures) -> dict[str, Any]:
+    return {
+        "kind": job.kind,
+        "base": {"model": job.base.model, "sha256": checksum(base_model(job.base))},
+        "recipe": job.recipe.model_dump(),
+        "data": [_described(file) for file in job.data],
+        "held_out": [_described(file) for file in job.held_out],
+        "licence": licence,
+        "measured": measured,
+    }
+
+
+def _described(file: File) -> dict[str, str]:
+    return {"file": file.name, "sha256": sha256_of(file)}

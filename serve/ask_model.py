@@ -1,0 +1,109 @@
+"""One answer's talk with the language model: what every question about it shares."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from cluster.answer_settings import AnswerSettings
+from cluster.errors import LLMError
+from cluster.records import Evidence, Question
+from serve.few_shot import Stage, as_text, as_turns
+from serve.language_model import ChatModel
+from serve.prompts import Prompt, find_prompt, number_passages, quote
+from serve.synergy.curate_examples import Example
+
+EXACT_TYPES = ("yesno", "factoid", "list")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterLimits:
+    """What one answer may cost: new tokens by stage, evidence in characters, strictness.
+
+    `exact_from` evidence leaves the exact answer to the evidence alone. It is for models
+    too weak to choose: SmolLM2-135M says yes to every question.
+    """
+
+    ideal_tokens: int = 96
+    exact_tokens: int = 64
+    temperature: float = 0.0
+    evidence_characters: int = 3000
+    support_threshold: float = 0.5
+    deadline_s: float = 30.0
+    exact_from: Literal["model", "evidence"] = "model"
+    repetition_penalty: float | None = None
+    contradiction_threshold: float = 0.5
+
+    def for_preset(self, style: AnswerSettings) -> WriterLimits:
+        """These, but where the preset says otherwise."""
+        said = {
+            name: value
+            for name in (
+                *("ideal_tokens", "exact_tokens", "temperature", "evidence_characters"),
+                *("exact_from", "repetition_penalty"),
+            )
+            if (value := getattr(style, name)) is not None
+        }
+        return replace(self, **said)
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """What the model is told of one question. `values` fill variables of the prompts."""
+
+    model: ChatModel | None
+    limits: WriterLimits
+    style: AnswerSettings
+    question: Question
+    evidence: Sequence[Evidence]
+    examples: Sequence[Example] = ()
+    values: Mapping[str, str] | None = None
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """What the prompts of the two stages ask for."""
+        stages = ("ideal", "exact") if self.question.type in EXACT_TYPES else ("ideal",)
+        return frozenset().union(*(self.prompt(name).variables for name in stages))
+
+    def prompt(self, name: str) -> Prompt:
+        return find_prompt(name, self.question.type, self.style.prompts)
+
+    async def ask(self, name: str, max_tokens: int, answer: str = "", **constraint: Any) -> str:
+        """The model's reply to the prompt `name`, of which `answer` fills `$answer`.
+
+        Raises LLMError where there is no model, it fails, or it is too slow.
+        """
+        if self.model is None:
+            raise LLMError("llm: not configured; set llm.kind to vllm or url")
+        if self.limits.repetition_penalty is not None:
+            constraint["repetition_penalty"] = self.limits.repetition_penalty
+        call = self.model.chat(
+            self._messages(name, answer),
+            max_tokens=max_tokens,
+            temperature=self.limits.temperature,
+            **constraint,
+        )
+        try:
+            return await asyncio.wait_for(call, self.limits.deadline_s)
+        except TimeoutError:
+            raise LLMError(f"llm: no answer in {self.limits.deadline_s:g} s") from None
+
+    def _messages(self, name: str, answer: str) -> list[Any]:
+        prompt = self.prompt(name)
+        stage: Stage = "exact" if name == "exact" else "ideal"
+        values = {
+            "question": quote(self.question.body),
+            "evidence": number_passages(self.evidence, self.limits.evidence_characters),
+            "answer": quote(answer),
+            "examples": as_text(self.examples, stage),
+            **(self.values or {}),
+        }
+        turns = (
+            []
+            if "examples" in prompt.variables or name == "supported"
+            else (as_turns(self.examples, stage, reasoned=self.style.reasoned))
+        )
+        wanted = {key: value for key, value in values.items() if key in prompt.variables}
+        return prompt.messages(turns, **wanted)

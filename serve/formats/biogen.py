@@ -1,0 +1,162 @@
+"""TREC BioGen's files (2025): topics in, runs out, one JSON object a line.
+
+Fields are those of the track's description and its starter kit: task A grounds the given
+sentences of an answer, task B answers a question in at most 250 words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.errors import InputError
+from cluster.parse_json import parse_json
+from cluster.records import Question, Sentence
+from cluster.storage import write_atomically
+from serve.ground_sentences import Grounds
+
+TEAM = "citeray"
+MAX_WORDS = 250
+MAX_PMIDS = 3
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenSentence:
+    """A sentence of task A, and the PMIDs that it came with."""
+
+    text: str
+    existing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingTopic:
+    """A question of task A with the answer whose sentences are to be grounded."""
+
+    question: Question
+    sentences: tuple[GivenSentence, ...]
+
+
+def read_topics_a(path: Path) -> list[GroundingTopic]:
+    """Task A's topics: `meta_data` (or `metadata`) with qa_id and question, and `answer`.
+
+    Raises InputError naming the file, the record and the field for what has not that form,
+    and for an id that came before.
+    """
+    return [
+        GroundingTopic(_question(row, "qa_id", place), _sentences(row, place))
+        for place, row in _rows(path, "qa_id")
+    ]
+
+
+def read_topics_b(path: Path) -> list[Question]:
+    """Task B's topics: `id` (or `topic_id`) and `question`. Raises as `read_topics_a`."""
+    return [_question(row, "topic_id", place) for place, row in _rows(path, "topic_id")]
+
+
+def to_entry_a(topic: GroundingTopic, grounds: Sequence[Grounds], run: str) -> Entry:
+    """One record of a task A run, by question id under `id` too, which `write_lines` drops."""
+    question = topic.question
+    answer = [
+        {
+            "text": sentence.text,
+            "existing_supported_citations": list(sentence.existing),
+            "supported_citations": list(found.supported),
+            "contradicted_citations": list(found.contradicted),
+        }
+        for sentence, found in zip(topic.sentences, grounds, strict=True)
+    ]
+    metadata = {"team_id": TEAM, "run_id": run, "qa_id": question.id, "question": question.body}
+    return {"id": question.id, "metadata": metadata, "answer": answer}
+
+
+def to_entry_b(question: Question, ideal: Iterable[Sentence], run: str) -> Entry:
+    """One record of a task B run: whole sentences up to the word limit, each with its PMIDs."""
+    responses: list[Entry] = []
+    words = 0
+    for sentence in ideal:
+        words += len(sentence.text.split())
+        if words > MAX_WORDS:
+            break
+        responses.append(
+            {"text": sentence.text, "citations": [str(p) for p in sentence.pmids[:MAX_PMIDS]]}
+        )
+    metadata = {"team_id": TEAM, "run_id": run, "topic_id": question.id}
+    return {"id": question.id, "metadata": metadata, "responses": responses}
+
+
+def write_lines(path: Path, entries: Iterable[Entry]) -> None:
+    """Writes the run, a record a line, whole or not at all."""
+    rows = [{key: value for key, value in entry.items() if key != "id"} for entry in entries]
+    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    write_atomically(path, text.encode())
+
+
+def _rows(path: Path, id_field: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """(place, record) of a JSON list or of JSON lines, ids checked to differ."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
+    if text.lstrip().startswith("["):
+        values = list(enumerate(parse_json(text, str(path)), start=1))
+        word = "record"
+    else:
+        lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
+        values = [(n, parse_json(line, f"{path}: line {n}")) for n, line in lines]
+        word = "line"
+    seen: set[str] = set()
+    for number, row in values:
+        place = f"{path}: {word} {number}"
+        if not isinstance(row, dict):
+            raise InputError(f"{place}: must be an object, not {row!r:.40}")
+        id_ = _question(row, id_field, place).id
+        if id_ in seen:
+            raise InputError(f"{place}: {id_field} {id_!r} came before; give each its own")
+        seen.add(id_)
+        yield place, row
+
+
+def _question(row: Mapping[str, Any], id_field: str, place: str) -> Question:
+    inner = row.get("meta_data", row.get("metadata", row))
+    if not isinstance(inner, dict):
+        raise InputError(f"{place}: field metadata must be an object, not {inner!r:.40}")
+    id_ = inner.get(id_field, inner.get("id"))
+    if type(id_) is not int and not (isinstance(id_, str) and id_.strip()):
+        raise InputError(
+            f"{place}: field {id_field} must be a string or whole number, not {id_!r:.40}"
+        )
+    body = inner.get("question", row.get("question"))
+    if not isinstance(body, str) or not body.strip():
+        raise InputError(f"{place}: field question must be a string that is not empty")
+    return Question(str(id_).strip(), " ".join(body.split()))
+
+
+def _sentences(row: Mapping[str, Any], place: str) -> tuple[GivenSentence, ...]:
+    answer = row.get("answer")
+    if not isinstance(answer, list) or not answer:
+        raise InputError(f"{place}: field answer must be a list of sentences, not {answer!r:.40}")
+    found = []
+    for number, item in enumerate(answer, start=1):
+        where = f"{place}, answer {number}"
+        text = item.get("text") if isinstance(item, dict) else None
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"{where}: field text must be a string that is not empty")
+        given = item.get("existing_supported_citations") or []
+        if not isinstance(given, list) or not all(_is_pmid(pmid) for pmid in given):
+            raise InputError(
+                f"{where}: field existing_supported_citations must be a list of PMIDs, not "
+                f"{given!r:.40}"
+            )
+        found.append(GivenSentence(text, tuple(int(pmid) for pmid in given)))
+    return tuple(found)
+
+
+def _is_pmid(value: Any) -> bool:
+    return str(value).strip().isdecimal() if type(value) in (int, str) else False

@@ -1,0 +1,117 @@
+"""The JSON that a model must reply in: the schemas that constrain it, and what reads it.
+
+A reasoned reply is `{"chain_of_thought", "answer"}`, as in paper 000, section 3.3.1; for a
+yes or no it also quotes a passage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.errors import LLMError
+from cluster.sentences import sentence_spans
+
+# What paper 000's prompts say where nothing can be inferred.
+NO_ANSWER = "no answer provided"
+SUMMARY_CHARACTERS = 600
+
+Schema = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+YESNO: Schema = {"type": "string", "enum": ["yes", "no"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoned:
+    """A reply with the reasoning before it; `quote` is what a yes or no rests on."""
+
+    reasoning: str
+    answer: Any
+    quote: str = ""
+
+
+def names_schema(limit: int, max_chars: int) -> Schema:
+    """A list of 1 to `limit` strings of at most `max_chars` characters."""
+    name = {"type": "string", "minLength": 1, "maxLength": max_chars}
+    return {"type": "array", "items": name, "minItems": 1, "maxItems": limit}
+
+
+def entities_schema(limit: int, max_chars: int) -> Schema:
+    """The JSON schema of `{"answers": [...]}`, the names as in `names_schema`."""
+    return _object({"answers": names_schema(limit, max_chars)})
+
+
+def reasoned_schema(answer: Schema, *, quoted: bool = False) -> Schema:
+    """The JSON schema of a reasoned reply. The reasoning comes first, or it would come late."""
+    quote = {"quote": TEXT} if quoted else {}
+    return _object({"chain_of_thought": TEXT, **quote, "answer": answer})
+
+
+def _object(properties: Mapping[str, Schema]) -> Schema:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def read_entities(text: str) -> list[str]:
+    """The strings of `{"answers": [...]}`. Raises LLMError if `text` is anything else."""
+    return read_names(_field(_read_object(text), "answers"))
+
+
+def read_names(value: Any) -> list[str]:
+    """The strings of a list. Raises LLMError for what is no list."""
+    if not isinstance(value, list):
+        raise LLMError(f"llm: the answers are no list: {value!r:.200}")
+    return [name for name in value if isinstance(name, str)]
+
+
+def read_reasoned(text: str) -> Reasoned:
+    """The parts of a reasoned reply; what stands round the object is let pass.
+
+    Raises LLMError for what has not the form.
+    """
+    reply = _read_object(text[text.find("{") : text.rfind("}") + 1])
+    reasoning, quote = reply.get("chain_of_thought"), reply.get("quote")
+    return Reasoned(
+        reasoning if isinstance(reasoning, str) else "",
+        _field(reply, "answer"),
+        quote if isinstance(quote, str) else "",
+    )
+
+
+def says_nothing(answer: str) -> bool:
+    """Whether the model says that the passages hold no answer."""
+    return answer.strip().strip(".").casefold() in ("", NO_ANSWER)
+
+
+def summarise_reasoning(reasoning: str, max_chars: int = SUMMARY_CHARACTERS) -> str:
+    """The last sentences of `reasoning`, whole and within `max_chars`: where it arrived.
+
+    The last one is there, cut at its begin, even if it alone is longer.
+    """
+    text = " ".join(reasoning.split())
+    if len(text) <= max_chars:
+        return text
+    begins = [begin for begin, _ in sentence_spans(text) if len(text) - begin <= max_chars]
+    return text[begins[0] :] if begins else text[-max_chars:]
+
+
+def _read_object(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise LLMError(f"llm: the reply has not the asked form: {text!r:.200}")
+    return value
+
+
+def _field(reply: Mapping[str, Any], name: str) -> Any:
+    if name not in reply:
+        raise LLMError(f"llm: the reply holds no {name}: {dict(reply)!r:.200}")
+    return reply[name]

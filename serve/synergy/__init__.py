@@ -1,0 +1,1 @@
+"""What experts said in earlier rounds: judged documents, and examples of good answers."""

@@ -1,0 +1,68 @@
+"""A round of Synergy: new documents for every question, answers for those that are ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from cluster.records import Question
+from cluster.storage import sha256_of
+from serve.answer_batch import ANSWER, NONE_GIVEN, SEARCH, Asked, Batch, joined, request_of
+from serve.client import Client
+from serve.formats.bioasq import to_entry
+from serve.formats.given_snippets import give_snippets
+from serve.synergy.read_rounds import Judged, read_judged, read_round_questions
+
+NOT_JUDGED = Judged()
+
+
+def synergy_batch(
+    questions: Path,
+    feedback: Sequence[Path],
+    system: str,
+    *,
+    answers: bool,
+    given: bool = False,
+) -> Batch:
+    """The round of the file `questions` after `feedback`, the files of all rounds before.
+
+    Judged documents are not submitted again, whatever the judgement, nor are their snippets;
+    an answer may rest on those judged relevant, but not on those rejected. Where evidence is
+    `given`, it rests on the golden snippets alone; without any it is searched for. Raises
+    InputError as `read_round_questions`, `read_judged` and `give_snippets` do.
+    """
+    asked = read_round_questions(questions)
+    judged = read_judged(feedback)
+    ready = {item.question.id: item.ready and answers for item in asked}
+    batch = [item.question for item in asked]
+    if given:
+        batch = give_snippets(batch, [questions, *feedback])
+
+    def ask(client: Client, question: Question) -> Asked:
+        is_ready = ready[question.id]
+        found = ask_question(client, question, system, judged, is_ready)
+        searched = given and is_ready and not question.given
+        return found.with_loss(NONE_GIVEN) if searched else found
+
+    digests = [sha256_of(path) for path in [questions, *feedback]]
+    digest = sha256("".join([*digests, "given" if given else ""]).encode())
+    return Batch(batch, ask, inputs=digest.hexdigest())
+
+
+def ask_question(
+    client: Client, question: Question, system: str, judged: Mapping[str, Judged], ready: bool
+) -> Asked:
+    """The round's entry of one question; answers only if it is `ready`."""
+    known = judged.get(question.id, NOT_JUDGED)
+    new = replace(question, exclude=tuple(sorted(known.all)), given=())
+    reply = client.search(request_of(new, system))
+    entry = to_entry(SEARCH.validate_python(reply)) | {"answerReady": ready}
+    if not ready:
+        return joined(entry, reply)
+    allowed = replace(question, exclude=tuple(sorted(known.rejected)))
+    answered = client.answer(request_of(allowed, system) | {"snippets": False})
+    said = to_entry(ANSWER.validate_python(answered))
+    answers = {field: said[field] for field in ("exact_answer", "ideal_answer") if field in said}
+    return joined(entry | answers, reply, answered)

@@ -1,0 +1,96 @@
+"""Few-shot examples out of Synergy's feedback files and BioASQ's gold files (paper 000, 3.3.1).
+
+A question counts when it is not marked as unready (`answerReady`) and has an answer. Exact
+answers are normalised: a word for yes/no, a list of lists of names for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from cluster.bioasq_file import read_rows
+from cluster.errors import InputError
+from cluster.records import ExactAnswer, QuestionType
+from serve.settle_exact import LIMITS, settle_names, trim_name
+
+MAX_NAME_CHARS = 300
+_TYPES = frozenset(get_args(QuestionType)) - {"unknown"}
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with the answers that experts approved; "" and None where there is none."""
+
+    id: str
+    type: QuestionType
+    body: str
+    ideal: str
+    exact: ExactAnswer
+
+
+def curate_examples(path: Path) -> list[Example]:
+    """The examples of one file, in its order.
+
+    Raises InputError naming the file, the question and the field for what has not the form.
+    """
+    found = []
+    for number, row in enumerate(read_rows(path)):
+        place = f"{path}: question {number}"
+        if not isinstance(row, dict):
+            raise InputError(f"{place}: must be an object, not {type(row).__name__}")
+        example = _example(row, place)
+        if example is not None:
+            found.append(example)
+    return found
+
+
+def _example(row: Row, place: str) -> Example | None:
+    id_, body, kind = (_text(row, field, place) for field in ("id", "body", "type"))
+    place = f"{place} (id {id_})"
+    if kind not in _TYPES:
+        raise InputError(f"{place}: type {kind!r} is none of {', '.join(sorted(_TYPES))}")
+    if row.get("answerReady", row.get("answer_ready", True)) is False:
+        return None
+    ideal = next(iter(_golden(row.get("ideal_answer"), f"{place}: ideal_answer")), "")
+    exact = _exact(kind, row.get("exact_answer"), f"{place}: exact_answer")
+    if not isinstance(ideal, str):
+        raise InputError(f"{place}: ideal_answer must hold strings, not {ideal!r:.40}")
+    if not ideal.strip() and not exact:
+        return None
+    return Example(id_, cast(QuestionType, kind), body, " ".join(ideal.split()), exact)
+
+
+def _text(row: Row, field: str, place: str) -> str:
+    value = row.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{place}: {field} must be a string that is not empty, not {value!r:.40}")
+    return value.strip()
+
+
+def _golden(value: Any, place: str) -> Iterable[Any]:
+    """The answers of a field: bare, or objects of which those marked as not golden are out."""
+    for item in value if isinstance(value, list) else [] if value is None else [value]:
+        if not isinstance(item, dict):
+            yield item
+        elif "answer" not in item:
+            raise InputError(f"{place}: an object must hold answer, not {sorted(item)!r:.60}")
+        elif item.get("golden", True) is True:
+            yield item["answer"]
+
+
+def _exact(kind: str, value: Any, place: str) -> ExactAnswer:
+    if kind == "summary":
+        return None
+    items = list(_golden(value, place))
+    groups = [[item] if isinstance(item, str) else item for item in items]
+    if not all(isinstance(g, list) and all(isinstance(n, str) for n in g) for g in groups):
+        raise InputError(f"{place}: must be strings or lists of strings, not {value!r:.60}")
+    if kind == "yesno":
+        words = [trim_name(name).casefold() for group in groups for name in group]
+        return next((word for word in words if word in ("yes", "no")), None)
+    return settle_names(groups, limit=LIMITS[kind], max_chars=MAX_NAME_CHARS) or None

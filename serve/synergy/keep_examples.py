@@ -1,0 +1,106 @@
+"""The few-shot memory on disk: one JSON file a round, each with all examples up to it.
+
+`FOLDER/round-0002.json` is `{"format", "round", "sources", "examples"}`. A round is never
+rewritten, so that a run can be made again with what was known then.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from cluster.errors import InputError
+from cluster.parse_json import parse_json
+from cluster.storage import sha256_of, write_atomically
+from serve.synergy.curate_examples import Example, curate_examples
+
+FORMAT = 1
+_FILE = re.compile(r"round-(\d{4,})\.json")
+_EXAMPLES = TypeAdapter(list[Example])
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What is remembered after a round; `sources` are the files of all rounds, sha256 to name."""
+
+    number: int
+    sources: dict[str, str]
+    examples: tuple[Example, ...]
+
+
+def stored_rounds(folder: Path) -> list[int]:
+    """The rounds that are stored, in order; [] for no folder."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(int(match[1]) for name in names if (match := _FILE.fullmatch(name)))
+
+
+def read_round(folder: Path, number: int | None = None) -> Round:
+    """The round `number`, by default the last one.
+
+    Raises InputError naming the folder where it is not stored, and the file where it is not
+    of this form.
+    """
+    stored = stored_rounds(folder)
+    if not stored or (number is not None and number not in stored):
+        known = ", ".join(map(str, stored)) or "none"
+        raise InputError(
+            f"{folder}: few-shot round {number or 'last'} is not stored (there are: {known}); "
+            "make it with `citeray remember`"
+        )
+    path = _path(folder, number or stored[-1])
+    value = parse_json(path.read_text(encoding="utf-8"), str(path))
+    try:
+        if value["format"] != FORMAT:
+            raise InputError(f"{path}: format {value['format']!r}, this CiteRay reads {FORMAT}")
+        examples = _EXAMPLES.validate_python(value["examples"])
+        return Round(int(value["round"]), dict(value["sources"]), tuple(examples))
+    except (KeyError, TypeError, ValueError, ValidationError) as error:
+        why = " ".join(str(error).split())
+        raise InputError(f"{path}: not a few-shot round: {why:.200}") from None
+
+
+def remember(folder: Path, sources: Sequence[Path], number: int | None = None) -> Round:
+    """Store the examples of `sources` as round `number`, by default the one after the last.
+
+    Those of the round before are kept, but where a question comes again with answers: the
+    newest count. Nothing is written where a stored round has these sources already. Raises
+    InputError for a round that is stored from others or would not be the last, and as
+    `curate_examples` does.
+    """
+    stored = stored_rounds(folder)
+    last = read_round(folder) if stored else Round(0, {}, ())
+    digests = {sha256_of(path): path.name for path in sources}
+    if stored and digests.keys() <= last.sources.keys() and number in (None, last.number):
+        return last
+    number = number or last.number + 1
+    if number <= last.number:
+        raise InputError(
+            f"{folder}: round {number} cannot be added after round {last.number}, which is "
+            "stored; leave the number out or take another folder"
+        )
+    examples = {example.id: example for example in last.examples}
+    for path in sources:
+        examples.update({example.id: example for example in curate_examples(path)})
+    new = Round(number, {**last.sources, **digests}, tuple(examples.values()))
+    write_atomically(_path(folder, number), _json(new).encode())
+    return new
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"round-{number:04}.json"
+
+
+def _json(new: Round) -> str:
+    value: dict[str, Any] = {
+        "format": FORMAT,
+        "round": new.number,
+        "sources": new.sources,
+        "examples": [asdict(example) for example in new.examples],
+    }
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"

@@ -1,0 +1,100 @@
+"""Synergy's files: a round's questions, and what experts judged in the rounds before.
+
+Experts mark documents and snippets as golden or not; a question that is `answerReady` wants
+answers, the others only new documents (participants-area.bioasq.org, Task Synergy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.bioasq_file import read_rows
+from cluster.errors import InputError
+from cluster.records import Question
+from serve.formats.bioasq import read_questions
+
+
+@dataclass(frozen=True, slots=True)
+class RoundQuestion:
+    """A question of a round. `ready` ones are to be answered."""
+
+    question: Question
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """PMIDs that experts have judged for one question, relevant or not."""
+
+    golden: frozenset[int] = frozenset()
+    rejected: frozenset[int] = frozenset()
+
+    @property
+    def all(self) -> frozenset[int]:
+        return self.golden | self.rejected
+
+
+def read_round_questions(path: Path) -> list[RoundQuestion]:
+    """The questions of a round's test set, in its order.
+
+    Without `answerReady` a question is not ready, as in the first round. Raises InputError
+    as `read_questions` does, and for a flag that is neither true nor false.
+    """
+    found = []
+    for question, row in zip(read_questions(path), read_rows(path), strict=True):
+        ready = row.get("answerReady", row.get("answer_ready", False))
+        if not isinstance(ready, bool):
+            raise InputError(
+                f"{path}: id {question.id}: answerReady must be true or false, not {ready!r:.40}"
+            )
+        found.append(RoundQuestion(question, ready))
+    return found
+
+
+def read_judged(paths: Iterable[Path]) -> dict[str, Judged]:
+    """What the feedback files judged, by question id; of two judgements the later counts.
+
+    Raises InputError naming the file, the question and the field for what has not the form.
+    """
+    judgements: dict[str, dict[int, bool]] = {}
+    for path in paths:
+        for number, row in enumerate(read_rows(path)):
+            place = f"{path}: question {number}"
+            if not isinstance(row, dict) or not isinstance(row.get("id"), str):
+                raise InputError(f"{place}: must be an object with an id, not {row!r:.60}")
+            place = f"{place} (id {row['id']})"
+            known = judgements.setdefault(row["id"], {})
+            for document in _items(row, "documents", place):
+                known.update([_judgement(document, "id", f"{place}: documents")])
+            for snippet in _items(row, "snippets", place):
+                pmid, golden = _judgement(snippet, "document", f"{place}: snippets")
+                known.setdefault(pmid, golden)
+    return {
+        id_: Judged(
+            frozenset(pmid for pmid, golden in known.items() if golden),
+            frozenset(pmid for pmid, golden in known.items() if not golden),
+        )
+        for id_, known in judgements.items()
+    }
+
+
+def _items(row: Mapping[str, Any], field: str, place: str) -> list[Any]:
+    value = row.get(field)
+    if value is not None and not isinstance(value, list):
+        raise InputError(f"{place}: field {field} must be a list, not {value!r:.40}")
+    return value or []
+
+
+def _judgement(item: Any, field: str, place: str) -> tuple[int, bool]:
+    """(PMID, whether it is golden) of a bare address, or of an object with its mark."""
+    judged = item if isinstance(item, dict) else {field: item}
+    name, golden = judged.get(field), judged.get("golden", True)
+    last = name.rstrip("/").rpartition("/")[2] if isinstance(name, str) else ""
+    if not last.isdecimal():
+        raise InputError(f"{place}: {field} must end in a PMID, not {name!r:.60}")
+    if not isinstance(golden, bool):
+        raise InputError(f"{place}: golden must be true or false, not {golden!r:.40}")
+    return int(last), golden

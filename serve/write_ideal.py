@@ -1,0 +1,171 @@
+"""The ideal answer: what the model says of the evidence, each sentence attributed or dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from cluster.errors import LLMError
+from cluster.records import Evidence, Sentence
+from serve.ask_model import Briefing
+from serve.attribute_sentences import SupportScorer, attribute, borrowed_names
+from serve.cite_marks import clean_cited, read_cited
+from serve.clean_answer import clean_answer
+from serve.compare_wording import read_wording
+from serve.extract_exact import Recogniser
+from serve.name_shapes import names_by_shape
+from serve.prompts import number_passages, quote, shown_passages
+from serve.reply_forms import (
+    TEXT,
+    read_reasoned,
+    reasoned_schema,
+    says_nothing,
+    summarise_reasoning,
+)
+from serve.settle_exact import LIMITS, keeps_numbers
+from serve.weigh_evidence import Thresholds, split_by_stance
+from serve.write_exact import ABSENT, FAILED, UNUSABLE
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The supported sentences, the dropped ones, and "" or why there is no answer.
+
+    `inferred` is what is passed on to the exact stage.
+    """
+
+    sentences: tuple[Sentence, ...] = ()
+    dropped: tuple[str, ...] = ()
+    fault: str = ""
+    inferred: str = ""
+
+
+async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Recogniser) -> Draft:
+    """The model's answer. Never raises LLMError: `fault` says what went wrong."""
+    if briefing.model is None:
+        return Draft(fault=ABSENT)
+    if briefing.style.weigh:
+        briefing = await asyncio.to_thread(weighed, briefing, scorer)
+    try:
+        text, reasoning = await _ask(briefing)
+    except LLMError as error:
+        log.warning("ideal answer of %s: %s", briefing.question.id, error)
+        return Draft(fault=FAILED)
+    claimed = _claims(briefing, text)
+    return replace(
+        await asyncio.to_thread(_attributed, briefing, claimed, scorer, recognise),
+        inferred=reasoning,
+    )
+
+
+async def write_supported(
+    briefing: Briefing, answer: str, scorer: SupportScorer
+) -> tuple[tuple[Sentence, ...], str]:
+    """(sentences that justify `answer` by passages' numbers, "" or why there are none).
+
+    A number that stands before no passage is left out, one whose passage does not support
+    its sentence is mended by attribution; paper 001, section 4.2.
+    """
+    if briefing.model is None:
+        return (), ABSENT
+    try:
+        text = await briefing.ask("supported", briefing.limits.ideal_tokens, answer)
+    except LLMError as error:
+        log.warning("supported answer of %s: %s", briefing.question.id, error)
+        return (), FAILED
+    shown = shown_passages(briefing.evidence, briefing.limits.evidence_characters)
+    numbers = {number: item.passage.pmid for number, item in enumerate(shown, start=1)}
+    claimed = clean_cited(read_cited(text, numbers), briefing.prompt("supported").system)
+    threshold = briefing.limits.support_threshold
+    found = await asyncio.to_thread(
+        attribute, list(claimed), briefing.evidence, scorer, threshold=threshold, claimed=claimed
+    )
+    kept = tuple(s for s in found if s is not None and _true_to_numbers(s, briefing.evidence))
+    return kept, "" if kept else UNUSABLE
+
+
+def weighed(briefing: Briefing, scorer: SupportScorer) -> Briefing:
+    """The briefing with evidence for and against, each passage with its PMID (paper 004)."""
+    limits = briefing.limits
+    thresholds = Thresholds(limits.support_threshold, limits.contradiction_threshold)
+    for_, against = split_by_stance(
+        briefing.question.body, briefing.evidence, scorer, thresholds, briefing.style.weigh
+    )
+    half = limits.evidence_characters // 2 if against else limits.evidence_characters
+    values = {
+        "supporting": number_passages(for_, half, by_pmid=True),
+        "contradicting": number_passages(against, half, by_pmid=True) or "none found",
+    }
+    return replace(briefing, values={**(briefing.values or {}), **values})
+
+
+async def _ask(briefing: Briefing) -> tuple[str, str]:
+    """(the answer's text, the summary of the reasoning before it)."""
+    tokens = briefing.limits.ideal_tokens
+    if not briefing.style.reasoned:
+        return await briefing.ask("ideal", tokens), ""
+    schema = reasoned_schema(TEXT)
+    reply = read_reasoned(await briefing.ask("ideal", tokens, json_schema=schema))
+    answer = reply.answer if isinstance(reply.answer, str) else ""
+    return "" if says_nothing(answer) else answer, summarise_reasoning(quote(reply.reasoning))
+
+
+def _claims(briefing: Briefing, text: str) -> Mapping[str, Sequence[int]]:
+    """The sentences of `text` worth checking, each with the PMIDs that it cites itself."""
+    system = briefing.prompt("ideal").system
+    if briefing.style.weigh:
+        pmids = {item.passage.pmid: item.passage.pmid for item in briefing.evidence}
+        return clean_cited(read_cited(text, pmids), system)
+    return dict.fromkeys(clean_answer(text, system), ())
+
+
+def _attributed(
+    briefing: Briefing,
+    claimed: Mapping[str, Sequence[int]],
+    scorer: SupportScorer,
+    recognise: Recogniser,
+) -> Draft:
+    question, evidence = briefing.question, briefing.evidence
+    sentences = list(claimed)
+    if question.type in LIMITS:
+        sentences = [s for s in sentences if not answers_nothing(s, question.body)]
+    threshold = briefing.limits.support_threshold
+    found = attribute(sentences, evidence, scorer, threshold=threshold, claimed=claimed)
+    cited = [
+        sentence
+        if sentence is not None
+        and _true_to_numbers(sentence, evidence)
+        and not _borrows(sentence, briefing, recognise)
+        else None
+        for sentence in found
+    ]
+    kept = within_words([s for s in cited if s is not None], briefing.style.max_words)
+    dropped = tuple(s for s, c in zip(sentences, cited, strict=True) if c is None)
+    return Draft(kept, dropped, "" if kept else UNUSABLE)
+
+
+def _true_to_numbers(sentence: Sentence, evidence: Sequence[Evidence]) -> bool:
+    texts = [item.passage.text for item in evidence if item.passage.pmid in sentence.pmids]
+    return keeps_numbers(sentence.text, texts)
+
+
+def _borrows(sentence: Sentence, briefing: Briefing, recognise: Recogniser) -> bool:
+    names = [entity.text for entity in recognise(sentence.text)]
+    names += [name for name, _, _ in names_by_shape(sentence.text)]
+    return bool(borrowed_names(sentence, briefing.evidence, names, briefing.question.body))
+
+
+def within_words(sentences: Sequence[Sentence], limit: int) -> tuple[Sentence, ...]:
+    """The first sentences that hold no more than `limit` words together, whole ones only."""
+    totals = accumulate(len(sentence.text.split()) for sentence in sentences)
+    return tuple(s for s, total in zip(sentences, totals, strict=True) if total <= limit)
+
+
+def answers_nothing(sentence: str, body: str) -> bool:
+    """Whether the sentence only repeats words of the question, as small models do."""
+    return set(read_wording(sentence).words) <= set(read_wording(body).words)

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What starts Ray comes first: it takes longest, and one worker alone can do it."""
+    items.sort(key=lambda item: "end_to_end" not in item.path.parts)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of several workers, a file's tests share one, and so do all that start Ray.
+
+    Two clusters at once would want more memory, and time out on two cores.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "end_to_end" if "/end_to_end/" in file else file
+
+    return ByFile(config, log)

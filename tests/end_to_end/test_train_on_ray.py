@@ -1,0 +1,85 @@
+"""`citeray train` with two workers on a real Ray, and the same workers without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster.adapters import model_folder
+from cluster.settings import RecogniserSettings
+from serve.expand_question import TransformerRecogniser
+from tests.end_to_end.command import BIN, ROOT, environment, run
+from tests.pipelines.train.tiny_data import tagged_rows, write_lines
+from tests.tiny_models import make_tiny_encoder
+
+RECIPE = {
+    "steps": 80,
+    "batch": 2,
+    "rank": 4,
+    "dropout": 0,
+    "learning_rate": 0.005,
+    "head_learning_rate": 0.01,
+    "max_tokens": 32,
+    "checkpoint_every": 10,
+}
+DEADLINE_S = 300
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    base = make_tiny_encoder(tmp_path)
+    file = str(write_lines(tmp_path / "tagged.jsonl", tagged_rows()))
+    settings = [f"encoder.model=file:{base}", "encoder.threads=1", "ray.object_store_mb=128"]
+    changes = [f"{key}={value}" for key, value in RECIPE.items()]
+    return [
+        *(str(BIN / "citeray"), "train", "ner", file, "--held-out", file),
+        *("--out", str(tmp_path / "out"), "--workers", "2", "--json"),
+        *(word for setting in settings for word in ("--set", setting)),
+        *(word for change in changes for word in ("--with", change)),
+    ]
+
+
+def check_learned(out: Path) -> None:
+    chosen = RecogniserSettings(kind="transformer", adapter=f"file:{out}")
+    entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin causes fever .")
+    assert [(e.text, e.kind) for e in entities] == [("aspirin", "Chemical"), ("fever", "Disease")]
+
+
+def test_two_workers_train_one_recogniser(
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+    done = run(command)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["measured"]["F1"] == 1.0
+    check_learned(tmp_path / "out")
+    steps = [json.loads(line)["step"] for line in log_of(tmp_path).read_text().splitlines()]
+    assert steps == list(range(10, 81, 10))
+
+
+def test_killed_run_goes_on_from_its_checkpoint(
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+    first = subprocess.Popen(command, cwd=ROOT, env=environment({}), start_new_session=True)
+    until = time.monotonic() + DEADLINE_S
+    while not log_of(tmp_path).exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    reached = len(log_of(tmp_path).read_text().splitlines())
+    done = run(command)
+    assert done.returncode == 0, done.stderr
+    check_learned(tmp_path / "out")
+    steps = [json.loads(line)["step"] for line in log_of(tmp_path).read_text().splitlines()]
+    assert steps[reached] > steps[0]
+
+
+def log_of(tmp_path: Path) -> Path:
+    return tmp_path / "out" / ".training" / "log.jsonl"

@@ -1,0 +1,32 @@
+import pytest
+
+from cluster.errors import InputError
+from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe, read_recipe
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Recipe, "ner"),
+        (ClaimRecipe, "nli"),
+        (RetrievalRecipe, "encoder"),
+        (RetrievalRecipe, "reranker"),
+    ],
+)
+def test_every_shipped_recipe_is_sound(kind: type[Recipe], name: str) -> None:
+    assert isinstance(read_recipe(kind, name), kind)
+
+
+def test_change_overrides_the_shipped_value() -> None:
+    assert read_recipe(Recipe, "ner", ["steps=7", "learning_rate=2e-4"]).steps == 7
+
+
+@pytest.mark.parametrize("change", ["step=7", "steps"])
+def test_change_that_is_no_line_of_the_recipe_is_refused(change: str) -> None:
+    with pytest.raises(InputError, match=f"--with {change}: .*KEY=VALUE.*learning_rate"):
+        read_recipe(Recipe, "ner", [change])
+
+
+def test_change_to_a_bad_value_is_refused_with_its_name() -> None:
+    with pytest.raises(InputError, match=r"recipe ner: steps: .*greater than 0 \(got 0\)"):
+        read_recipe(Recipe, "ner", ["steps=0"])

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cluster.errors import InputError
+from pipelines.find_sources import find_sources
+from pipelines.train.mine_candidates import (
+    best_by_bm25,
+    best_by_vectors,
+    kept_candidates,
+    mine_candidates,
+)
+from pipelines.train.read_questions import GoldQuestion, read_corpus, read_questions
+from pipelines.train.recipe import RetrievalRecipe, read_recipe
+from pipelines.train.retrieval_task import MinedQuestion, RetrievalTask, average_precision
+from tests.pipelines.train.tiny_data import write_corpus, write_questions
+from tests.tiny_models import make_tiny_encoder
+
+TEXTS = ["aspirin treats fever", "the gene inhibits a protein", "bleeding in the heart", ""]
+
+
+def one_hot(texts: list[str]) -> np.ndarray:
+    return np.stack([np.eye(4, dtype=np.float32)[TEXTS.index(t)] for t in texts])
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_encoder(tmp_path_factory.mktemp("base"))
+
+
+def recipe(**changes: object) -> RetrievalRecipe:
+    return read_recipe(RetrievalRecipe, "encoder").model_copy(update={"rank": 4} | changes)
+
+
+def test_questions_have_the_rows_of_their_gold_citations(tmp_path: Path) -> None:
+    corpus = read_corpus(find_sources([str(write_corpus(tmp_path / "c.xml", {7: "x", 9: "y"}))]))
+    path = write_questions(tmp_path / "q.json", {"what is y?": [9, 1234], "what is z?": [5]})
+    assert read_questions([path], corpus) == [GoldQuestion("what is y?", frozenset({1}))]
+
+
+def test_later_record_of_a_citation_is_the_one_learned_from(tmp_path: Path) -> None:
+    first = write_corpus(tmp_path / "c1.xml", {7: "old"})
+    second = write_corpus(tmp_path / "c2.xml", {7: "new"})
+    assert read_corpus(find_sources([str(first), str(second)])).texts == ("new",)
+
+
+def test_questions_about_other_citations_are_refused(tmp_path: Path) -> None:
+    corpus = read_corpus(find_sources([str(write_corpus(tmp_path / "c.xml", {7: "x"}))]))
+    path = write_questions(tmp_path / "q.json", {"what?": [8]})
+    with pytest.raises(InputError, match="no question has a gold document in the corpus"):
+        read_questions([path], corpus)
+
+
+def test_question_without_documents_is_refused_with_its_place(tmp_path: Path) -> None:
+    corpus = read_corpus(find_sources([str(write_corpus(tmp_path / "c.xml", {7: "x"}))]))
+    path = tmp_path / "q.json"
+    path.write_text(json.dumps({"questions": [{"body": "what?"}]}), encoding="utf-8")
+    with pytest.raises(InputError, match="question 0: no question with gold documents"):
+        read_questions([path], corpus)
+
+
+def test_bm25_finds_the_texts_that_share_words_best_first() -> None:
+    assert best_by_bm25(TEXTS, ["does aspirin treat a fever?", "genes in the heart"], 2) == [
+        [0],
+        [2, 1],
+    ]
+
+
+def test_question_of_stop_words_alone_finds_nothing_by_bm25() -> None:
+    assert best_by_bm25(TEXTS, ["is the"], 2) == [[]]
+
+
+def test_vectors_are_compared_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.train.mine_candidates.BLOCK", 2)
+    queries = np.array([[0.1, 0.9, 0.5, 0.2]], np.float32)
+    assert best_by_vectors(TEXTS, queries, one_hot, 3).tolist() == [[1, 2, 3]]
+
+
+def test_candidates_of_both_searches_come_in_turn() -> None:
+    queries = np.array([[0.0, 0.9, 0.5, 0.0]], np.float32)
+    found = mine_candidates(TEXTS, ["aspirin for bleeding"], queries, one_hot, 2)
+    assert found == [[2, 1, 0]]
+
+
+def test_candidates_are_mined_once_for_the_same_data(tmp_path: Path) -> None:
+    file = tmp_path / "mined.json"
+    assert kept_candidates(file, "a", lambda: [[1]]) == [[1]]
+    assert kept_candidates(file, "a", lambda: [[2]]) == [[1]]
+    assert kept_candidates(file, "b", lambda: [[3]]) == [[3]]
+
+
+def test_average_precision_divides_by_ten_or_the_number_of_gold() -> None:
+    assert average_precision([5, 1, 2], frozenset({5, 2})) == pytest.approx((1 + 2 / 3) / 2)
+    assert average_precision(list(range(20)), frozenset(range(20))) == 1.0
+    assert average_precision([*range(10, 20), 1], frozenset({1})) == 0.0
+
+
+def mined(text: str, gold: int, *candidates: int) -> MinedQuestion:
+    return MinedQuestion(GoldQuestion(text, frozenset({gold})), candidates)
+
+
+def test_question_whose_candidates_are_all_gold_is_refused(base: Path) -> None:
+    with pytest.raises(InputError, match="no question has a candidate that is not its gold"):
+        RetrievalTask(base, TEXTS, [mined("what?", 0, 0)], [], recipe(), "cpu")
+
+
+def test_gold_that_another_question_shares_is_no_negative(base: Path) -> None:
+    """Two questions with one gold text and no other negative than it have nothing to learn."""
+    both = [mined("aspirin", 0, 0, 3), mined("fever", 0, 0, 3)]
+    texts = [TEXTS[0], "", "", TEXTS[0]]
+    task = RetrievalTask(base, texts, both, [], recipe(maxsim_scale=0.0), "cpu")
+    torch.manual_seed(0)
+    task.model.eval()
+    # The one negative of each, twice in the batch, has the same text as the gold.
+    assert task.loss([0, 1]).item() == pytest.approx(float(np.log(3)), abs=1e-4)
+
+
+def test_training_brings_questions_nearer_to_their_gold(base: Path) -> None:
+    questions = [mined("which drug", 0, 1, 0, 2), mined("which gene", 1, 0, 1, 2)]
+    task = RetrievalTask(base, TEXTS[:3], questions, questions, recipe(), "cpu")
+    optimizer = torch.optim.AdamW([p for p in task.model.parameters() if p.requires_grad], 0.01)
+    task.model.eval()
+    for _ in range(40):
+        optimizer.zero_grad()
+        task.loss([0, 1]).backward()
+        optimizer.step()
+    measured = task.measure()
+    assert measured["dense MAP@10"] == 1.0
+    assert measured["late interaction MAP@10"] == 1.0
+    assert measured["dense recall@100"] == 1.0

@@ -1,0 +1,201 @@
+"""`citeray train` from files to a folder that the service loads, on tiny models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from cluster.adapters import model_folder
+from cluster.encoder import Encoder
+from cluster.errors import InputError
+from cluster.models import checksum
+from cluster.settings import RecogniserSettings, SupportSettings, load_settings
+from pipelines.train.commands import train
+from tests.pipelines.train.tiny_data import (
+    claim_rows,
+    tagged_rows,
+    write_corpus,
+    write_lines,
+    write_questions,
+)
+from tests.tiny_models import make_tiny_encoder
+
+QUICK = (
+    "steps=60", "batch=2", "rank=4", "dropout=0", "learning_rate=0.005", "head_learning_rate=0.01",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_encoder(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+
+
+def run(base: Path, *arguments: object, quick: tuple[str, ...] = QUICK) -> dict[str, Any]:
+    """What `citeray train ARGUMENTS --json` prints; raises what it does."""
+    changes = [word for change in (*quick, "max_tokens=32") for word in ("--with", change)]
+    settings = ["--set", f"encoder.model=file:{base}", "--set", "encoder.max_tokens=32"]
+    words = [*map(str, arguments), *changes, *settings, "--json"]
+    done = CliRunner().invoke(train, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def tagged(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "tagged.jsonl", tagged_rows())
+
+
+def test_trained_recogniser_finds_what_it_was_shown(base: Path, tmp_path: Path) -> None:
+    from serve.expand_question import TransformerRecogniser
+
+    file, out = tagged(tmp_path), tmp_path / "ner"
+    found = run(base, "ner", file, "--held-out", file, "--out", out)
+    assert found["measured"]["F1"] == 1.0
+    chosen = RecogniserSettings(kind="transformer", adapter=f"file:{out}")
+    entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin causes fever .")
+    assert [(e.text, e.kind) for e in entities] == [("aspirin", "Chemical"), ("fever", "Disease")]
+
+
+def test_result_says_what_it_was_made_of(base: Path, tmp_path: Path) -> None:
+    file, out = tagged(tmp_path), tmp_path / "ner"
+    run(base, "ner", file, "--held-out", file, "--out", out, "--licence", "Public domain.")
+    training = json.loads((out / "training.json").read_text(encoding="utf-8"))
+    assert training["base"] == {"model": f"file:{base}", "sha256": checksum(base)}
+    assert training["data"][0]["file"] == "tagged.jsonl"
+    assert training["recipe"]["steps"] == 60
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "Public domain." in card
+    assert "| F1 | 1.000 |" in card
+    assert "recogniser.adapter" in card
+
+
+def test_card_without_a_licence_warns_against_shipping(base: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ner"
+    run(base, "ner", tagged(tmp_path), "--out", out, quick=("steps=1", "batch=2", "rank=4"))
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "do not ship these weights" in card
+    assert "Not measured: nothing was held out." in card
+
+
+def test_adapter_is_small_and_in_16_bits(base: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ner"
+    run(base, "ner", tagged(tmp_path), "--out", out, quick=("steps=1", "batch=2", "rank=4"))
+    data = (out / "adapter_model.safetensors").read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    header.pop("__metadata__")
+    assert {entry["dtype"] for entry in header.values()} == {"F16"}
+    assert not any("word_embeddings" in name for name in header)
+
+
+def test_whole_model_is_written_where_no_adapter_is_wanted(base: Path, tmp_path: Path) -> None:
+    from serve.expand_question import TransformerRecogniser
+
+    out, file = tmp_path / "whole", tagged(tmp_path)
+    full = (
+        "steps=60",
+        "batch=2",
+        "rank=0",
+        "dropout=0",
+        "learning_rate=0.005",
+        "head_learning_rate=0.005",
+    )
+    run(base, "ner", file, "--out", out, quick=full)
+    chosen = RecogniserSettings(kind="transformer", model=f"file:{out}")
+    entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin treats fever .")
+    assert [e.text for e in entities] == ["aspirin", "fever"]
+
+
+def test_finished_run_that_is_started_again_gives_the_same(base: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ner"
+    arguments = (base, "ner", tagged(tmp_path), "--out", out)
+    run(*arguments)
+    before = (out / "adapter_model.safetensors").read_bytes()
+    run(*arguments)
+    assert (out / "adapter_model.safetensors").read_bytes() == before
+
+
+def test_folder_of_another_run_is_refused(base: Path, tmp_path: Path) -> None:
+    file, out = tagged(tmp_path), tmp_path / "ner"
+    run(base, "ner", file, "--out", out)
+    with pytest.raises(InputError, match="train into another folder"):
+        run(base, "ner", file, "--out", out, quick=(*QUICK, "seed=3"))
+
+
+def test_trained_claim_checker_is_one_that_the_service_loads(base: Path, tmp_path: Path) -> None:
+    from serve.check_entailment import NliSupport
+
+    file, out = write_lines(tmp_path / "claims.jsonl", claim_rows(30)), tmp_path / "nli"
+    found = run(base, "nli", file, "--out", out)
+    assert found["measured"]["macro F1"] == 1.0
+    chosen = SupportSettings(kind="nli", adapter=f"file:{out}", threshold=0.5, contradiction=0.5)
+    (support,) = NliSupport(str(model_folder(chosen))).score(
+        [("aspirin does not treat fever .", "aspirin 1")]
+    )
+    assert support.stance == "contradict"
+
+
+def retrieval_files(tmp_path: Path) -> tuple[Path, Path]:
+    corpus = {1: "aspirin treats fever", 2: "the gene inhibits a protein", 3: "bleeding heart"}
+    gold = {"which drug treats fever ?": [1], "what inhibits a protein ?": [2]}
+    return (
+        write_questions(tmp_path / "questions.json", gold),
+        write_corpus(tmp_path / "corpus.xml", corpus),
+    )
+
+
+@pytest.mark.parametrize("kind", ["encoder", "reranker"])
+def test_trained_encoder_brings_questions_to_their_citations(
+    base: Path, tmp_path: Path, kind: str
+) -> None:
+    questions, corpus = retrieval_files(tmp_path)
+    out = tmp_path / kind
+    found = run(base, kind, questions, "--corpus", corpus, "--held-out", questions, "--out", out)[
+        "measured"
+    ]
+    assert found["late interaction MAP@10"] == 1.0
+    assert found["dense recall@100"] == 1.0
+    chosen = load_settings().encoder.model_copy(
+        update={"model": f"file:{base}", "adapter": f"file:{out}"}
+    )
+    texts = ["aspirin treats fever"]
+    tuned = Encoder(model_folder(chosen), dtype="float32").encode(texts)
+    assert not np.allclose(tuned, Encoder(base, dtype="float32").encode(texts), atol=1e-3)
+
+
+def test_candidates_are_kept_for_a_run_that_goes_on(base: Path, tmp_path: Path) -> None:
+    questions, corpus = retrieval_files(tmp_path)
+    out = tmp_path / "encoder"
+    run(base, "encoder", questions, "--corpus", corpus, "--out", out, quick=("steps=2", "batch=2"))
+    kept = json.loads((out / ".training" / "mined-train.json").read_text(encoding="utf-8"))
+    assert [sorted(rows) for rows in kept["candidates"]] == [[0, 1, 2]] * 2
+
+
+def test_recipe_without_a_loss_is_refused(base: Path, tmp_path: Path) -> None:
+    questions, corpus = retrieval_files(tmp_path)
+    nothing = (*QUICK, "dense_scale=0", "maxsim_scale=0")
+    with pytest.raises(InputError, match="there is nothing to learn"):
+        run(base, "encoder", questions, "--corpus", corpus, "--out", tmp_path / "e", quick=nothing)
+
+
+def test_reranker_that_is_no_adapter_is_refused(base: Path, tmp_path: Path) -> None:
+    questions, corpus = retrieval_files(tmp_path)
+    with pytest.raises(InputError, match="late interaction takes an adapter"):
+        run(
+            base, "reranker", questions, "--corpus", corpus, "--out", tmp_path / "r",
+            quick=(*QUICK, "rank=0"),
+        )  # fmt: skip
+
+
+def test_more_workers_than_a_batch_has_examples_are_refused(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"3 workers for batches of 2"):
+        run(base, "ner", tagged(tmp_path), "--out", tmp_path / "o", "--workers", 3)

@@ -1,0 +1,60 @@
+"""Small files to train on, in the forms that `citeray train` reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ARTICLE = (
+    "<PubmedArticle><MedlineCitation><PMID Version='1'>{}</PMID><Article><ArticleTitle>[Not "
+    "Available].</ArticleTitle><Abstract><AbstractText>{}</AbstractText></Abstract></Article>"
+    "</MedlineCitation></PubmedArticle>"
+)
+
+
+def write_corpus(path: Path, abstracts: Mapping[int, str]) -> Path:
+    articles = "".join(ARTICLE.format(pmid, text) for pmid, text in abstracts.items())
+    path.write_text(f"<PubmedArticleSet>{articles}</PubmedArticleSet>", encoding="utf-8")
+    return path
+
+
+def write_questions(path: Path, gold: Mapping[str, Sequence[int]]) -> Path:
+    url = "http://www.ncbi.nlm.nih.gov/pubmed/"
+    rows = [{"body": q, "documents": [f"{url}{p}" for p in pmids]} for q, pmids in gold.items()]
+    path.write_text(json.dumps({"questions": rows}), encoding="utf-8")
+    return path
+
+
+def write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def tagged_rows() -> list[dict[str, Any]]:
+    """Sentences in which aspirin is a chemical and fever and tumour are diseases."""
+    rows = []
+    for drug, verb, illness in (
+        ("aspirin", "treats", "fever"),
+        ("aspirin", "causes", "tumour"),
+        ("aspirin", "reduces", "fever"),
+    ):
+        text = f"{drug} {verb} {illness} ."
+        at = text.index(illness)
+        entities = [
+            {"start": 0, "end": len(drug), "type": "Chemical"},
+            {"start": at, "end": at + len(illness), "type": "Disease"},
+        ]
+        rows.append({"text": text, "entities": entities})
+    return rows
+
+
+def claim_rows(claims: int) -> list[dict[str, str]]:
+    labels = ("SUPPORT", "CONTRADICT", "NEUTRAL")
+    said = ("aspirin treats fever .", "aspirin does not treat fever .", "the heart .")
+    return [
+        {"claim": f"aspirin {n}", "evidence": text, "label": label}
+        for n in range(claims)
+        for text, label in zip(said, labels, strict=True)
+    ]

@@ -1,0 +1,64 @@
+"""An OpenAI-compatible endpoint on loopback that says what the test tells it to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from serve.language_model import OpenAIChatModel
+from serve.watch_stages import StageWatch
+from serve.watched_model import ModelLimits, WatchedModel
+from tests.serve.http_server import serving
+
+# A text, a status to refuse with, or what makes the text of the user message.
+Reply = str | int | Callable[[str], str]
+
+
+class ChatEndpoint:
+    """Plays `replies` in turn, the last one for ever; `asked` are the bodies that came."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.replies = list(replies)
+        self.asked: list[dict[str, Any]] = []
+        self.url = ""
+
+    def respond(self, body: dict[str, Any]) -> Response:
+        self.asked.append(body)
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, int):
+            return JSONResponse({"error": "told to refuse"}, reply)
+        text = reply if isinstance(reply, str) else reply(body["messages"][-1]["content"])
+        return JSONResponse({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+
+    def users(self) -> list[str]:
+        """The user message of each request."""
+        return [body["messages"][-1]["content"] for body in self.asked]
+
+    def model(self) -> OpenAIChatModel:
+        return OpenAIChatModel(self.url, "m", timeout_s=10, retries=0)
+
+
+@contextmanager
+def chat_endpoint(*replies: Reply) -> Iterator[ChatEndpoint]:
+    endpoint = ChatEndpoint(*replies)
+    app = FastAPI()
+
+    @app.post("/v1/chat/completions")
+    async def complete(request: Request) -> Response:
+        return endpoint.respond(await request.json())
+
+    with serving(app) as port:
+        endpoint.url = f"http://127.0.0.1:{port}/v1"
+        yield endpoint
+
+
+def watched(
+    endpoint: ChatEndpoint, limits: ModelLimits | None = None
+) -> tuple[WatchedModel, StageWatch]:
+    """The endpoint as a question's search asks it, and where losses are noted."""
+    watch = StageWatch(30)
+    return WatchedModel(endpoint.model(), watch, limits), watch

@@ -1,0 +1,101 @@
+"""A whole round over a small index and its endpoint, checked by the linter."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from evaluation.lint.lint_run import check_run, read_asked, read_run_file
+from serve.answer_batch import answer_batch
+from serve.synergy.answer_round import synergy_batch
+from tests.serve.service import SmallService
+from tests.serve.test_answer_batch import ServiceClient
+
+BODY = "Does metformin activate AMPK or imatinib inhibit BCR-ABL?"
+ROUND = [
+    {"id": "r", "type": "yesno", "body": BODY, "answerReady": True},
+    {"id": "w", "type": "factoid", "body": "What does warfarin inhibit?", "answerReady": False},
+]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text(json.dumps({"questions": rows}))
+    return path
+
+
+def run(client: ServiceClient, folder: Path, *feedback: Path) -> dict[str, dict[str, Any]]:
+    """The round's entries by id, once the linter has nothing against them."""
+    asked, output = write(folder / "round.json", *ROUND), folder / "run.json"
+    batch = synergy_batch(asked, feedback, "bm25", answers=True)
+    log = Console(file=io.StringIO())
+    answer_batch(client, batch, output, "bm25", answers=True, concurrent=1, log=log)
+    read = read_run_file(output, "synergy")
+    assert check_run(read, read_asked(asked)).problems == ()
+    return {row["id"]: row for row in read.rows}
+
+
+def judged(id_: str, pmid: int, golden: bool) -> dict[str, Any]:
+    return {"id": id_, "documents": [{"id": str(pmid), "golden": golden}]}
+
+
+def test_only_ready_questions_are_answered(service: SmallService, tmp_path: Path) -> None:
+    found = run(ServiceClient(service), tmp_path)
+    assert found["r"]["exact_answer"] in ("yes", "no")
+    assert "AMPK" in found["r"]["ideal_answer"]
+    assert found["w"].keys() & {"exact_answer", "ideal_answer"} == set()
+
+
+@pytest.mark.parametrize("golden", [True, False])
+def test_judged_documents_are_not_submitted_again(
+    service: SmallService, tmp_path: Path, golden: bool
+) -> None:
+    path = write(tmp_path / "feedback.json", judged("r", 1, golden))
+    found = run(ServiceClient(service), tmp_path, path)["r"]
+    assert not [d for d in found["documents"] if d.endswith("/1")]
+    assert not [s for s in found["snippets"] if s["document"].endswith("/1")]
+
+
+def test_an_answer_rests_on_golden_documents(service: SmallService, tmp_path: Path) -> None:
+    path = write(tmp_path / "feedback.json", judged("r", 1, True))
+    assert "AMPK" in run(ServiceClient(service), tmp_path, path)["r"]["ideal_answer"]
+
+
+def test_but_not_on_rejected_ones(service: SmallService, tmp_path: Path) -> None:
+    client = ServiceClient(service)
+    path = write(tmp_path / "feedback.json", judged("r", 1, False), judged("r", 2, True))
+    asked, output = write(tmp_path / "round.json", *ROUND), tmp_path / "run.json"
+    batch = synergy_batch(asked, [path], "bm25", answers=True)
+    log = Console(file=io.StringIO())
+    answer_batch(client, batch, output, "bm25", answers=True, concurrent=1, log=log)
+    excluded = {
+        path: request["exclude"] for path, request in client.asked if request.get("id") == "r"
+    }
+    assert excluded == {"/v1/search": [1, 2], "/v1/answer": [1]}
+    (found, _) = json.loads(output.read_text())["questions"]
+    assert "AMPK" not in found["ideal_answer"]
+
+
+def test_feedback_on_one_question_is_not_for_another(service: SmallService, tmp_path: Path) -> None:
+    path = write(tmp_path / "feedback.json", judged("w", 1, False))
+    found = run(ServiceClient(service), tmp_path, path)["r"]
+    assert found["documents"][0].endswith("/1")
+
+
+def test_a_run_interrupted_before_new_feedback_is_not_continued(
+    service: SmallService, tmp_path: Path
+) -> None:
+    asked = write(tmp_path / "round.json", *ROUND)
+    before = synergy_batch(asked, [], "bm25", answers=True)
+    path = write(tmp_path / "feedback.json", judged("r", 1, False))
+    assert before.inputs == synergy_batch(asked, [], "bm25", answers=True).inputs
+    assert before.inputs != synergy_batch(asked, [path], "bm25", answers=True).inputs

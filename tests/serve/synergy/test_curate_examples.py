@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import InputError
+from serve.synergy.curate_examples import Example, curate_examples
+
+
+def curate(tmp_path: Path, *rows: Any) -> list[Example]:
+    path = tmp_path / "feedback.json"
+    path.write_text(json.dumps({"questions": rows}))
+    return curate_examples(path)
+
+
+def question(kind: str = "list", **more: Any) -> dict[str, Any]:
+    return {"id": "q", "type": kind, "body": "Which?", "ideal_answer": ["All."], **more}
+
+
+def test_a_question_that_is_not_ready_is_left_out(tmp_path: Path) -> None:
+    assert curate(tmp_path, question(answerReady=False)) == []
+
+
+@pytest.mark.parametrize("flag", [{}, {"answerReady": True}])
+def test_ready_questions_and_those_of_gold_files_count(
+    tmp_path: Path, flag: dict[str, bool]
+) -> None:
+    (found,) = curate(tmp_path, question(exact_answer=[["a"]], **flag))
+    assert found == Example("q", "list", "Which?", "All.", [["a"]])
+
+
+@pytest.mark.parametrize(
+    ("exact", "normal"),
+    [
+        ("aspirin", [["aspirin"]]),
+        (["aspirin", " ibuprofen."], [["aspirin"], ["ibuprofen"]]),
+        ([["aspirin", "ASA"], ["Aspirin"], [""]], [["aspirin", "ASA"]]),
+        ([{"answer": "a", "golden": True}, {"answer": "b", "golden": False}], [["a"]]),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_lists_are_normalised(tmp_path: Path, exact: Any, normal: Any) -> None:
+    (found,) = curate(tmp_path, question(exact_answer=exact))
+    assert found.exact == normal
+
+
+@pytest.mark.parametrize(
+    ("exact", "word"), [("Yes", "yes"), (["no."], "no"), ([["yes"]], "yes"), ("perhaps", None)]
+)
+def test_a_verdict_is_one_word(tmp_path: Path, exact: Any, word: str | None) -> None:
+    (found,) = curate(tmp_path, question("yesno", exact_answer=exact))
+    assert found.exact == word
+
+
+@pytest.mark.parametrize(
+    ("ideal", "text"),
+    [
+        (" One\nline. ", "One line."),
+        (["First.", "Second."], "First."),
+        ([{"answer": "Bad.", "golden": False}, {"answer": "Good."}], "Good."),
+    ],
+)
+def test_the_first_approved_ideal_answer_counts(tmp_path: Path, ideal: Any, text: str) -> None:
+    (found,) = curate(tmp_path, question("summary", ideal_answer=ideal))
+    assert (found.ideal, found.exact) == (text, None)
+
+
+def test_a_question_without_any_answer_is_left_out(tmp_path: Path) -> None:
+    assert curate(tmp_path, question(ideal_answer=[], exact_answer=[])) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (7, "question 0: must be an object"),
+        ({"id": "q", "type": "list"}, "body must be a string"),
+        (question("riddle"), r"\(id q\): type 'riddle' is none of"),
+        (question(exact_answer=[7]), "exact_answer: must be strings"),
+        (question(ideal_answer=[7]), "ideal_answer must hold strings"),
+        (question(exact_answer=[{"text": "a"}]), "exact_answer: an object must hold answer"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, row: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        curate(tmp_path, row)

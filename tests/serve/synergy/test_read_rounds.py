@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import InputError
+from serve.synergy.read_rounds import read_judged, read_round_questions
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text(json.dumps({"questions": rows}))
+    return path
+
+
+def asked(id_: str = "q", **more: Any) -> dict[str, Any]:
+    return {"id": id_, "type": "yesno", "body": "Is it?", **more}
+
+
+def test_questions_say_whether_they_are_ready(tmp_path: Path) -> None:
+    rows = [asked("a", answerReady=True), asked("b", answerReady=False), asked("c")]
+    found = read_round_questions(write(tmp_path / "t", *rows))
+    assert [(item.question.id, item.ready) for item in found] == [
+        ("a", True),
+        ("b", False),
+        ("c", False),
+    ]
+
+
+def test_a_flag_that_is_no_truth_value_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="id q: answerReady must be true or false, not 'yes'"):
+        read_round_questions(write(tmp_path / "t", asked(answerReady="yes")))
+
+
+def test_documents_and_snippets_of_all_rounds_are_judged(tmp_path: Path) -> None:
+    one = {"id": "q", "documents": [{"id": "7", "golden": True}, {"id": "8", "golden": False}]}
+    two = {"id": "q", "snippets": [{"document": "http://x/pubmed/9", "golden": False}]}
+    judged = read_judged([write(tmp_path / "1", one), write(tmp_path / "2", two)])["q"]
+    assert (judged.golden, judged.rejected) == ({7}, {8, 9})
+    assert judged.all == {7, 8, 9}
+
+
+def test_of_two_judgements_the_later_counts(tmp_path: Path) -> None:
+    paths = [
+        write(tmp_path / str(n), {"id": "q", "documents": [{"id": "7", "golden": golden}]})
+        for n, golden in enumerate([False, True])
+    ]
+    assert read_judged(paths)["q"].golden == {7}
+
+
+def test_a_rejected_snippet_does_not_reject_a_golden_document(tmp_path: Path) -> None:
+    row = {
+        "id": "q",
+        "documents": [{"id": "7", "golden": True}],
+        "snippets": [{"document": "7", "golden": False}],
+    }
+    assert read_judged([write(tmp_path / "1", row)])["q"].golden == {7}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (7, "question 0: must be an object with an id"),
+        ({"documents": []}, "question 0: must be an object with an id"),
+        ({"id": "q", "documents": 5}, "field documents must be a list"),
+        ({"id": "q", "documents": ["x"]}, "documents: id must end in a PMID, not 'x'"),
+        ({"id": "q", "snippets": [{"golden": True}]}, "snippets: document must end in a PMID"),
+        ({"id": "q", "documents": [{"id": "7", "golden": 1}]}, "golden must be true or false"),
+    ],
+)
+def test_bad_feedback_is_named(tmp_path: Path, row: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_judged([write(tmp_path / "f", row)])

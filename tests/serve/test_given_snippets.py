@@ -1,0 +1,219 @@
+"""Files that give snippets with their questions, and runs that answer from them."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cluster.errors import CiteRayError, InputError
+from cluster.records import Passage, Question
+from cluster.settings import load_settings
+from evaluation.lint.lint_run import check_run, read_asked, read_run_file
+from serve.answer_batch import NONE_GIVEN, Batch, answer_batch, request_of
+from serve.answer_command import answer, make_batch
+from serve.formats.given_snippets import give_snippets
+from tests.serve.service import SmallService
+from tests.serve.test_answer_batch import ServiceClient
+
+BODY = "Does metformin activate AMPK?"
+YES = "Metformin activates AMPK in human muscle."
+QUESTION = Question("q", BODY, "yesno")
+
+
+def snippet(text: str = YES, pmid: int = 2, **more: Any) -> dict[str, Any]:
+    return {
+        "document": f"http://www.ncbi.nlm.nih.gov/pubmed/{pmid}",
+        "beginSection": "abstract",
+        "endSection": "abstract",
+        "offsetInBeginSection": 10,
+        "offsetInEndSection": 10 + len(text),
+        "text": text,
+        **more,
+    }
+
+
+def row(*snippets: dict[str, Any], id_: str = "q", **more: Any) -> dict[str, Any]:
+    return {"id": id_, "type": "yesno", "body": BODY, "snippets": list(snippets), **more}
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text(json.dumps({"questions": rows}))
+    return path
+
+
+def given(path: Path, *rows: Any) -> tuple[Passage, ...]:
+    return give_snippets([QUESTION], [write(path, *rows)])[0].given
+
+
+def test_a_snippet_is_a_passage_of_its_section(tmp_path: Path) -> None:
+    title = snippet("On warfarin", beginSection="title", endSection="title")
+    assert given(tmp_path / "b", row(snippet(), title)) == (
+        Passage(2, "abstract", 10, 10 + len(YES), YES),
+        Passage(2, "title", 10, 21, "On warfarin"),
+    )
+
+
+def test_a_section_of_an_older_file_is_the_abstract(tmp_path: Path) -> None:
+    (found,) = given(tmp_path / "b", row(snippet(beginSection="sections.0")))
+    assert found.section == "abstract"
+
+
+def test_a_snippet_counts_once(tmp_path: Path) -> None:
+    assert len(given(tmp_path / "b", row(snippet(), snippet(pmid=3), snippet()))) == 2
+
+
+def test_a_snippet_whose_offsets_do_not_fit_its_text_is_kept(tmp_path: Path) -> None:
+    (found,) = given(tmp_path / "b", row(snippet(offsetInEndSection=12)))
+    assert (found.end, found.text) == (12, YES)
+
+
+def test_a_snippet_that_experts_rejected_is_none(tmp_path: Path) -> None:
+    rows = row(snippet(golden=False), snippet(pmid=3, golden=True))
+    assert [p.pmid for p in given(tmp_path / "b", rows)] == [3]
+
+
+def test_snippets_of_several_files_join_by_the_questions_id(tmp_path: Path) -> None:
+    files = [
+        write(tmp_path / "a", row(snippet())),
+        write(tmp_path / "b", row(snippet(pmid=3), id_="other"), row(snippet(pmid=4))),
+    ]
+    (found,) = give_snippets([QUESTION], files)
+    assert [p.pmid for p in found.given] == [2, 4]
+
+
+def test_a_question_without_snippets_stays_without(tmp_path: Path) -> None:
+    path = write(tmp_path / "b", row(snippet()), row(id_="r"), {"id": "s"})
+    found = give_snippets([QUESTION, Question("r", BODY), Question("s", BODY)], [path])
+    assert [len(question.given) for question in found] == [1, 0, 0]
+
+
+def test_a_file_without_any_snippet_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"b: no question has snippets; leave out --evidence"):
+        given(tmp_path / "b", row())
+
+
+BAD = {
+    "no list": (row() | {"snippets": "x"}, r"b: question 0: snippets: "),
+    "no object": (row() | {"snippets": [7]}, r"b: question 0: snippets\.0: "),
+    "full text": (row(snippet(document="x/pmc/PMC12")), r"snippets\.0\.document: .*'PMC12'"),
+    "without text": (row(snippet(), snippet("  ")), r"snippets\.1\.text: is empty; leave the"),
+    "long text": (row(snippet("x" * 5001)), r"snippets\.0\.text: .*at most 5000"),
+    "no offset": (row(snippet(offsetInBeginSection=None)), r"snippets\.0\.offsetInBeginSection: "),
+    "negative": (row(snippet(offsetInEndSection=-1)), r"snippets\.0\.offsetInEndSection: "),
+    "backwards": (row(snippet(offsetInEndSection=9)), r"snippets\.0\.offsetInEndSection: is befo"),
+    "golden": (row(snippet(golden=2)), r"snippets\.0\.golden: "),
+    "too many": (row(*(snippet(pmid=n) for n in range(1, 202))), "id q: 201 snippets, at most 200"),
+}
+
+
+@pytest.mark.parametrize(("bad", "said"), BAD.values(), ids=BAD)
+def test_what_has_not_the_form_is_refused_by_its_place(tmp_path: Path, bad: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        given(tmp_path / "b", bad)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+def batch_of(path: Path, *feedback: Path, file_format: str = "bioasq") -> Batch:
+    settings = load_settings()
+    return make_batch(settings, file_format, path, "bm25", feedback, answers=True, given=True)
+
+
+def run(client: ServiceClient, batch: Batch, output: Path) -> dict[str, int]:
+    log = Console(file=io.StringIO())
+    found = answer_batch(client, batch, output, "bm25", answers=True, concurrent=1, log=log)
+    return found["degraded"]
+
+
+def entry(output: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(output.read_text())["questions"][0]
+    return found
+
+
+def test_a_run_answers_from_the_files_own_snippets(service: SmallService, tmp_path: Path) -> None:
+    output = tmp_path / "run.json"
+    lost = run(ServiceClient(service), batch_of(write(tmp_path / "b", row(snippet()))), output)
+    assert entry(output)["ideal_answer"] == YES
+    assert entry(output)["documents"] == ["http://www.ncbi.nlm.nih.gov/pubmed/2"]
+    assert entry(output)["snippets"] == [snippet()]
+    assert NONE_GIVEN not in lost
+
+
+def test_a_question_without_snippets_is_searched_for_and_counted(
+    service: SmallService, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "b", row(id_="p"), row(snippet()))
+    lost = run(ServiceClient(service), batch_of(path), tmp_path / "run.json")
+    assert lost[NONE_GIVEN] == 1
+    assert "in the liver of diabetic mice" in entry(tmp_path / "run.json")["ideal_answer"]
+
+
+def test_a_run_interrupted_before_the_snippets_changed_starts_anew(
+    service: SmallService, tmp_path: Path
+) -> None:
+    output = tmp_path / "run.json"
+    rows = [row(snippet()), row(snippet(), id_="r")]
+    with pytest.raises(CiteRayError):
+        run(ServiceClient(service, lost=["r"]), batch_of(write(tmp_path / "b", *rows)), output)
+    again = ServiceClient(service)
+    run(again, batch_of(write(tmp_path / "b", row(snippet(pmid=3)), rows[1])), output)
+    assert again.ids() == ["q", "r"]
+
+
+def test_a_round_answers_from_golden_snippets_but_seeks_new_documents(
+    service: SmallService, tmp_path: Path
+) -> None:
+    asked = {"id": "q", "type": "yesno", "body": BODY, "answerReady": True}
+    questions = write(tmp_path / "round", asked)
+    feedback = write(tmp_path / "f", row(snippet(golden=True), snippet("No.", 3, golden=False)))
+    output = tmp_path / "run.json"
+    run(ServiceClient(service), batch_of(questions, feedback, file_format="synergy"), output)
+    assert entry(output)["ideal_answer"] == YES
+    assert [d.rpartition("/")[2] for d in entry(output)["documents"]] == ["1"]
+    assert check_run(read_run_file(output, "synergy"), read_asked(questions)).problems == ()
+
+
+def test_a_ready_question_without_golden_snippets_is_counted(
+    service: SmallService, tmp_path: Path
+) -> None:
+    asked = {"type": "yesno", "body": BODY, "answerReady": True}
+    questions = write(tmp_path / "round", {"id": "q", **asked}, {"id": "r", **asked})
+    feedback = write(tmp_path / "f", row(snippet()))
+    batch = batch_of(questions, feedback, file_format="synergy")
+    assert run(ServiceClient(service), batch, tmp_path / "run.json")[NONE_GIVEN] == 1
+
+
+def test_a_round_with_given_evidence_is_another_run(tmp_path: Path) -> None:
+    questions = write(tmp_path / "round", row(snippet(), answerReady=True))
+    settings = load_settings()
+    plain = make_batch(settings, "synergy", questions, "bm25", [], answers=True)
+    assert plain.inputs != batch_of(questions, file_format="synergy").inputs
+
+
+WRONG = {
+    "unknown": ({"evidence": "gold"}, "--evidence gold: unknown; there are: search, given"),
+    "no answers": ({"evidence": "given", "no_answers": True}, "goes not with --no-answers"),
+    "biogen": ({"evidence": "given", "file_format": "biogen-b"}, "--format bioasq or synergy"),
+}
+
+
+@pytest.mark.parametrize(("options", "said"), WRONG.values(), ids=WRONG)
+def test_options_that_do_not_go_together_are_wrong_usage(
+    tmp_path: Path, options: Any, said: str
+) -> None:
+    questions = write(tmp_path / "b", row(snippet()))
+    with pytest.raises(InputError, match=said):
+        answer(questions, tmp_path / "run.json", **options)
+
+
+def test_passages_survive_the_request(service: SmallService) -> None:
+    question = replace(QUESTION, given=(Passage(2, "title", 3, 9, "Warfarin inhibits it."),))
+    ServiceClient(service).answer(request_of(question, "bm25"))
+    assert service.asked[-1].given == question.given

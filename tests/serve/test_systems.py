@@ -1,0 +1,327 @@
+"""The published systems over a small index, a model over HTTP and a PubMed over HTTP."""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.records import Citation, Question, SearchResult
+from cluster.search_settings import RecencySettings
+from cluster.settings import CONFIGS, load_system, system_names
+from cluster.system_settings import SystemSettings
+from serve.answer_question import QuestionAnswerer
+from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
+from tests.serve.chat_endpoint import Reply as Said
+from tests.serve.eutils_server import EUtils, Reply, eutils
+from tests.serve.graph import make_answerer
+from tests.serve.pubmed_online import QuickOnline
+from tests.small_index import citation
+
+PUBLISHED = [name for name in system_names() if name not in ("bm25", "dense", "hybrid", "citeray")]
+WITH_MODEL = (
+    *("biorag-v2", "biorag-v4", "biorag-v5", "biorag-v6"),
+    *("huang", "udine-a", "udine-b"),
+)
+CORPUS = [
+    citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
+    citation(2, "Warfarin inhibits VKORC1."),
+    citation(3, "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."),
+    citation(
+        4,
+        "Metformin activates AMPK, as was claimed.",
+        publication_types=("Retracted Publication",),
+    ),
+    citation(5, "Aspirin acetylates cyclooxygenase in platelets."),
+]
+QUESTION = Question("q1", "Does metformin activate AMPK?", "yesno")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[tuple[ChatEndpoint, EUtils]]:
+    with chat_endpoint("") as endpoint, eutils(EUtils()) as server:
+        yield endpoint, server
+
+
+class Graph:
+    """A graph over the corpus whose model says `replies`, and PubMed those PMIDs."""
+
+    def __init__(self, running: tuple[ChatEndpoint, EUtils], folder: Path) -> None:
+        self.endpoint, self.pubmed = running
+        self._folder = folder
+        self.endpoint.asked.clear()
+        self.says(_plausible)
+        self.finds(1, 4, 5)
+
+    def says(self, *replies: Said) -> None:
+        self.endpoint.replies[:] = replies
+
+    def finds(self, *pmids: int) -> None:
+        self.pubmed.start_over(dict.fromkeys(pmids, date(2020, 1, 1)))
+
+    def answerer(
+        self, corpus: Sequence[Citation] = CORPUS, index: str = "index", **options: Any
+    ) -> QuestionAnswerer:
+        online = QuickOnline(self.pubmed, self._folder)
+        model = self.endpoint.model()
+        return make_answerer(self._folder / index, corpus, model=model, online=online, **options)
+
+    def search(
+        self, system: str | SystemSettings, body: str = QUESTION.body, **options: Any
+    ) -> SearchResult:
+        chosen = load_system(system) if isinstance(system, str) else system
+        question = Question("q", body, "yesno")
+        return asyncio.run(self.answerer(**options).search(question, chosen, 10))
+
+
+def _plausible(prompt: str) -> str:
+    if "Candidate answer" in prompt:
+        return json.dumps({"confidence": "HIGH", "missing": "", "followup_query": ""})
+    if "Rank the" in prompt:
+        return "[1] > [2]"
+    return "Query 1: metformin AMPK\nQuery 2: metformin\nQuery 3: AMPK"
+
+
+@pytest.fixture
+def graph(running: tuple[ChatEndpoint, EUtils], tmp_path: Path) -> Graph:
+    return Graph(running, tmp_path)
+
+
+def pmids(found: SearchResult) -> list[int]:
+    return [c.pmid for c in found.citations]
+
+
+# Every preset
+
+
+@pytest.mark.parametrize("system", PUBLISHED)
+def test_a_published_system_finds_the_citation_that_answers(graph: Graph, system: str) -> None:
+    found = graph.search(system)
+    assert found.citations[0].pmid in (1, 4)
+    assert 4 not in {e.passage.pmid for e in found.evidence}
+    assert (found.degraded, found.coverage, found.index_version) == ((), "2/2", "v000001")
+
+
+def test_a_preset_says_whether_its_search_asks_the_model() -> None:
+    assert {name for name in system_names() if load_system(name).asks_model} == set(WITH_MODEL)
+
+
+@pytest.mark.parametrize("system", PUBLISHED)
+def test_a_preset_states_its_paper_and_its_differences(system: str) -> None:
+    text = (CONFIGS / "systems" / f"{system}.yaml").read_text(encoding="utf-8")
+    assert re.match(r"# Paper 00[0-4] \(.*?# - ", text, re.DOTALL)
+    assert load_system(system).name == system
+
+
+@pytest.mark.parametrize("system", WITH_MODEL)
+def test_without_the_model_a_system_finds_what_it_can_and_says_so(
+    graph: Graph, system: str
+) -> None:
+    graph.says(500)
+    found = graph.search(system)
+    assert found.citations[0].pmid in (1, 4)
+    assert found.degraded
+    assert all(": failed, " in loss for loss in found.degraded)
+
+
+@pytest.mark.parametrize("system", [name for name in PUBLISHED if name not in WITH_MODEL])
+def test_a_system_without_parts_by_the_model_never_asks_it(graph: Graph, system: str) -> None:
+    graph.search(system)
+    assert graph.endpoint.asked == []
+
+
+@pytest.mark.parametrize("system", ["sinai", "aqams", "biorag-v2", "biorag-v7", "udine-b"])
+def test_without_the_encoder_a_system_goes_on_and_says_so(graph: Graph, system: str) -> None:
+    found = graph.search(system, broken=["encode", "embed"])
+    assert found.citations[0].pmid in (1, 4)
+    assert any(loss.startswith(("encode: failed", "embed: failed")) for loss in found.degraded)
+
+
+# Paper 002
+
+
+def test_hyde_searches_for_what_would_answer(graph: Graph) -> None:
+    graph.says("Warfarin inhibits VKORC1.")
+    assert graph.search("biorag-v2", "How does it work?").evidence[0].passage.pmid == 2
+
+
+def test_the_hypothesis_is_not_what_the_reranker_reads(graph: Graph) -> None:
+    graph.says("Warfarin inhibits VKORC1.")
+    assert graph.search("biorag-v4").citations[0].pmid in (1, 4)
+
+
+def test_sub_questions_bring_what_the_question_alone_does_not_name(graph: Graph) -> None:
+    graph.says("Query 1: warfarin\nQuery 2: imatinib\nQuery 3: aspirin platelets")
+    few = load_system("biorag-v5").model_copy(
+        update={"retrieve": load_system("biorag-v5").retrieve.model_copy(update={"dense": 1})}
+    )
+    assert sorted(pmids(graph.search(few, "Which drugs thin the blood?"))) == [2, 3, 5]
+
+
+def test_ranked_passages_may_be_several_of_one_citation(graph: Graph) -> None:
+    long = " ".join(f"Metformin activates AMPK in cohort {n} of mice." for n in range(40))
+    found = graph.search("biorag-v1", corpus=[citation(1, long), *CORPUS[1:]])
+    evidence = [e.passage for e in found.evidence]
+    assert len(evidence) == len(set(evidence)) == 5
+    assert [p.pmid for p in evidence].count(1) > 1
+    assert pmids(found).count(1) == 1
+
+
+def test_an_unsure_model_searches_again_with_its_own_query(graph: Graph) -> None:
+    unsure = {"confidence": "LOW", "missing": "platelets", "followup_query": "aspirin platelets"}
+    sure = {"confidence": "HIGH", "missing": "", "followup_query": ""}
+    graph.says("Maybe.", json.dumps(unsure), "Yes.", json.dumps(sure))
+    one = load_system("biorag-v6").model_copy(update={"evidence": 1})
+    found = graph.search(one, "What inhibits VKORC1?")
+    assert [e.passage.pmid for e in found.evidence] == [2, 5]
+    assert pmids(found)[:2] == [2, 5]
+    assert len(pmids(found)) == len(set(pmids(found)))
+
+
+def test_a_preset_may_have_bm25_constants_of_its_own(graph: Graph) -> None:
+    answerer = graph.answerer()
+    asked: list[Any] = []
+    for shard in answerer._stages.shards:
+        search = shard.search
+
+        async def note(query: Any, search: Any = search) -> Any:
+            asked.append(query.bm25)
+            return await search(query)
+
+        shard.search = note  # type: ignore[method-assign]
+    asyncio.run(answerer.search(QUESTION, load_system("biorag-v7"), 10))
+    asyncio.run(answerer.search(QUESTION, load_system("bm25"), 10))
+    assert {(query.k1, query.b) for query in asked} == {(1.5, 0.75), (0.9, 0.4)}
+
+
+# Paper 003
+
+
+def test_names_of_pseudo_documents_find_what_shares_no_word_with_the_question(
+    graph: Graph,
+) -> None:
+    graph.says("It is Warfarin that does so.")
+    found = graph.search("huang", "Which pill thins blood?", names=["Warfarin"])
+    assert found.citations[0].pmid == 2
+    assert len(graph.endpoint.asked) == 2
+
+
+def test_a_summary_is_ranked_without_the_models_help(graph: Graph) -> None:
+    answerer = graph.answerer()
+    asyncio.run(answerer.search(Question("q", "Metformin.", "summary"), load_system("huang"), 10))
+    assert graph.endpoint.asked == []
+
+
+def test_of_equally_good_citations_the_newer_comes_first(graph: Graph) -> None:
+    text = "Metformin activates AMPK."
+    corpus = [citation(1, text, year=1999), citation(2, text, year=2024)]
+    huang = load_system("huang")
+    strong = huang.model_copy(update={"recency": RecencySettings(weight=2, half_life=5)})
+    unweighed = huang.model_copy(update={"recency": RecencySettings()})
+    assert pmids(graph.search(strong, corpus=corpus)) == [2, 1]
+    assert pmids(graph.search(unweighed, corpus=corpus, index="again")) == [1, 2]
+
+
+# Paper 004
+
+
+def test_the_models_order_of_passages_is_the_evidences_order(graph: Graph) -> None:
+    graph.says("[2] > [1]")
+    found = graph.search("udine-b", "warfarin or imatinib")
+    shown = re.findall(r"^\[\d+\] (.+)$", graph.endpoint.users()[0], re.MULTILINE)
+    assert len(shown) == 2
+    assert [e.passage.text for e in found.evidence] == shown[::-1]
+
+
+def test_the_question_is_searched_with_what_the_model_adds(graph: Graph) -> None:
+    graph.says("VKORC1 is its target.", "[1]")
+    assert 2 in pmids(graph.search("udine-a", "What thins blood?"))
+
+
+# Papers 000 and 001
+
+
+def test_only_what_pubmed_found_is_evidence(graph: Graph) -> None:
+    graph.finds(5, 2)
+    found = graph.search("sinai")
+    assert sorted(pmids(found)) == [2, 5]
+
+
+def test_passages_of_pubmeds_citations_come_by_their_cosine(graph: Graph) -> None:
+    graph.finds(5, 2, 1)
+    assert pmids(graph.search("sinai"))[0] == 1
+
+
+def test_pmids_that_the_index_lacks_are_counted(graph: Graph) -> None:
+    graph.finds(1, 77, 78)
+    assert graph.search("sinai").degraded == ("pubmed: 2 of 3 PMIDs are not in this index",)
+
+
+def test_where_pubmed_finds_nothing_there_is_nothing(graph: Graph) -> None:
+    graph.finds()
+    found = graph.search("sinai")
+    assert (found.citations, found.coverage) == ((), "2/2")
+    assert found.index_version == "v000001"
+
+
+def test_a_dead_pubmed_is_a_stated_loss(graph: Graph) -> None:
+    graph.pubmed.script, graph.pubmed.for_ever = [Reply("", 500)], True
+    found = graph.search("sinai")
+    assert found.citations == ()
+    assert found.degraded == ("pubmed: failed, question not searched online",)
+
+
+def test_a_shard_that_does_not_give_its_citations_costs_coverage(graph: Graph) -> None:
+    answerer = graph.answerer()
+    lost = answerer._stages.shards[0]
+
+    async def fail(*_: Any) -> Any:
+        raise RuntimeError("this shard is gone")
+
+    lost.fetch = fail  # type: ignore[method-assign]
+    found = asyncio.run(answerer.search(QUESTION, load_system("sinai"), 10))
+    assert found.coverage == "1/2"
+    assert "fetch: failed, shard 0 left out" in found.degraded
+
+
+def test_without_the_encoder_pubmeds_order_is_kept(graph: Graph) -> None:
+    graph.finds(5, 2, 1)
+    found = graph.search("sinai", broken=["encode"])
+    assert pmids(found) == [5, 2, 1]
+    assert "encode: failed, PubMed's order kept" in found.degraded
+
+
+def test_entities_are_a_search_of_their_own(graph: Graph) -> None:
+    graph.search("sinai", names=["metformin", "AMPK"])
+    terms = {form["term"] for form in graph.pubmed.requests}
+    assert terms == {"Does metformin activate AMPK", "metformin AND AMPK"}
+
+
+def too_few(at_least: int) -> SystemSettings:
+    system = load_system("aqams")
+    return system.model_copy(
+        update={"online": system.online.model_copy(update={"at_least": at_least})}
+    )
+
+
+def test_pubmed_is_left_alone_where_the_vectors_find_enough(graph: Graph) -> None:
+    graph.search(too_few(1))
+    assert graph.pubmed.requests == []
+
+
+def test_where_the_vectors_find_too_little_pubmeds_articles_join(graph: Graph) -> None:
+    graph.finds(1, 901, 902)
+    found = graph.search(too_few(50))
+    assert {901, 902} < set(pmids(found))
+    assert pmids(found)[0] in (1, 4)
+    fetched = next(f["id"] for f in graph.pubmed.requests if f["utility"] == "efetch")
+    assert fetched == "901,902"
+
+
+def test_the_vectors_finds_stand_where_pubmed_has_nothing(graph: Graph) -> None:
+    graph.finds()
+    assert pmids(graph.search(too_few(50)))[0] in (1, 4)

@@ -1,0 +1,32 @@
+"""Adapters of the tiny models, with weights that change what the models compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from sentence_transformers import SentenceTransformer
+
+LAYERS = r".*\.layer\.\d+\..*(query|key|value|dense)"
+
+
+def adapted_encoder(base: Path, seed: int = 1) -> tuple[SentenceTransformer, PeftModel]:
+    """The encoder at `base` with an adapter on it that is not merged."""
+    encoder = SentenceTransformer(str(base), device="cpu")
+    torch.manual_seed(seed)
+    adapted = get_peft_model(
+        encoder[0].auto_model,
+        LoraConfig(
+            task_type="FEATURE_EXTRACTION", r=2, target_modules=LAYERS, init_lora_weights=False
+        ),
+    )
+    return encoder.eval(), adapted
+
+
+def make_tiny_adapter(base: Path, path: Path, seed: int = 1, base_name: str = "") -> Path:
+    """Such an adapter, written as peft does."""
+    _, adapted = adapted_encoder(base, seed)
+    adapted.peft_config["default"].base_model_name_or_path = base_name or f"file:{base}"
+    adapted.save_pretrained(str(path))
+    return path
