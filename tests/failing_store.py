@@ -65,6 +65,7 @@ class _Proxy:
         self._upstream = ("127.0.0.1", upstream)
         self._fault, self._at, self._fails = "", b"", False
         self._clients: set[socket.socket] = set()
+        self._lock = threading.Lock()
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Bound to a number, or the port is given up where it refuses.
@@ -106,7 +107,8 @@ class _Proxy:
         self._clients.discard(client)
 
     def _fail(self, client: socket.socket, asked: bytes) -> None:
-        first, self._fails = not self._fails, True
+        with self._lock:
+            first, self._fails = not self._fails, True
         if self._fault.isdigit():
             head = f"HTTP/1.1 {self._fault} Failed\r\nContent-Length: 0\r\nConnection: close"
             client.sendall(head.encode() + b"\r\n\r\n")
@@ -119,8 +121,9 @@ class _Proxy:
             with socket.create_connection(self._upstream) as store:
                 store.sendall(asked)
                 client.sendall(store.recv(_CUT_AFTER, socket.MSG_WAITALL))
-        if self._fault == "refuse":
-            # It keeps its port, and refuses until it listens again.
+        if self._fault == "refuse" and first:
+            # It keeps its port, and refuses until it listens again. A second time would shut down
+            # what it accepts from then on.
             self._listener.shutdown(socket.SHUT_RDWR)
         # What is closed so is reset.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -28,7 +28,7 @@ from tests.serve.http_server import serving
 
 ROOT = Path(__file__).resolve().parents[1]
 # The shortest that is given up after; each call that fails is tried again so long.
-RETRY_S = 6
+RETRY_S = 3
 
 
 @contextmanager
