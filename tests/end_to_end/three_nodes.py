@@ -25,7 +25,7 @@ from cluster.records import Citation, Deletion
 from pipelines.find_sources import find_sources
 from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
 from tests.end_to_end.crashes import write_corpus
-from tests.end_to_end.two_nodes import descendants, title_of
+from tests.end_to_end.two_nodes import descendants
 from tests.tiny_models import make_tiny_encoder
 
 BUILT = "built.json"
@@ -36,18 +36,15 @@ STEPS = {"encoders": "EmbedAndStage", "shards": "_shard_task"}
 
 @dataclass
 class Observed:
-    """Which raylets' workers took each step, and the driver's files and bytes."""
+    """The processes that each raylet had, and the driver's files and bytes."""
 
-    nodes: dict[str, set[int]] = field(default_factory=lambda: {s: set() for s in STEPS})
+    workers: dict[int, int] = field(default_factory=dict)
     opened: set[str] = field(default_factory=set)
     written: int = 0
 
     def look(self, raylets: list[int], driver: int) -> None:
         for raylet in raylets:
-            titles = [title_of(pid) for pid in descendants(raylet)]
-            for step, name in STEPS.items():
-                if any(name in title for title in titles):
-                    self.nodes[step].add(raylet)
+            self.workers.update((pid, raylet) for pid in descendants(raylet))
         try:
             links = [os.readlink(link) for link in Path(f"/proc/{driver}/fd").iterdir()]
             mapped = Path(f"/proc/{driver}/maps").read_text().splitlines()
@@ -56,6 +53,17 @@ class Observed:
             return
         self.opened.update(links, (line.split()[-1] for line in mapped))
         self.written = max(self.written, int(facts[1].split()[1]))
+
+    def nodes(self, logs: Path) -> dict[str, int]:
+        """On how many nodes each step ran: workers log what they take up, however short it is."""
+        found: dict[str, set[int]] = {step: set() for step in STEPS}
+        for log in logs.glob("worker-*.out"):
+            raylet = self.workers.get(int(log.stem.rpartition("-")[2]))
+            text = log.read_text(errors="replace")
+            for step, name in STEPS.items():
+                if raylet is not None and name in text:
+                    found[step].add(raylet)
+        return {step: len(raylets) for step, raylets in found.items()}
 
 
 def raylet_of(node: Any) -> int:
@@ -90,7 +98,7 @@ def run_build(cluster: Cluster, nodes: list[Any], folder: Path) -> dict[str, Any
         "code": code,
         "said": log.read_text(errors="replace"),
         "lost": lost,
-        "nodes": {step: len(found) for step, found in observed.nodes.items()},
+        "nodes": observed.nodes(Path(cluster.head_node.get_logs_dir_path())),
         "opened": sorted(p for p in observed.opened if p.startswith(str(index))),
         "written": observed.written,
         "segment_bytes": sum(sizes),
