@@ -62,7 +62,7 @@ def test_trained_recogniser_finds_what_it_was_shown(base: Path, tmp_path: Path) 
     found = run(base, "ner", file, "--held-out", file, "--out", out)
     assert found["measured"]["F1"] == 1.0
     chosen = RecogniserSettings(kind="transformer", adapter=f"file:{out}")
-    entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin causes fever .")
+    entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin treats fever .")
     assert [(e.text, e.kind) for e in entities] == [("aspirin", "Chemical"), ("fever", "Disease")]
 
 
