@@ -53,7 +53,10 @@ class Adapted(Protocol):
 
 
 class NamedModel(Adapted, Protocol):
-    """Settings of a model; without `model` the adapter's own base is meant."""
+    """Settings of a model. `model` may be an adapter itself, which stands for its base with it on.
+
+    An `adapter` takes that one's place; without `model` it is put on its own base.
+    """
 
     @property
     def sha256(self) -> str: ...
@@ -70,11 +73,8 @@ def model_folder(named: NamedModel, store: ModelStore | None = None) -> Path:
     trained for another model.
     """
     store = store or ModelStore()
-    if not named.adapter:
-        return store.resolve(named.model, named.sha256 or None)
-    adapter = store.resolve(named.adapter)
-    name = named.model or _base_of(adapter)
-    return _merged(store, store.resolve(name, named.sha256 or None), adapter)
+    base, adapter = _parts(named, store)
+    return base if adapter is None else _merged(store, base, adapter)
 
 
 def weights_checksum(named: NamedModel, store: ModelStore | None = None) -> str:
@@ -82,15 +82,35 @@ def weights_checksum(named: NamedModel, store: ModelStore | None = None) -> str:
 
     An adapter counts by its weights and their configuration; its card may change.
     """
+    base, adapter = _parts(named, store or ModelStore())
+    found = checksum(base)
+    return found if adapter is None else _joint(found, adapter_checksum(adapter))
+
+
+def plain_model(named: NamedModel, store: ModelStore | None = None) -> str:
+    """The name of the model that has no adapter on it."""
     store = store or ModelStore()
-    if not named.adapter:
-        return checksum(store.resolve(named.model, named.sha256 or None))
-    adapter = store.resolve(named.adapter)
-    base = store.resolve(named.model or _base_of(adapter), named.sha256 or None)
-    return _joint(checksum(base), adapter_checksum(adapter))
+    folder = store.resolve(named.model or named.adapter)
+    return base_of(folder) if is_adapter(folder) else named.model
 
 
-def _base_of(adapter: Path) -> str:
+def is_adapter(folder: Path) -> bool:
+    return (folder / CONFIG).is_file()
+
+
+def _parts(named: NamedModel, store: ModelStore) -> tuple[Path, Path | None]:
+    """The folders of the model and of the adapter that belongs on it, if there is one."""
+    adapter = store.resolve(named.adapter) if named.adapter else None
+    if not named.model and adapter is not None:
+        return store.resolve(base_of(adapter), named.sha256 or None), adapter
+    model = store.resolve(named.model, named.sha256 or None)
+    if is_adapter(model):
+        return store.resolve(base_of(model)), adapter or model
+    return model, adapter
+
+
+def base_of(adapter: Path) -> str:
+    """The name of the model that the adapter is for. Raises InputError where it says none."""
     adapter_checksum(adapter)
     name = _read(adapter / CONFIG).get("base_model_name_or_path")
     if not name:

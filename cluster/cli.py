@@ -11,12 +11,14 @@ import sys
 from dataclasses import asdict, dataclass, is_dataclass
 from importlib.metadata import entry_points, version
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from cluster.adapters import base_of, is_adapter
 from cluster.errors import CiteRayError
 from cluster.models import ModelStore, read_pins
 from cluster.settings import Settings, load_settings
@@ -110,15 +112,18 @@ def pull_models(
     """Fetch models into the store, checking the checksums that are pinned."""
     context = make_context(config, overrides, json)
     wanted = names or sorted(set(used_models(context.settings).values()))
-    pulled = []
-    for name in wanted:
+    pulled: dict[str, Path] = {}
+    while wanted:
+        name = wanted.pop(0)
         context.log.print(f"pulling {name}")
-        pulled.append({"name": name, "path": str(ModelStore().resolve(name))})
+        pulled[name] = path = ModelStore().resolve(name)
+        if is_adapter(path) and base_of(path) not in {*wanted, *pulled}:
+            wanted.append(base_of(path))
     if json:
-        context.print_json(pulled)
+        context.print_json([{"name": name, "path": str(path)} for name, path in pulled.items()])
         return
-    for row in pulled:
-        context.out.print(f"{row['name']} -> {row['path']}", soft_wrap=True)
+    for name, path in pulled.items():
+        context.out.print(f"{name} -> {path}", soft_wrap=True)
 
 
 def used_models(settings: Settings) -> dict[str, str]:

@@ -96,6 +96,7 @@ class EncoderSettings(Strict):
     """`actors` embed at once during a build, each with `gpus` GPUs or `threads` threads.
 
     `adapter` names what `citeray train encoder` made; vectors are then those of both together.
+    An adapter that `model` itself names is meant with the model that it is for.
     """
 
     model: str

@@ -11,6 +11,7 @@ from cluster.adapters import model_folder
 from cluster.cli import used_models
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
+from cluster.model_sources import parse_name
 from cluster.models import ModelStore
 from cluster.settings import Settings
 from evaluation.bioasq.evaluate_bioasq import (
@@ -129,9 +130,16 @@ def _training_data(files: Sequence[Path], settings: Settings) -> list[TrainingDa
     found = [
         read_card(name, path)
         for use, name in used_models(settings).items()
-        if use != "concepts" and (path := stored.get(name)) is not None
+        if use != "concepts" and (path := stored.get(name) or _local_folder(name)) is not None
     ]
     return [TrainingData("the system", tuple(files)), *found] if files else found
+
+
+def _local_folder(name: str) -> Path | None:
+    """Where a model lies that is used in its place, if it is a folder, which may have a card."""
+    parsed = parse_name(name)
+    path = Path(parsed.path).expanduser()
+    return path if parsed.is_local and path.is_dir() else None
 
 
 def _ragas(

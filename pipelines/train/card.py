@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import yaml
+
 ABOUT = {
     "ner": "Recogniser: marks the entities of biomedical text.",
     "nli": "Claim checker: whether evidence supports a sentence, contradicts it, or neither.",
@@ -19,7 +21,13 @@ def render_card(training: Mapping[str, Any]) -> str:
     """Markdown of what `training.json` holds."""
     base, measured = training["base"], training["measured"]
     part = "adapter" if training["recipe"]["rank"] else "model"
+    datasets = sorted({file["file"] for file in training["data"]})
     lines = [
+        # As the Hugging Face hub has it: `citeray evaluate` looks there for leakage.
+        "---",
+        yaml.safe_dump({"datasets": datasets}, allow_unicode=True).strip(),
+        "---",
+        "",
         f"# {ABOUT[training['kind']]}",
         "",
         f"Made by `citeray train {training['kind']}` from `{base['model']}` "

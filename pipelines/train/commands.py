@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from cluster.adapters import plain_model
 from cluster.cli import Config, Context, Json, Overrides, make_context
 from cluster.errors import InputError
 from cluster.session import ray_session
+from cluster.settings import EncoderSettings
 from pipelines.find_sources import find_sources
 from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe, read_recipe
 
@@ -58,7 +60,7 @@ def train_ner(
 
     context = make_context(config, overrides, json)
     recipe = read_recipe(Recipe, "ner", changes or ())
-    base = context.settings.encoder
+    base = _plain(context)
     job = TagJob(recipe, base, _whole(texts), _whole(held_out), out.resolve())
     _run(context, job, licence, workers)
 
@@ -82,7 +84,7 @@ def train_nli(
 
     context = make_context(config, overrides, json)
     recipe = read_recipe(ClaimRecipe, "nli", changes or ())
-    job = ClaimJob(recipe, context.settings.encoder, _whole(claims), out.resolve())
+    job = ClaimJob(recipe, _plain(context), _whole(claims), out.resolve())
     _run(context, job, licence, workers)
 
 
@@ -144,10 +146,18 @@ def _retrieval(
     if kind == "reranker" and recipe.rank == 0:
         raise InputError("rank is 0: late interaction takes an adapter of the encoder's model")
     sources = tuple(find_sources(corpus))
-    base = context.settings.encoder
+    base = _plain(context)
     asked, held = _whole(questions), _whole(held_out)
     job = RetrievalJob(kind, recipe, base, asked, held, sources, out.resolve())
     _run(context, job, licence, workers)
+
+
+def _plain(context: Context) -> EncoderSettings:
+    """The encoder without the adapter that it may come with: each training begins there."""
+    encoder = context.settings.encoder
+    model = plain_model(encoder)
+    kept = encoder.sha256 if model == encoder.model else ""
+    return encoder.model_copy(update={"model": model, "adapter": "", "sha256": kept})
 
 
 def _whole(paths: list[Path] | None) -> tuple[Path, ...]:

@@ -20,7 +20,7 @@ import psutil
 import torch
 from sentence_transformers import SentenceTransformer
 
-from cluster.models import ModelStore
+from cluster.adapters import model_folder
 from cluster.parse_articles import read_records
 from cluster.records import Citation
 from cluster.settings import load_settings
@@ -40,7 +40,7 @@ def passages_of(sources: list[Path]) -> list[str]:
 def bare_rate(texts: list[str], dtype: torch.dtype) -> float:
     """Passages/s of `SentenceTransformer.encode` as a user would call it."""
     settings = load_settings()
-    path = ModelStore().resolve(settings.encoder.model)
+    path = model_folder(settings.encoder)
     model = SentenceTransformer(str(path), device="cpu", model_kwargs={"dtype": dtype})
     model.encode(texts[:32])
     begun = time.perf_counter()

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from cluster.adapters import model_folder
 from cluster.encoder import Encoder
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardReader
-from cluster.models import ModelStore
 from cluster.parse_articles import read_records
 from cluster.records import Citation, Question
 from cluster.settings import load_settings, load_system
@@ -64,7 +64,7 @@ def tops(index: Path, encode: Remembered, bodies: list[str], exact: int) -> list
 
 def main(corpus: str, questions: Path) -> None:
     settings = load_settings()
-    encoder = Encoder(ModelStore().resolve(settings.encoder.model), max_tokens=256, threads=2)
+    encoder = Encoder(model_folder(settings.encoder), max_tokens=256, threads=2)
     encode = Remembered(encoder)
     records = (r for path in find_sources([corpus]) for r in read_records(path))
     citations = [r for r in records if isinstance(r, Citation)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster.adapters import full_name, model_folder, weights_checksum
+from cluster.adapters import full_name, model_folder, plain_model, weights_checksum
 from cluster.encoder import Encoder
 from cluster.errors import InputError
 from cluster.model_sources import SHIPPED, parse_name
@@ -138,3 +138,19 @@ def test_full_name_says_both() -> None:
     chosen = RecogniserSettings(kind="transformer", model="hf:a/b@c", adapter="citeray:ner")
     assert full_name(chosen) == "hf:a/b@c with citeray:ner"
     assert full_name(chosen.model_copy(update={"adapter": ""})) == "hf:a/b@c"
+
+
+def test_model_that_is_an_adapter_stands_for_its_base_with_it_on(
+    base: Path, adapter: Path, store: ModelStore
+) -> None:
+    both, alone = named(base, adapter), named(adapter, None)
+    assert model_folder(alone, store) == model_folder(both, store)
+    assert weights_checksum(alone, store) == weights_checksum(both, store)
+    assert plain_model(alone, store) == plain_model(both, store) == f"file:{base}"
+
+
+def test_adapter_takes_the_place_of_the_one_that_the_model_is(
+    base: Path, adapter: Path, store: ModelStore, tmp_path: Path
+) -> None:
+    other = make_tiny_adapter(base, tmp_path / "other", seed=2)
+    assert model_folder(named(adapter, other), store) == model_folder(named(base, other), store)

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.small_index import citation, make_index
+from tests.tiny_adapter import make_tiny_adapter
+from tests.tiny_models import make_tiny_encoder
 
 # Beside the interpreter of the tests, wherever its environment lies.
 CITERAY = Path(sys.executable).parent / "citeray"
@@ -142,6 +144,14 @@ def test_a_model_that_cannot_be_had_is_2_by_name(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "model name 'no-such-form' is not valid" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_adapter_is_pulled_with_the_model_that_it_is_for(tmp_path: Path) -> None:
+    base = make_tiny_encoder(tmp_path / "base")
+    adapter = make_tiny_adapter(base, tmp_path / "adapter")
+    done = citeray("models", "pull", f"file:{adapter}", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [row["name"] for row in json.loads(done.stdout)] == [f"file:{adapter}", f"file:{base}"]
 
 
 def test_the_sample_as_json_names_the_files_it_wrote(tmp_path: Path) -> None:

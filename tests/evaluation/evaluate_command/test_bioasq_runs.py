@@ -9,6 +9,7 @@ import pytest
 
 from cluster.errors import InputError
 from evaluation.bioasq.rouge import server_averages
+from pipelines.train.card import render_card
 from tests.evaluation.evaluate_command.small_runs import measures, question, run_evaluate, write
 
 
@@ -121,3 +122,22 @@ def test_a_stored_models_card_is_read(tmp_path: Path, good: Path, gold: Path) ->
     (folder / "README.md").unlink()
     shown = run_evaluate(good, gold, *options).stderr
     assert f"training data unknown: {name} (no model card)" in shown
+
+
+def test_the_card_of_a_model_used_in_its_place_is_read(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
+    folder = tmp_path / "encoder"
+    folder.mkdir()
+    training = {
+        "kind": "encoder",
+        "base": {"model": "pypi:a==1/b", "sha256": "0" * 64},
+        "recipe": {"rank": 4},
+        "data": [{"file": "bioasq-7b.json", "sha256": "0" * 64}],
+        "held_out": [],
+        "licence": "CC BY 2.5",
+        "measured": {},
+    }
+    (folder / "README.md").write_text(render_card(training), encoding="utf-8")
+    shown = run_evaluate(good, gold, f"--set=encoder.model=file:{folder}").stderr
+    assert f"leakage: file:{folder} names bioasq-7b.json as training data" in shown
