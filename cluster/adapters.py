@@ -172,10 +172,11 @@ def _merge(model: Path, adapter: Path, folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     kind = _read(adapter / CONFIG).get("task_type")
     try:
-        if kind in HEADS:
-            _merge_headed(HEADS[kind], model, adapter, aside)
-        else:
-            _merge_encoder(model, adapter, aside)
+        with quiet_loading():
+            if kind in HEADS:
+                _merge_headed(HEADS[kind], model, adapter, aside)
+            else:
+                _merge_encoder(model, adapter, aside)
     except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise InputError(
@@ -189,10 +190,9 @@ def _merge_encoder(model: Path, adapter: Path, target: Path) -> None:
     from peft import PeftModel
     from sentence_transformers import SentenceTransformer
 
-    with quiet_loading():
-        encoder = SentenceTransformer(
-            str(model), device="cpu", local_files_only=True, model_kwargs={"use_safetensors": True}
-        )
+    encoder = SentenceTransformer(
+        str(model), device="cpu", local_files_only=True, model_kwargs={"use_safetensors": True}
+    )
     # In place: the encoder's own layers take up the adapter's weights.
     PeftModel.from_pretrained(encoder[0].auto_model, str(adapter)).merge_and_unload()
     encoder.save(str(target), create_model_card=False)
