@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
-from cluster.adapters import CONFIG, TRAINING, WEIGHTS, base_of
+from cluster.adapters import CONFIG, TRAINING, WEIGHTS, base_of, model_folder
+from cluster.encoder import Encoder
 from cluster.model_sources import SHIPPED, parse_name
-from cluster.models import read_pins
+from cluster.models import ModelStore, read_pins
+from cluster.settings import RecogniserSettings
 from pipelines.train.card import render_card
 from pipelines.train.run_job import CARD
+from serve.expand_question import TransformerRecogniser
 
 MOST_BYTES = 8_000_000
+# Its repository states no licence, so nothing that learned from it ships.
+HEALTHVER = "b0098bdb7bca153a3e924efbbe9c54640fa504eefc37d85fdb05e3cefe128646"
 
 ADAPTERS = sorted(path for path in SHIPPED.iterdir() if path.is_dir())
 each = pytest.mark.parametrize("adapter", ADAPTERS, ids=[path.name for path in ADAPTERS])
@@ -37,8 +42,7 @@ def test_its_card_is_of_its_training_with_a_licence_and_measured_quality(adapter
     assert training["licence"]
     assert training["data"]
     assert training["measured"]
-    # HealthVer states no licence.
-    assert not any("healthver" in file["file"].lower() for file in training["data"])
+    assert HEALTHVER not in {file["sha256"] for file in training["data"]}
 
 
 @each
@@ -48,3 +52,31 @@ def test_its_model_is_one_that_can_be_had_and_is_pinned(adapter: Path) -> None:
     assert base == training["base"]["model"]
     assert parse_name(base).kind == "pypi"
     assert read_pins()[base].sha256 == training["base"]["sha256"]
+
+
+def merged(name: str) -> Path:
+    """The shipped adapter on its model; skips where that was never fetched."""
+    stored = {model.name for model in ModelStore().list()}
+    if (base := base_of(SHIPPED / name)) not in stored:
+        pytest.skip(f"{base} is not in the model store")
+    return model_folder(RecogniserSettings(kind="transformer", adapter=f"citeray:{name}"))
+
+
+def test_the_encoder_puts_what_answers_a_question_before_another_subject() -> None:
+    encoder = Encoder(merged("bioasq-encoder"), device="cpu")
+    question, answer, other = encoder.encode(
+        [
+            "Does aspirin lower the risk of a heart attack?",
+            "Acetylsalicylic acid prevents myocardial infarction.",
+            "Zebrafish fins regenerate after amputation.",
+        ]
+    )
+    assert question @ answer > question @ other + 0.2
+
+
+def test_the_recogniser_marks_chemicals_and_diseases() -> None:
+    recogniser = TransformerRecogniser(merged("chemical-disease"))
+    found = recogniser.entities("Aspirin lowers the risk of stroke in patients with diabetes.")
+    assert [(entity.text, entity.kind) for entity in found] == [
+        ("Aspirin", "Chemical"), ("stroke", "Disease"), ("diabetes", "Disease"),
+    ]  # fmt: skip
