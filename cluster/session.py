@@ -39,16 +39,17 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
     logging.getLogger(TOKEN_LOGGER).setLevel(logging.ERROR)
     # The C++ core logs harmless notes of Ray Data as errors; real ones are exceptions.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    _connect(settings)
-    try:
-        with redirect_stdout(sys.stderr):
+    # A thread of Ray prints the raylet's warnings from within `init` until `shutdown` ended it.
+    with redirect_stdout(sys.stderr):
+        _connect(settings)
+        try:
             yield ray.get_runtime_context().gcs_address
-    except RayError as error:
-        if (plain := plain_error(error)) is None:
-            raise
-        raise plain from error
-    finally:
-        ray.shutdown()
+        except RayError as error:
+            if (plain := plain_error(error)) is None:
+                raise
+            raise plain from error
+        finally:
+            ray.shutdown()
 
 
 def _connect(settings: RaySettings) -> None:

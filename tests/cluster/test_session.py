@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import ray
 from ray.exceptions import RayTaskError, WorkerCrashedError
 
 from cluster.errors import CiteRayError, StorageError
-from cluster.session import plain_error, start_error
+from cluster.session import plain_error, ray_session, start_error
+from cluster.settings import RaySettings
 
 ROOT = Path(__file__).resolve().parents[2]
 # The command line with a Ray whose first process ends at once, as on a machine without room.
@@ -112,3 +115,20 @@ def test_an_address_at_which_no_ray_answers_is_named(build: list[str]) -> None:
 def test_only_the_first_line_of_what_ray_says_is_told() -> None:
     late = Exception("The current node timed out during startup. This could happen\nTraceback")
     assert "during startup. This could happen); if it is busy" in str(start_error(late, ""))
+
+
+def test_what_ray_says_as_it_starts_and_stops_stays_off_standard_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ray, "init", lambda **_: print("workers have been started"))
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address=""))
+    monkeypatch.setattr(ray, "shutdown", lambda: print("workers have ended"))
+    with ray_session(RaySettings(cpus=1, object_store_mb=128)):
+        print("a step of the work")
+    heard = capsys.readouterr()
+    assert heard.out == ""
+    assert heard.err.splitlines() == [
+        "workers have been started",
+        "a step of the work",
+        "workers have ended",
+    ]
