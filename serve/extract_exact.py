@@ -15,6 +15,7 @@ from serve.cluster_mentions import cluster_mentions, usual_first
 from serve.compare_wording import Wording, coverage, polarity_agrees, read_wording, stem
 from serve.extract_answer import strip_label
 from serve.name_shapes import names_by_shape
+from serve.spell_out import spelt_out
 
 Recogniser = Callable[[str], list[Entity]]
 
@@ -204,10 +205,17 @@ def extract_exact(
     if kind == "yesno":
         return decide_yesno(body, evidence)
     if kind == "factoid":
-        return rank_entities(body, evidence, recognise, limit=MAX_FACTOIDS)
+        return _factoids(body, evidence, recognise)
     if kind == "list":
         return rank_entities(body, evidence, recognise, limit=MAX_LIST, min_share=LIST_SHARE)
     return None
+
+
+def _factoids(body: str, evidence: Sequence[Evidence], recognise: Recogniser) -> list[list[str]]:
+    """Ranked entities, after what a short form that the question asks about stands for."""
+    long = spelt_out(body, _definitions(evidence))
+    ranked = rank_entities(body, evidence, recognise, limit=MAX_FACTOIDS)
+    return [*([long] if long else []), *ranked][:MAX_FACTOIDS]
 
 
 def _named_in(name: str, asked: frozenset[str]) -> bool:

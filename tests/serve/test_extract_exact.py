@@ -159,6 +159,17 @@ def test_unlikely_items_of_a_list_are_left_out() -> None:
     assert extract_exact("list", "Which genes?", found, recognise) == [["BRCA1"]]
 
 
+def test_what_a_short_form_stands_for_is_the_first_answer_where_that_is_asked() -> None:
+    says = "Epidermal growth factor receptor (EGFR) is mutated in cancer, as BRCA1 is."
+    for body in ("What is EGFR?", "What does EGFR stand for?"):
+        exact = extract_exact("factoid", body, evidence(says), recognise)
+        assert isinstance(exact, list)
+        assert exact[0] == ["Epidermal growth factor receptor"]
+        assert ["BRCA1"] in exact[1:]
+    other = extract_exact("factoid", "What is EGFR inhibited by?", evidence(says), recognise)
+    assert other == [["BRCA1"], ["cancer"]] or other == [["cancer"], ["BRCA1"]]
+
+
 def test_summary_has_no_exact_answer() -> None:
     assert extract_exact("summary", "What is BRCA1?", evidence("A gene."), recognise) is None
 
