@@ -114,9 +114,8 @@ def train(
 
 def run_identity(task: Task, recipe: Recipe) -> str:
     """Equal for runs that may go on from one another's checkpoints."""
-    return (
-        f"{task.identity} {recipe.model_dump_json(exclude={'checkpoint_every', 'measure_every'})}"
-    )
+    no_step_depends_on = {"checkpoint_every", "measure_every", "mixing"}
+    return f"{task.identity} {recipe.model_dump_json(exclude=no_step_depends_on)}"
 
 
 def measure(task: Task) -> Measures:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from cluster.errors import InputError
 from cluster.settings import CONFIGS, Positive, Share, Strict
@@ -21,7 +21,10 @@ class Recipe(Strict):
     straight line; `head_learning_rate` is that of a new head, which starts from noise.
     `clip` is the largest norm of a gradient. `rank` and `alpha` are the adapter's (LoRA, Hu et
     al. 2021, section 4.1), put on the layers whose names match the regular expression `targets`;
-    with rank 0 every weight is trained, and the result is a whole model. `dropout` is that of
+    with rank 0 every weight is trained, and the result is a whole model. `mixing` is the share of
+    the adapter's change that is kept at the end: less than all of it forgets less of what the model
+    could do before, and is often better on questions unlike those learned from (Wortsman et al.
+    2022, "Robust fine-tuning of zero-shot models", section 3). `dropout` is that of
     the model and of its adapter: on a CPU drawing it takes a third of a step's time.
     Texts are cut at `max_tokens`. A checkpoint is written, and the model measured, every so
     many steps; 0 leaves out the measuring before the end.
@@ -37,11 +40,19 @@ class Recipe(Strict):
     clip: Annotated[float, Field(gt=0)]
     rank: Annotated[int, Field(ge=0)]
     alpha: Positive
+    mixing: Annotated[float, Field(gt=0, le=1)]
     dropout: Annotated[float, Field(ge=0, lt=1)]
     targets: str
     max_tokens: Positive
     checkpoint_every: Positive
     measure_every: Annotated[int, Field(ge=0)]
+
+    @field_validator("mixing")
+    @classmethod
+    def _mixes_an_adapter(cls, mixing: float, info: ValidationInfo) -> float:
+        if mixing < 1 and info.data.get("rank") == 0:
+            raise ValueError("rank 0 makes no adapter of which a share could be kept: set it to 1")
+        return mixing
 
 
 class RetrievalRecipe(Recipe):

@@ -21,6 +21,8 @@ CARD, LOG = "README.md", "log.jsonl"
 # What a run needs and its result does not; the store's checksums pass over names with a dot.
 STATE = ".training"
 CHECKPOINT = f"{STATE}/checkpoint.safetensors"
+# As peft names it. An adapter's change is a product of two matrices, linear in each.
+SECOND_FACTOR = "lora_B"
 
 Tell = Callable[[Report], None]
 Elsewhere = Callable[[Job], None]
@@ -62,9 +64,10 @@ def finish(job: Job, task: Trainable) -> Measures:
     """Write the trained weights and measure them: what is measured is what is written."""
     if job.recipe.rank:
         with torch.no_grad():
-            for parameter in task.model.parameters():
+            for name, parameter in task.model.named_parameters():
                 if parameter.requires_grad:
-                    parameter.copy_(parameter.half())
+                    share = job.recipe.mixing if SECOND_FACTOR in name else 1
+                    parameter.copy_((parameter * share).half())
     task.save(job.base.model, job.folder)
     return measure(task)
 

@@ -47,8 +47,9 @@ class Line:
 def recipe(**changes: object) -> Recipe:
     values = {
         "seed": 1, "steps": 12, "batch": 4, "learning_rate": 0.1, "head_learning_rate": 0.2,
-        "warmup": 0.25, "weight_decay": 0.01, "clip": 1.0, "rank": 4, "alpha": 8, "dropout": 0.0,
-        "targets": ".*", "max_tokens": 32, "checkpoint_every": 5, "measure_every": 0,
+        "warmup": 0.25, "weight_decay": 0.01, "clip": 1.0, "rank": 4, "alpha": 8, "mixing": 1,
+        "dropout": 0.0, "targets": ".*", "max_tokens": 32, "checkpoint_every": 5,
+        "measure_every": 0,
     }  # fmt: skip
     return Recipe.model_validate(values | changes)
 

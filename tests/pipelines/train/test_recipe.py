@@ -30,3 +30,8 @@ def test_change_that_is_no_line_of_the_recipe_is_refused(change: str) -> None:
 def test_change_to_a_bad_value_is_refused_with_its_name() -> None:
     with pytest.raises(InputError, match=r"recipe ner: steps: .*greater than 0 \(got 0\)"):
         read_recipe(Recipe, "ner", ["steps=0"])
+
+
+def test_share_of_an_adapter_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match=r"recipe ner: mixing: .*set it to 1 \(got 0.5\)"):
+        read_recipe(Recipe, "ner", ["rank=0", "mixing=0.5"])

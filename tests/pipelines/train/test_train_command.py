@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
 from cluster.adapters import model_folder
@@ -187,12 +188,28 @@ def test_recipe_without_a_loss_is_refused(base: Path, tmp_path: Path) -> None:
         run(base, "encoder", questions, "--corpus", corpus, "--out", tmp_path / "e", quick=nothing)
 
 
+def test_a_share_of_the_change_is_kept_without_a_step_made_again(
+    base: Path, tmp_path: Path
+) -> None:
+    def weights(*changes: str) -> dict[str, np.ndarray]:
+        run(base, "ner", tagged(tmp_path), "--out", out, quick=(*QUICK, *changes))
+        return load_file(out / "adapter_model.safetensors")
+
+    out = tmp_path / "ner"
+    whole, log = weights(), (out / ".training" / "log.jsonl").read_text()
+    for name, found in weights("mixing=0.25").items():
+        share = 0.25 if "lora_B" in name else 1
+        np.testing.assert_allclose(found, whole[name] * np.float16(share), atol=1e-6, err_msg=name)
+    assert (out / ".training" / "log.jsonl").read_text() == log
+    assert json.loads((out / "training.json").read_text())["recipe"]["mixing"] == 0.25
+
+
 def test_reranker_that_is_no_adapter_is_refused(base: Path, tmp_path: Path) -> None:
     questions, corpus = retrieval_files(tmp_path)
     with pytest.raises(InputError, match="late interaction takes an adapter"):
         run(
             base, "reranker", questions, "--corpus", corpus, "--out", tmp_path / "r",
-            quick=(*QUICK, "rank=0"),
+            quick=(*QUICK, "rank=0", "mixing=1"),
         )  # fmt: skip
 
 
