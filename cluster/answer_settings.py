@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+WrittenBy = Literal["model", "evidence"]
+
 
 class AnswerSettings(BaseModel):
     """The `answer` of a preset. None: as `llm` in the settings has it.
@@ -26,7 +28,8 @@ class AnswerSettings(BaseModel):
     supported: bool = False
     weigh: Annotated[int, Field(ge=0, le=50)] = 0
     max_words: Annotated[int, Field(gt=0)] = 200
-    exact_from: Literal["model", "evidence"] | None = None
+    ideal_from: WrittenBy | None = None
+    exact_from: WrittenBy | None = None
     temperature: Annotated[float, Field(ge=0)] | None = None
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
     ideal_tokens: Annotated[int, Field(gt=0)] | None = None

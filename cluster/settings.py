@@ -21,6 +21,7 @@ from pydantic import (
     ValidationError,
 )
 
+from cluster.answer_settings import WrittenBy
 from cluster.errors import InputError
 from cluster.object_store import check_url, local_path
 from cluster.places import Place, StoredPlace
@@ -159,7 +160,9 @@ class SupportSettings(Strict):
 class LLMSettings(Strict):
     """`vllm` serves `model` through Ray; `url` calls an OpenAI-compatible endpoint.
 
-    `examples` is the folder of the few-shot memory, for presets that show examples.
+    `ideal_from` and `exact_from` say who answers where the preset leaves it open: the model, or
+    the evidence's own sentences and names. `examples` is the folder of the few-shot memory, for
+    presets that show examples.
     """
 
     kind: Literal["vllm", "url", "none"]
@@ -175,7 +178,8 @@ class LLMSettings(Strict):
     examples: Path | None = None
     ideal_tokens: Positive
     exact_tokens: Positive
-    exact_from: Literal["model", "evidence"]
+    ideal_from: WrittenBy
+    exact_from: WrittenBy
     temperature: Annotated[float, Field(ge=0)]
     evidence_characters: Positive
     max_concurrent: Positive

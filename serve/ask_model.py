@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
-from cluster.answer_settings import AnswerSettings
+from cluster.answer_settings import AnswerSettings, WrittenBy
 from cluster.errors import LLMError
 from cluster.records import Evidence, Question
 from serve.few_shot import Stage, as_text, as_turns
@@ -22,8 +22,8 @@ EXACT_TYPES = ("yesno", "factoid", "list")
 class WriterLimits:
     """What one answer may cost: new tokens by stage, evidence in characters, strictness.
 
-    `exact_from` evidence leaves the exact answer to the evidence alone. It is for models
-    too weak to choose: SmolLM2-135M says yes to every question.
+    `ideal_from` and `exact_from` evidence leave an answer to the evidence alone. They are for
+    models too weak to write or choose: SmolLM2-135M says yes to every question.
     """
 
     ideal_tokens: int = 96
@@ -32,7 +32,8 @@ class WriterLimits:
     evidence_characters: int = 3000
     support_threshold: float = 0.5
     deadline_s: float = 30.0
-    exact_from: Literal["model", "evidence"] = "model"
+    ideal_from: WrittenBy = "model"
+    exact_from: WrittenBy = "model"
     repetition_penalty: float | None = None
     contradiction_threshold: float = 0.5
 
@@ -42,7 +43,7 @@ class WriterLimits:
             name: value
             for name in (
                 *("ideal_tokens", "exact_tokens", "temperature", "evidence_characters"),
-                *("exact_from", "repetition_penalty"),
+                *("ideal_from", "exact_from", "repetition_penalty"),
             )
             if (value := getattr(style, name)) is not None
         }

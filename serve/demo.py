@@ -21,9 +21,14 @@ from serve.print_answer import print_answer
 from serve.run_graph import serving, start_graph
 
 QUESTIONS = (
-    ("yesno", "Is Epstein-Barr virus infection followed by a higher risk of multiple sclerosis?"),
-    ("factoid", "Which protein do the antibodies of neuromyelitis optica attack?"),
-    ("list", "Which drugs can cause haemolysis in people with G6PD deficiency?"),
+    (
+        "yesno",
+        "Is Epstein-Barr virus infection followed by a higher risk of multiple sclerosis?",
+        "",
+    ),
+    ("list", "Which drugs can cause haemolysis in people with G6PD deficiency?", ""),
+    # The same search, answered in the language model's words.
+    ("factoid", "Which protein do the antibodies of neuromyelitis optica attack?", "citeray-model"),
 )
 
 
@@ -74,10 +79,12 @@ def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
             HttpClient(endpoint_url(settings), settings.serve.request_deadline_s + 10)
         )
         answers = []
-        for question_type, question in QUESTIONS:
+        for question_type, question, system in QUESTIONS:
             command = f'$ citeray ask "{question}" --type {question_type}'
+            command += f" --system {system}" if system else ""
             context.log.print(command, style="bold", soft_wrap=True)
-            answers.append(client.answer({"question": question, "type": question_type}))
+            asked = {"question": question, "type": question_type, "system": system or None}
+            answers.append(client.answer(asked))
             if not context.json:
                 print_answer(out, answers[-1])
     context.log.print(f"demo finished in {time.monotonic() - begun:.0f} s")

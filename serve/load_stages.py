@@ -157,6 +157,7 @@ def load_writer(
     limits = WriterLimits(
         ideal_tokens=llm.ideal_tokens,
         exact_tokens=llm.exact_tokens,
+        ideal_from=llm.ideal_from,
         exact_from=llm.exact_from,
         temperature=llm.temperature,
         evidence_characters=llm.evidence_characters,

@@ -111,12 +111,14 @@ class AnswerWriter:
         encode = remember(self._encode)
         scorer = RememberingScorer(self._scorer or SimilaritySupport(encode))
         briefing, degraded = await self._brief(question, usable, style)
-        draft = await write_ideal(briefing, scorer, self._recognise)
-        origin: Literal["generated", "extractive"] = "extractive" if draft.fault else "generated"
-        if draft.fault:
+        by_choice = briefing.limits.ideal_from == "evidence"
+        draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
+        origin: Literal["generated", "extractive"] = "generated"
+        if by_choice or draft.fault:
+            origin = "extractive"
             ideal = await asyncio.to_thread(extract_ideal, question, usable, encode)
             draft = replace(draft, sentences=ideal)
-            degraded.append(f"{draft.fault}, extractive answer")
+            degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
         exact, supported = await self._after(briefing, draft, scorer, degraded)
         ideal, stances = await asyncio.to_thread(_with_stances, briefing, draft, scorer)
         return WrittenAnswer(

@@ -169,6 +169,17 @@ def test_exact_answer_can_be_left_to_the_evidence() -> None:
     assert (answer.exact, answer.degraded, len(model.calls)) == ([["Metformin"]], (), 1)
 
 
+def test_ideal_answer_can_be_left_to_the_evidence_without_a_word_of_degradation() -> None:
+    model = Script("yes")
+    limits = WriterLimits(ideal_from="evidence")
+    writer = AnswerWriter(model, encode, None, recognise, limits)
+    question = Question("q", "Does metformin lower glucose?", "yesno")
+    answer = asyncio.run(writer.write(question, evidence(TEXT)))
+    assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
+    assert (answer.origin, answer.exact, answer.degraded) == ("extractive", "yes", ())
+    assert len(model.calls) == 1
+
+
 def test_summary_has_no_exact_stage() -> None:
     model = Script(TEXT)
     assert write(model, "summary").exact is None
