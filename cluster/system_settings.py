@@ -15,6 +15,7 @@ from cluster.search_settings import (
     RerankSettings,
     RetrieverSettings,
     RewriteSettings,
+    Share,
 )
 
 
@@ -23,7 +24,8 @@ class SystemSettings(BaseModel):
 
     What is ranked is citations, each by its best passage, or single passages. `self_check` is
     how often the model may search anew until it is sure of its evidence (paper 002); 0: it
-    is not asked. Snippets are at most `snippet_sentences` consecutive sentences, or whole
+    is not asked. Evidence is at most `evidence` passages, those that score `evidence_share` of the
+    best or more. Snippets are at most `snippet_sentences` consecutive sentences, or whole
     passages for 0.
     """
 
@@ -43,6 +45,7 @@ class SystemSettings(BaseModel):
     recency: RecencySettings = RecencySettings()
     self_check: Annotated[int, Field(ge=0, le=3)] = 0
     evidence: Annotated[int, Field(ge=1, le=100)]
+    evidence_share: Share = 0.0
     snippet_sentences: Annotated[int, Field(ge=0, le=10)] = 0
     answer: AnswerSettings = AnswerSettings()
 

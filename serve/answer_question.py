@@ -35,6 +35,12 @@ def without(found: SearchResult, exclude: Sequence[int], limit: int, evidence: i
     return replace(found, citations=tuple(citations[:limit]), evidence=tuple(passages[:evidence]))
 
 
+def strong(evidence: Sequence[Evidence], share: float) -> tuple[Evidence, ...]:
+    """The pieces that score at least `share` of what the best one does, in their order."""
+    best = max((item.scores["score"] for item in evidence), default=0.0)
+    return tuple(item for item in evidence if not share or item.scores["score"] >= share * best)
+
+
 def with_stances(
     evidence: Sequence[Evidence], stances: Mapping[str, Stance]
 ) -> tuple[Evidence, ...]:
@@ -89,11 +95,12 @@ class QuestionAnswerer:
             stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
             shards = ShardSearch(stages, self._facts)
             return await take_given(question, system, limit, stages, shards)
-        if not (more := len(question.exclude)):
-            return await self._searcher.search(question, system, limit, watch)
+        more = len(question.exclude)
         wider = system.model_copy(update={"evidence": system.evidence + more})
         found = await self._searcher.search(question, wider, limit + more, watch)
-        return without(found, question.exclude, limit, system.evidence)
+        if more:
+            found = without(found, question.exclude, limit, system.evidence)
+        return replace(found, evidence=strong(found.evidence, system.evidence_share))
 
     async def _snippets(
         self, question: Question, found: SearchResult, system: SystemSettings, watch: StageWatch

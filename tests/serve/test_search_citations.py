@@ -51,7 +51,7 @@ def test_retracted_citations_are_marked_and_are_no_evidence(tmp_path: Path) -> N
 
 
 def test_evidence_comes_from_the_abstract_where_there_is_one(tmp_path: Path) -> None:
-    found = search(make_answerer(tmp_path, CORPUS))
+    found = search(make_answerer(tmp_path, CORPUS), "hybrid")
     sections = {e.passage.pmid: e.passage.section for e in found.evidence}
     assert sections[1] == "abstract"
     assert sections[5] == "title"

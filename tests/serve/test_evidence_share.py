@@ -1,0 +1,58 @@
+"""Evidence that scores far below the best is left out, over a small index."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from cluster.records import Question, SearchResult
+from cluster.settings import load_system
+from serve.answer_question import QuestionAnswerer
+from tests.serve.graph import make_answerer
+from tests.small_index import citation
+
+CORPUS = [
+    citation(1, "Metformin activates AMPK in muscle."),
+    citation(2, "Metformin activates many enzymes of the liver in diabetic mice."),
+    citation(3, "Metformin was first made in the year 1922 by two chemists in Dublin."),
+]
+
+
+@pytest.fixture(scope="module")
+def answerer(tmp_path_factory: pytest.TempPathFactory) -> QuestionAnswerer:
+    return make_answerer(tmp_path_factory.mktemp("index"), CORPUS)
+
+
+def search(answerer: QuestionAnswerer, share: float, exclude: tuple[int, ...] = ()) -> SearchResult:
+    question = Question("q", "Does metformin activate AMPK in muscle?", "yesno", exclude)
+    system = load_system("bm25").model_copy(update={"evidence_share": share})
+    return asyncio.run(answerer.search(question, system, 10, snippets=True))
+
+
+def pmids(found: SearchResult) -> list[int]:
+    return [item.passage.pmid for item in found.evidence]
+
+
+def test_only_what_comes_close_to_the_best_is_evidence_and_snippet(
+    answerer: QuestionAnswerer,
+) -> None:
+    every = search(answerer, 0.0)
+    scores = {item.passage.pmid: item.scores["score"] for item in every.evidence}
+    assert pmids(every) == [1, 2, 3]
+    found = search(answerer, scores[2] / scores[1])
+    assert pmids(found) == [1, 2]
+    assert {snippet.pmid for snippet in found.snippets} == {1, 2}
+    assert pmids(search(answerer, 1.0)) == [1]
+
+
+def test_all_citations_are_ranked_all_the_same(answerer: QuestionAnswerer) -> None:
+    assert [c.pmid for c in search(answerer, 1.0).citations] == [1, 2, 3]
+
+
+def test_the_best_is_the_best_of_what_is_not_excluded(answerer: QuestionAnswerer) -> None:
+    assert pmids(search(answerer, 1.0, exclude=(1,))) == [2]
+
+
+def test_no_evidence_stays_none(tmp_path: Path) -> None:
+    empty = make_answerer(tmp_path, [citation(1, "Nothing of the kind.")])
+    assert pmids(search(empty, 0.75)) == []
