@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -20,6 +22,8 @@ from pipelines.train.read_claims import LABELS, ClaimPair
 from pipelines.train.recipe import ClaimRecipe
 
 BATCH = 32
+# The settings that a card gives figures for, and the label that each is of.
+THRESHOLDS = {"support.threshold": "SUPPORT", "support.contradiction": "CONTRADICT"}
 
 
 class ClaimTask:
@@ -66,13 +70,22 @@ class ClaimTask:
         return cross_entropy(self._logits(pairs), labels, self._weights)
 
     def measure(self) -> Measures:
-        """Accuracy and macro F1 (the mean of the labels' F1) over the pairs held out."""
+        """Over the pairs held out: accuracy, macro F1 (the mean of the labels' F1), and thresholds.
+
+        These are for the settings' `support`: where the probability of support, and that of
+        contradiction, tell best.
+        """
         if not self._held_out:
             return {}
-        guesses: list[int] = []
-        for first in range(0, len(self._held_out), BATCH):
-            guesses += self._logits(self._held_out[first : first + BATCH]).argmax(-1).tolist()
-        return measure_labels([pair.label for pair in self._held_out], guesses)
+        batches = range(0, len(self._held_out), BATCH)
+        logits = [self._logits(self._held_out[first : first + BATCH]) for first in batches]
+        shares = torch.cat(logits).softmax(-1).detach().cpu().numpy()
+        labels = np.array([pair.label for pair in self._held_out])
+        measures = measure_labels(labels.tolist(), shares.argmax(-1).tolist())
+        for setting, name in THRESHOLDS.items():
+            place = LABELS.index(name)
+            measures |= measure_threshold(setting, shares[:, place], labels == place)
+        return measures
 
     def save(self, base: str, folder: Path) -> None:
         save_model(self.model, self.tokenizer, self.adapted, base, folder)
@@ -98,6 +111,29 @@ def measure_labels(labels: Sequence[int], guesses: Sequence[int]) -> Measures:
     f1s = [2 * right[n] / max(there[n] + named[n], 1) for n in range(len(LABELS))]
     measures = {"accuracy": right.total() / len(labels), "macro F1": sum(f1s) / len(f1s)}
     return measures | {f"{name} F1": f1 for name, f1 in zip(LABELS, f1s, strict=True)}
+
+
+def measure_threshold(
+    setting: str, shares: NDArray[np.float32], there: NDArray[np.bool_]
+) -> Measures:
+    """Of `shares` (n,) the one with the best F1 as a threshold, with that F1 and its precision.
+
+    `there` (n,) says which pairs have the label. {} where none has it.
+    """
+    if not there.any():
+        return {}
+    order = np.argsort(-shares, kind="stable")
+    right = np.cumsum(there[order])
+    named = np.arange(1, len(order) + 1)
+    f1s = 2 * right / (named + there.sum())
+    # Equal shares pass a threshold together.
+    f1s[:-1][shares[order][:-1] == shares[order][1:]] = 0
+    best = int(np.argmax(f1s))
+    return {
+        setting: float(shares[order[best]]),
+        f"F1 at {setting}": float(f1s[best]),
+        f"precision at {setting}": float(right[best] / named[best]),
+    }
 
 
 def _balance(pairs: Sequence[ClaimPair]) -> Tensor:

@@ -3,10 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cluster.errors import InputError
-from pipelines.train.claim_task import ClaimTask, measure_labels
+from pipelines.train.claim_task import ClaimTask, measure_labels, measure_threshold
 from pipelines.train.read_claims import ClaimPair, read_claims, split_by_claim
 from pipelines.train.recipe import ClaimRecipe, read_recipe
 from tests.tiny_models import make_tiny_encoder
@@ -68,4 +69,28 @@ def test_evidence_that_is_too_long_is_cut_and_the_claim_is_kept(tmp_path: Path) 
     task.loss([0, 1, 2]).backward()
     assert set(task.measure()) == {
         "accuracy", "macro F1", "CONTRADICT F1", "NEUTRAL F1", "SUPPORT F1",
+        "support.threshold", "F1 at support.threshold", "precision at support.threshold",
+        "support.contradiction", "F1 at support.contradiction",
+        "precision at support.contradiction",
     }  # fmt: skip
+
+
+def test_threshold_is_where_the_label_is_told_best() -> None:
+    shares = np.array([0.9, 0.8, 0.8, 0.4, 0.3, 0.1], np.float32)
+    there = np.array([True, True, False, True, False, False])
+    found = measure_threshold("t", shares, there)
+    assert found == {
+        "t": pytest.approx(0.4),
+        "F1 at t": pytest.approx(6 / 7),
+        "precision at t": pytest.approx(3 / 4),
+    }
+
+
+def test_pairs_of_one_share_pass_a_threshold_together() -> None:
+    shares = np.array([0.5, 0.5, 0.5], np.float32)
+    found = measure_threshold("t", shares, np.array([True, False, False]))
+    assert (found["t"], found["precision at t"]) == (0.5, pytest.approx(1 / 3))
+
+
+def test_label_that_is_not_there_has_no_threshold() -> None:
+    assert measure_threshold("t", np.array([0.5], np.float32), np.array([False])) == {}
