@@ -9,7 +9,7 @@ from cluster.mine_abbreviations import AbbreviationPair
 from serve.cluster_mentions import spelling, usual_first
 
 _ASKED = re.compile(
-    r"(?:what|which)\b.*?(?P<stands>[^\s\"']+)[\"']?\s+stands?\s+for\b.*"
+    r"(?:what|which)\b.*?[\s\"'](?P<stands>[^\s\"']+)[\"']?\s+stands?\s+for\b.*"
     r"|what\s+(?:is|are)\s+(?:an?\s+|the\s+)?(?P<alone>[^\s?]+)\s*\?*",
     re.IGNORECASE,
 )
