@@ -161,8 +161,9 @@ def _mentions(body: str, evidence: Sequence[Evidence], recognise: Recogniser) ->
                     yield _Mention(entity, rank, weight * entity.score)
 
 
-def _definitions(evidence: Sequence[Evidence]) -> list[AbbreviationPair]:
-    return [pair for item in evidence for pair in mine_abbreviations(item.passage.text)]
+def _definitions(evidence: Sequence[Evidence]) -> Iterator[AbbreviationPair]:
+    for item in evidence:
+        yield from mine_abbreviations(item.passage.text)
 
 
 def group_names(
