@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from cluster.index.layout import shard_of
 from cluster.records import Answer, Citation, Evidence, Passage, Question, SearchResult
 from cluster.settings import ServeSettings
 from cluster.system_settings import SystemSettings
+from serve.answer_events import Drafted, Event, Finished, Found, Tell, tell_nobody, told
 from serve.attribute_sentences import Stance
 from serve.given_evidence import take_given
 from serve.guess_type import guess_type
@@ -65,8 +67,8 @@ class QuestionAnswerer:
         self._quoted = quoted
         self._searcher = Searcher(stages, facts, settings, quoted)
 
-    def _watch(self) -> StageWatch:
-        return StageWatch(self._settings.request_deadline_s)
+    def _watch(self, tell: Tell = tell_nobody) -> StageWatch:
+        return StageWatch(self._settings.request_deadline_s, tell)
 
     async def search(
         self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
@@ -124,15 +126,25 @@ class QuestionAnswerer:
             ) from error
 
     async def answer(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
+        self,
+        question: Question,
+        system: SystemSettings,
+        limit: int,
+        snippets: bool = False,
+        tell: Tell = tell_nobody,
     ) -> Answer:
-        """A cited answer; one without sentences (`origin` none) when the writer is lost."""
-        watch = self._watch()
+        """A cited answer; one without sentences (`origin` none) when the writer is lost.
+
+        `tell` is told of the stages, of what was found, and of what the model says.
+        """
+        watch = self._watch(tell)
         question = with_type(question)
         found = await self._search(question, system, limit, watch)
+        tell(Found(found))
+        draft = None if tell is tell_nobody else lambda text: tell(Drafted(text))
         written = await watch.run(
             "write",
-            self._stages.write(question, found.evidence, system.answer),
+            self._stages.write(question, found.evidence, system.answer, draft),
             self._settings.writer.deadline_s,
             "evidence without an answer",
         )
@@ -156,3 +168,15 @@ class QuestionAnswerer:
             dict(watch.timings_ms),
             written.supported if written else (),
         )
+
+    async def answer_events(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
+    ) -> AsyncGenerator[Event, None]:
+        """What `answer` tells, and Finished with the answer at last."""
+
+        async def work(tell: Tell) -> Event:
+            return Finished(await self.answer(question, system, limit, snippets, tell))
+
+        async with aclosing(told(work)) as events:
+            async for event in events:
+                yield event

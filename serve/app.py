@@ -8,7 +8,8 @@ Each stage is a deployment of its own, so each scales, batches and fails alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from cluster.index.manifest import Manifest
 from cluster.index.vectors import Vectors
 from cluster.records import Entity, Evidence, Passage, Question
 from cluster.settings import Settings, StageSettings
+from serve.answer_events import told
 from serve.call_stages import HandleTurns
 from serve.choose_snippets import choose_snippets
 from serve.follow_versions import StageVersion, follow_vocabulary
+from serve.gateway import Gateway
 from serve.index_stages import Expander, Shard
-from serve.language_model import NO_MODEL, ChatModel, Message
+from serve.language_model import NO_MODEL, ChatModel, Message, Say
 from serve.llm_app import LLM_APP, HandleChatModel, build_llm_app, read_arguments
 from serve.load_stages import (
     load_encoder,
@@ -36,7 +39,6 @@ from serve.load_stages import (
     remote_model,
 )
 from serve.search_online import Online
-from serve.serve_gateway import Gateway
 from serve.take_turns import Lease
 from serve.write_answer import WrittenAnswer
 
@@ -129,6 +131,18 @@ class Writer:
         self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
     ) -> WrittenAnswer:
         return await self._writer.write(question, evidence, style)
+
+    async def write_aloud(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> AsyncIterator[str | WrittenAnswer]:
+        """The pieces of what the model says, then the answer."""
+
+        async def work(say: Say) -> str | WrittenAnswer:
+            return await self._writer.write(question, evidence, style, say)
+
+        async with aclosing(told(work)) as parts:
+            async for part in parts:
+                yield part
 
     async def chat(self, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
         """See `ChatModel.chat`."""

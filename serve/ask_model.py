@@ -11,7 +11,7 @@ from cluster.answer_settings import AnswerSettings, WrittenBy
 from cluster.errors import LLMError
 from cluster.records import Evidence, Question
 from serve.few_shot import Stage, as_text, as_turns
-from serve.language_model import ChatModel
+from serve.language_model import ChatModel, Say
 from serve.prompts import Prompt, find_prompt, number_passages, quote
 from serve.synergy.curate_examples import Example
 
@@ -52,7 +52,10 @@ class WriterLimits:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What the model is told of one question. `values` fill variables of the prompts."""
+    """What the model is told of one question. `values` fill variables of the prompts.
+
+    `say` gets the ideal answer's pieces as the model says them, where it is plain text.
+    """
 
     model: ChatModel | None
     limits: WriterLimits
@@ -61,6 +64,7 @@ class Briefing:
     evidence: Sequence[Evidence]
     examples: Sequence[Example] = ()
     values: Mapping[str, str] | None = None
+    say: Say | None = None
 
     @property
     def variables(self) -> frozenset[str]:
@@ -80,6 +84,8 @@ class Briefing:
             raise LLMError("llm: not configured; set llm.kind to vllm or url")
         if self.limits.repetition_penalty is not None:
             constraint["repetition_penalty"] = self.limits.repetition_penalty
+        if name == "ideal" and self.say is not None and "json_schema" not in constraint:
+            constraint["say"] = self.say
         call = self.model.chat(
             self._messages(name, answer),
             max_tokens=max_tokens,

@@ -18,8 +18,8 @@ from serve.formats.biogen import (
     to_entry_b,
     write_lines,
 )
-from serve.gateway import MAX_QUESTION_CHARACTERS
 from serve.ground_sentences import Grounds, ground_sentence
+from serve.http.request_forms import MAX_QUESTION_CHARACTERS
 from serve.weigh_evidence import Thresholds
 
 # Finds the words of a contrary form; every CiteRay has this preset.

@@ -6,7 +6,8 @@ A handle is a `ray.serve.handle.DeploymentHandle`; nothing here needs to import 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from cluster.answer_settings import AnswerSettings
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
-from serve.language_model import Message
+from serve.language_model import Message, Say
 from serve.read_version import FromVersion
 from serve.write_answer import WrittenAnswer
 
@@ -31,6 +32,16 @@ async def call(handle: Handle, method: str, *arguments: Any) -> Any:
     except asyncio.CancelledError:
         response.cancel()
         raise
+
+
+async def stream(handle: Handle, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
+    """What a deployment's generator yields; who stops listening cancels it downstream too."""
+    response = getattr(handle.options(stream=True), method).remote(*arguments)
+    try:
+        async for part in response:
+            yield part
+    finally:
+        response.cancel()
 
 
 class HandleShard:
@@ -108,10 +119,22 @@ class HandleStages:
         return scores
 
     async def write(
-        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings,
+        say: Say | None = None,
     ) -> WrittenAnswer:
         arguments = (question, tuple(evidence), style)
-        written: WrittenAnswer = await call(self._writer, "write", *arguments)
+        if say is None:
+            written: WrittenAnswer = await call(self._writer, "write", *arguments)
+            return written
+        async with aclosing(stream(self._writer, "write_aloud", *arguments)) as parts:
+            async for part in parts:
+                if isinstance(part, str):
+                    say(part)
+                else:
+                    written = part
         return written
 
     def followers(self) -> dict[str, Handle]:

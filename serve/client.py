@@ -19,7 +19,7 @@ from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
 from cluster.settings import Settings, load_system
-from serve.gateway import AnswerRequest, SearchRequest, explain_problems
+from serve.http.request_forms import AnswerRequest, SearchRequest, explain_problems
 
 T = TypeVar("T")
 R = TypeVar("R", bound=SearchRequest)

@@ -1,252 +1,140 @@
-"""The HTTP form of the question's path: validation, status codes, readiness.
+"""The graph's gateway: composes the stages, serves them over HTTP, says what they serve.
 
-POST /v1/answer   POST /v1/search   GET /v1/citations/{pmid}
-GET /healthz (this process)   GET /readyz (versions, coverage, stages)
+A handle is a `ray.serve.handle.DeploymentHandle`; nothing here needs to import Ray.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated, Any, Protocol
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
-from fastapi import FastAPI, Path, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from fastapi import FastAPI
 
-from cluster.errors import InputError
-from cluster.records import (
-    Answer,
-    Citation,
-    Passage,
-    Question,
-    QuestionType,
-    SearchResult,
-    SectionName,
-)
-from cluster.settings import load_system, system_names
+from cluster.adapters import full_name
+from cluster.index.manifest import Manifest
+from cluster.records import Answer, Citation, Question, SearchResult
+from cluster.settings import Settings
 from cluster.system_settings import SystemSettings
-from serve.watch_stages import StageLostError
+from serve.answer_events import Event
+from serve.answer_question import QuestionAnswerer
+from serve.call_stages import Handle, HandleStages, call
+from serve.follow_versions import StageVersion
+from serve.http.api import create_api
+from serve.http.service import Readiness
+from serve.read_version import VersionName, oldest
+from serve.stages import IndexFacts
 
-MAX_QUESTION_CHARACTERS = 2000
-MAX_CITATIONS = 100
-MAX_PMID = 2**53
-MAX_EXCLUDED = 1000
-MAX_GIVEN = 200
-MAX_GIVEN_CHARACTERS = 5000
-MAX_PROBLEMS = 5
-RETRY_AFTER_S = 5
-
-Pmid = Annotated[int, Field(ge=1, le=MAX_PMID)]
-Offset = Annotated[int, Field(ge=0)]
+# What a stage may take to say which version it serves; one that takes longer is not counted.
+VERSION_S = 1.0
 
 
-class Readiness(BaseModel):
-    """`coverage` is shards answering of all, as "2/2"; `stages` says "ready" or "loading".
+class Gateway:
+    """Composes the stages and serves them over HTTP.
 
-    `versions` is what one replica of each stage that reads the index serves now, and
-    `index_version` the oldest among the shards'; `refused` says of a stage why it does not
-    serve what is published.
+    Ready once every stage has answered; a stage lost later degrades answers instead.
     """
 
-    ready: bool
-    index_version: str
-    last_source: str
-    coverage: str
-    citations: int
-    models: dict[str, str]
-    stages: dict[str, str]
-    versions: dict[str, str]
-    refused: dict[str, str]
+    def __init__(
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        stages: dict[str, Handle],
+        shards: Sequence[Handle],
+    ) -> None:
+        self._settings = settings
+        self._manifest = manifest
+        self._stages = HandleStages(stages, shards)
+        facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
+        self._answerer = QuestionAnswerer(
+            self._stages, facts, settings.serve, settings.llm.evidence_characters
+        )
+        self._loaded: set[str] = set()
+        self._loading: list[asyncio.Task[None]] = []
 
+    def __serve_build_asgi_app__(self) -> FastAPI:
+        api = create_api(self, self._settings.serve.system)
 
-class Service(Protocol):
-    """What the gateway needs of the graph behind it."""
+        @contextlib.asynccontextmanager
+        async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+            self._loading = [
+                asyncio.create_task(self._await_stage(name, handle))
+                for name, handle in self._stages.handles().items()
+            ]
+            yield
+
+        api.router.lifespan_context = lifespan
+        return api
+
+    async def _await_stage(self, name: str, handle: Handle) -> None:
+        while name not in self._loaded:
+            with contextlib.suppress(Exception):
+                await call(handle, "ready")
+                self._loaded.add(name)
+            await asyncio.sleep(0.2)
 
     async def search(
         self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> SearchResult: ...
+    ) -> SearchResult:
+        return await self._answerer.search(question, system, limit, snippets)
+
     async def answer(
         self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> Answer: ...
-    async def citation(self, pmid: int) -> Citation | None: ...
+    ) -> Answer:
+        return await self._answerer.answer(question, system, limit, snippets)
+
+    def answer_events(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> AsyncGenerator[Event, None]:
+        return self._answerer.answer_events(question, system, limit, snippets)
+
+    async def citation(self, pmid: int) -> Citation | None:
+        return await self._answerer.citation(pmid)
+
     def loading(self) -> list[str]:
-        """The stages that are not ready yet."""
-        ...
+        return [name for name in self._stages.handles() if name not in self._loaded]
 
-    async def readiness(self) -> Readiness: ...
+    async def _version(self, name: str, handle: Handle) -> StageVersion | None:
+        with contextlib.suppress(Exception):
+            if name in self._loaded:
+                version: StageVersion = await asyncio.wait_for(call(handle, "version"), VERSION_S)
+                return version
+        return None
 
-
-class SearchRequest(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"question": "Does metformin activate AMPK?", "k": 5}]},
-    )
-
-    question: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARACTERS)]
-    system: str | None = None
-    k: Annotated[int, Field(ge=1, le=MAX_CITATIONS)] = 10
-    id: Annotated[str, Field(max_length=200)] = ""
-    type: QuestionType = "unknown"
-    snippets: bool = False
-    exclude: Annotated[tuple[Pmid, ...], Field(max_length=MAX_EXCLUDED)] = ()
-
-    @field_validator("question")
-    @classmethod
-    def not_blank(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("is empty; ask a question")
-        return value.strip()
-
-    @field_validator("system")
-    @classmethod
-    def known(cls, value: str | None) -> str | None:
-        if value is not None and value not in system_names():
-            raise ValueError(f"unknown; there are: {', '.join(system_names())}")
-        return value
-
-    def as_question(self) -> Question:
-        return Question(self.id, self.question, self.type, self.exclude)
+    async def readiness(self) -> Readiness:
+        followers = self._stages.followers()
+        asked = await asyncio.gather(*(self._version(n, h) for n, h in followers.items()))
+        versions = {n: v for n, v in zip(followers, asked, strict=True) if v is not None}
+        stages = {name: name in self._loaded for name in self._stages.handles()}
+        return describe_readiness(self._settings, self._manifest, stages, versions)
 
 
-class GivenPassage(BaseModel):
-    """A passage in the form of a reply's snippets. Its text counts, whatever its length."""
+def describe_readiness(
+    settings: Settings,
+    deployed: Manifest,
+    stages: Mapping[str, bool],
+    versions: Mapping[str, StageVersion],
+) -> Readiness:
+    """`stages` says which are loaded, `versions` what those that answer and read the index serve.
 
-    model_config = ConfigDict(extra="forbid")
-
-    pmid: Pmid
-    section: SectionName
-    begin: Offset
-    end: Offset
-    text: Annotated[str, Field(max_length=MAX_GIVEN_CHARACTERS)]
-
-    @field_validator("end")
-    @classmethod
-    def not_before_begin(cls, value: int, info: ValidationInfo) -> int:
-        if value < info.data.get("begin", 0):
-            raise ValueError("is before begin")
-        return value
-
-    @field_validator("text")
-    @classmethod
-    def says_something(cls, value: str) -> str:
-        if not value.strip():
-            raise ValueError("is empty; leave the passage out")
-        return value
-
-    def as_passage(self) -> Passage:
-        return Passage(self.pmid, self.section, self.begin, self.end, self.text)
-
-
-class AnswerRequest(SearchRequest):
-    """With `evidence` the answer rests on these passages alone, and nothing is searched for."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"question": "Does metformin activate AMPK?", "k": 5},
-                {
-                    "question": "Does metformin activate AMPK?",
-                    "type": "yesno",
-                    "evidence": [
-                        {
-                            "pmid": 90000001,
-                            "section": "abstract",
-                            "begin": 0,
-                            "end": 44,
-                            "text": "Metformin activates AMPK in rat hepatocytes.",
-                        }
-                    ],
-                },
-            ]
-        },
-    )
-
-    evidence: Annotated[tuple[GivenPassage, ...], Field(max_length=MAX_GIVEN)] = ()
-
-    def as_question(self) -> Question:
-        given = tuple(passage.as_passage() for passage in self.evidence)
-        return replace(super().as_question(), given=given)
-
-
-def explain_problems(problems: Sequence[Any]) -> str:
-    """One sentence naming each bad field, what is wrong and what was given.
-
-    Of more than `MAX_PROBLEMS` it names the first and counts the others.
+    Without any shard's word the version is the one `deployed`.
     """
-    parts = []
-    for problem in problems[:MAX_PROBLEMS]:
-        place = ".".join(str(p) for p in problem["loc"] if p != "body") or "body"
-        message = str(problem["msg"]).removeprefix("Value error, ")
-        given = repr(problem.get("input"))
-        shown = given if len(given) <= 60 else given[:57] + "..."
-        parts.append(f"{place}: {message} (got {shown})")
-    if more := len(problems[MAX_PROBLEMS:]):
-        parts.append(f"and {more} more")
-    return "; ".join(parts)
-
-
-def _problem(status: int, message: str, **headers: str) -> JSONResponse:
-    return JSONResponse({"error": message}, status, headers=headers)
-
-
-def create_api(service: Service, default_system: str) -> FastAPI:
-    """The FastAPI application over `service`, which may run in-process or on Ray."""
-    api = FastAPI(
-        title="CiteRay",
-        description="Cited answers to biomedical questions from PubMed.",
+    shards = [name for name in stages if name.startswith("shard-")]
+    serving = [versions[name] for name in shards if name in versions]
+    read = oldest([v.name for v in serving]) if serving else VersionName.of(deployed)
+    counts = {v.name: v.citations for v in serving}
+    return Readiness(
+        ready=all(stages.values()),
+        index_version=read.version,
+        last_source=read.last_source,
+        coverage=f"{len(serving)}/{len(shards)}",
+        citations=counts.get(read, deployed.citations),
+        models={
+            "encoder": full_name(settings.encoder),
+            "reranker": settings.reranker.model or settings.reranker.kind,
+            "llm": settings.llm.model_id if settings.llm.kind != "none" else "none",
+        },
+        stages={name: "ready" if loaded else "loading" for name, loaded in stages.items()},
+        versions={name: v.name.version for name, v in versions.items()},
+        refused={name: v.refused for name, v in versions.items() if v.refused},
     )
-
-    @api.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return _problem(422, explain_problems(error.errors()))
-
-    @api.exception_handler(InputError)
-    async def bad_input(_: Request, error: InputError) -> JSONResponse:
-        return _problem(422, str(error))
-
-    @api.exception_handler(StageLostError)
-    async def lost(_: Request, error: StageLostError) -> JSONResponse:
-        return _problem(503, str(error), **{"Retry-After": str(RETRY_AFTER_S)})
-
-    async def require_ready() -> None:
-        if loading := service.loading():
-            raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
-
-    @api.post("/v1/answer")
-    async def answer(request: AnswerRequest) -> Answer:
-        """An answer whose every sentence names the PMIDs that support it."""
-        await require_ready()
-        system = load_system(request.system or default_system)
-        return await service.answer(request.as_question(), system, request.k, request.snippets)
-
-    @api.post("/v1/search")
-    async def search(request: SearchRequest) -> SearchResult:
-        """Ranked citations and the passages that speak to the question."""
-        await require_ready()
-        system = load_system(request.system or default_system)
-        return await service.search(request.as_question(), system, request.k, request.snippets)
-
-    @api.get("/v1/citations/{pmid}", response_model=Citation)
-    async def citation(pmid: Annotated[int, Path(ge=1, le=MAX_PMID)]) -> Any:
-        """The whole record of one PMID."""
-        await require_ready()
-        found = await service.citation(pmid)
-        if found is None:
-            return _problem(404, f"PMID {pmid} is not in this index")
-        return found
-
-    @api.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        """This process is alive."""
-        return {"status": "alive"}
-
-    @api.get("/readyz", response_model=Readiness)
-    async def readyz() -> Any:
-        """200 once every stage can serve, 503 before."""
-        readiness = await service.readiness()
-        status = 200 if readiness.ready else 503
-        return JSONResponse(readiness.model_dump(), status)
-
-    return api

@@ -7,8 +7,9 @@ completions; constrained choice by vLLM's `structured_outputs`), shared by every
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict
 from weakref import WeakKeyDictionary
 
@@ -32,6 +33,9 @@ class Message(TypedDict):
     content: str
 
 
+Say = Callable[[str], None]
+
+
 class ChatModel(Protocol):
     """Anything that answers a conversation with one text."""
 
@@ -44,8 +48,11 @@ class ChatModel(Protocol):
         repetition_penalty: float | None = None,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
+        say: Say | None = None,
     ) -> str:
         """The reply's text; one of `choices`, or JSON of `json_schema`, where given.
+
+        `say` gets each piece of it as the model says it.
 
         Raises LLMError when the model is unreachable, answers with an error, or is
         cut off in the middle of a constrained reply.
@@ -106,6 +113,33 @@ def read_reply(reply: Any, *, constrained: bool) -> str:
     if not isinstance(text, str):
         raise LLMError(f"llm: the reply holds no text but {text!r:.80}")
     return text
+
+
+async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
+    """The chat completion that `lines` of server-sent events bring in pieces, each said.
+
+    Raises LLMError where the model breaks off with an error or without an end.
+    """
+    said: list[str] = []
+    finish = None
+    async for line in lines:
+        data = line.removeprefix("data:").strip()
+        if not line.startswith("data:") or data == "[DONE]":
+            continue
+        try:
+            piece = json.loads(data)
+        except ValueError:
+            raise LLMError(f"llm: a piece of the reply is no JSON: {data!r:.200}") from None
+        if not isinstance(piece, dict) or "error" in piece:
+            raise LLMError(f"llm: it broke off: {data:.200}")
+        for choice in piece.get("choices") or []:
+            finish = choice.get("finish_reason") or finish
+            if text := (choice.get("delta") or {}).get("content"):
+                said.append(text)
+                say(text)
+    if finish is None:
+        raise LLMError("llm: the reply broke off before its end")
+    return {"choices": [{"message": {"content": "".join(said)}, "finish_reason": finish}]}
 
 
 class _Clients:
@@ -169,6 +203,7 @@ class OpenAIChatModel:
         repetition_penalty: float | None = None,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
+        say: Say | None = None,
     ) -> str:
         body = chat_request(
             self._model,
@@ -179,21 +214,26 @@ class OpenAIChatModel:
             choices=choices,
             json_schema=json_schema,
         )
-        response = await self._post(body)
-        try:
-            reply = response.json()
-        except ValueError:
-            raise LLMError(f"llm: {self._url} answered no JSON: {response.text!r:.200}") from None
+        response, reply = await self._post(body, say)
+        if reply is None:
+            try:
+                reply = response.json()
+            except ValueError:
+                raise LLMError(
+                    f"llm: {self._url} answered no JSON: {response.text!r:.200}"
+                ) from None
         return read_reply(reply, constrained=choices is not None or json_schema is not None)
 
-    async def _post(self, body: Mapping[str, Any]) -> httpx.Response:
-        headers = self._headers()
+    async def _post(
+        self, body: Mapping[str, Any], say: Say | None
+    ) -> tuple[httpx.Response, dict[str, Any] | None]:
+        """(the response, read whole; the completion where it came in pieces)."""
         client = await self._clients.of_this_loop()
         for attempt in range(self._retries + 1):
             try:
                 # httpx' own timeout is per read: a server that trickles bytes would escape it.
                 async with asyncio.timeout(self._timeout_s):
-                    response = await client.post(self._url, json=body, headers=headers)
+                    response, reply = await self._post_once(client, body, say)
             except (TimeoutError, httpx.TimeoutException):
                 raise LLMError(
                     f"llm: {self._url} did not answer in {self._timeout_s:g} s"
@@ -205,7 +245,21 @@ class OpenAIChatModel:
             await asyncio.sleep(self._wait_s(attempt, response))
         if not response.is_success:
             raise self._refusal(response)
-        return response
+        return response, reply
+
+    async def _post_once(
+        self, client: httpx.AsyncClient, body: Mapping[str, Any], say: Say | None
+    ) -> tuple[httpx.Response, dict[str, Any] | None]:
+        if say is not None:
+            body = {**body, "stream": True}
+        call = client.stream("POST", self._url, json=body, headers=self._headers())
+        async with call as response:
+            # An endpoint that does not stream answers as if it had not been asked to.
+            pieces = response.headers.get("Content-Type", "").startswith("text/event-stream")
+            if say is not None and pieces and response.is_success:
+                return response, await read_pieces(response.aiter_lines(), say)
+            await response.aread()
+            return response, None
 
     def _headers(self) -> dict[str, str]:
         # An endpoint of one's own often needs no key; one that does answers 401.

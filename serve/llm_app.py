@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from ray.serve.exceptions import RayServeException
 
 from cluster.errors import LLMError
 from cluster.settings import Settings, load_settings
-from serve.language_model import Message, chat_request, read_reply
+from serve.call_stages import call, stream
+from serve.language_model import Message, Say, chat_request, read_pieces, read_reply
 from serve.load_stages import llm_dtype, llm_folder
 
 LLM_APP = "citeray-llm"
@@ -52,6 +54,17 @@ class LanguageModel:
             reply: dict[str, Any] = response.model_dump()
             return reply
         return {"error": {"message": "it ended without an answer"}}
+
+    async def chat_in_pieces(self, body: dict[str, Any]) -> AsyncIterator[str]:
+        """The lines of server-sent events of the streamed request `body`."""
+        from ray.serve.llm.openai_api_models import ChatCompletionRequest
+
+        async for part in await self._server.chat(ChatCompletionRequest(**body)):
+            # Several lines come at once; an error is an object of its own.
+            for lines in part if isinstance(part, list) else [part]:
+                said = lines if isinstance(lines, str) else f"data: {lines.model_dump_json()}"
+                for line in said.splitlines():
+                    yield line
 
     async def check_health(self) -> None:
         await self._server.check_health()
@@ -97,14 +110,17 @@ class HandleChatModel:
     async def chat(self, messages: Sequence[Message], **options: Any) -> str:
         """See `ChatModel.chat`."""
         constrained = bool(options.get("choices") or options.get("json_schema"))
+        say: Say | None = options.pop("say", None)
+        body = chat_request(self._model_id, messages, **options)
         try:
             if self._handle is None:
                 self._handle = ray_serve.get_deployment_handle(DEPLOYMENT, LLM_APP)
-            response = self._handle.chat.remote(chat_request(self._model_id, messages, **options))
-            reply = await response
-        except asyncio.CancelledError:
-            response.cancel()
-            raise
+            if say is None:
+                reply = await call(self._handle, "chat", body)
+            else:
+                lines = stream(self._handle, "chat_in_pieces", {**body, "stream": True})
+                async with aclosing(lines):
+                    reply = await read_pieces(lines, say)
         except (RayError, RayServeException) as error:
             raise LLMError(f"the language model is lost: {error}") from error
         # LLMServer yields errors instead of raising them.

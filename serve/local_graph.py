@@ -16,7 +16,7 @@ from cluster.records import Citation, Entity, Evidence, Passage, Question
 from cluster.settings import Settings
 from serve.answer_question import QuestionAnswerer
 from serve.choose_snippets import choose_snippets
-from serve.language_model import NO_MODEL, ChatModel, Message
+from serve.language_model import NO_MODEL, ChatModel, Message, Say
 from serve.load_stages import (
     load_encoder,
     load_recogniser,
@@ -103,9 +103,13 @@ class LocalStages:
         return await asyncio.to_thread(self._reranker.score, question, texts)
 
     async def write(
-        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings,
+        say: Say | None = None,
     ) -> WrittenAnswer:
-        return await self._writer.write(question, evidence, style)
+        return await self._writer.write(question, evidence, style, say)
 
 
 def local_answerer(settings: Settings, model: ChatModel | None = None) -> QuestionAnswerer:

@@ -18,7 +18,7 @@ from cluster.index.manifest import Manifest
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
-from serve.language_model import ChatModel
+from serve.language_model import ChatModel, Say
 from serve.read_version import FromVersion
 from serve.search_online import OnlineStage
 from serve.write_answer import WrittenAnswer
@@ -56,7 +56,11 @@ class Stages(ChatModel, OnlineStage, Protocol):
     ) -> list[Passage]: ...
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]: ...
     async def write(
-        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings,
+        say: Say | None = None,
     ) -> WrittenAnswer: ...
 
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from cluster.errors import CiteRayError
+from serve.answer_events import StageDone, Tell, tell_nobody
 
 T = TypeVar("T")
 log = logging.getLogger("citeray")
@@ -24,10 +25,11 @@ class StageWatch:
 
     `timings_ms` is how long each stage was at work, in milliseconds of the wall clock: what
     runs at once, as shards do, counts once. `degraded` names each lost stage once, in the
-    order of loss.
+    order of loss. `tell` is told of each stage as it ends.
     """
 
-    def __init__(self, deadline_s: float) -> None:
+    def __init__(self, deadline_s: float, tell: Tell = tell_nobody) -> None:
+        self.tell = tell
         self._ends = time.monotonic() + deadline_s
         self._running: Counter[str] = Counter()
         self._since: dict[str, float] = {}
@@ -65,4 +67,5 @@ class StageWatch:
             if not self._running[stage]:
                 spent = (time.monotonic() - self._since[stage]) * 1000
                 self.timings_ms[stage] = round(self.timings_ms.get(stage, 0.0) + spent, 1)
+                self.tell(StageDone(stage, self.timings_ms[stage]))
         return None

@@ -37,7 +37,7 @@ from serve.extract_answer import extract_ideal
 from serve.extract_exact import Recogniser, distinct, extract_exact
 from serve.few_shot import ExampleMemory
 from serve.guess_type import guess_type
-from serve.language_model import ChatModel
+from serve.language_model import ChatModel, Say
 from serve.prompts import quote
 from serve.synergy.curate_examples import Example
 from serve.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
@@ -96,8 +96,11 @@ class AnswerWriter:
         question: Question,
         evidence: Sequence[Evidence],
         style: AnswerSettings = DEFAULT_STYLE,
+        say: Say | None = None,
     ) -> WrittenAnswer:
         """The answer from `evidence` in its order, as the preset's `style` has it written.
+
+        `say` gets the pieces of the model's ideal answer, which nothing has checked yet.
 
         Retracted citations are left out. Never raises LLMError: what the model could not do
         is in `degraded`.
@@ -111,6 +114,7 @@ class AnswerWriter:
         encode = remember(self._encode)
         scorer = RememberingScorer(self._scorer or SimilaritySupport(encode))
         briefing, degraded = await self._brief(question, usable, style)
+        briefing = replace(briefing, say=say)
         by_choice = briefing.limits.ideal_from == "evidence"
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
         origin: Literal["generated", "extractive"] = "generated"

@@ -22,7 +22,7 @@ from evaluation.ablation.tabulate_runs import Ablation, tabulate_runs
 from evaluation.bioasq.read_bioasq import Entry, read_gold
 from evaluation.bootstrap import verdict
 from serve.formats.bioasq import MAX_DOCUMENTS, read_questions
-from serve.gateway import MAX_CITATIONS
+from serve.http.request_forms import MAX_CITATIONS
 
 CUTOFFS = (3, 5, 10)
 FOLDER = Path(".citeray/ablate")

@@ -38,7 +38,7 @@ from cluster.search_settings import RerankSettings
 from cluster.system_settings import SystemSettings
 from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id
 from serve.given_evidence import as_evidence
-from serve.language_model import Message
+from serve.language_model import Message, Say
 from serve.rank_hits import rerank_text
 from serve.read_version import FromVersion
 from serve.stages import ShardStage, Stages
@@ -140,9 +140,13 @@ class _Stages:
         return await self._stages.rerank(question, texts)
 
     async def write(
-        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings,
+        say: Say | None = None,
     ) -> WrittenAnswer:
-        return await self._stages.write(question, evidence, style)
+        return await self._stages.write(question, evidence, style, say)
 
     async def _citation(self, pmid: int) -> Citation | None:
         shards = self._stages.shards
@@ -264,9 +268,13 @@ class GoldEvidence(_Stages):
         return await self._stages.snippets(question, await self._evidence(), sentences)
 
     async def write(
-        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings,
+        say: Say | None = None,
     ) -> WrittenAnswer:
-        return await self._stages.write(question, await self._evidence(), style)
+        return await self._stages.write(question, await self._evidence(), style, say)
 
 
 ORACLES: Mapping[str, type[_Stages]] = {

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from cluster.records import ABSTRACT, TITLE, Passage, Question, SectionName
-from serve.gateway import MAX_GIVEN, GivenPassage, Offset, Pmid, explain_problems
+from serve.http.request_forms import MAX_GIVEN, GivenPassage, Offset, Pmid, explain_problems
 
 
 def _last_part(address: Any) -> Any:

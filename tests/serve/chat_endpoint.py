@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from serve.language_model import OpenAIChatModel
 from serve.watch_stages import StageWatch
@@ -21,8 +23,9 @@ Reply = str | int | Callable[[str], str]
 class ChatEndpoint:
     """Plays `replies` in turn, the last one for ever; `asked` are the bodies that came."""
 
-    def __init__(self, *replies: Reply) -> None:
+    def __init__(self, *replies: Reply, streams: bool = True) -> None:
         self.replies = list(replies)
+        self.streams = streams
         self.asked: list[dict[str, Any]] = []
         self.url = ""
 
@@ -32,6 +35,8 @@ class ChatEndpoint:
         if isinstance(reply, int):
             return JSONResponse({"error": "told to refuse"}, reply)
         text = reply if isinstance(reply, str) else reply(body["messages"][-1]["content"])
+        if self.streams and body.get("stream"):
+            return StreamingResponse(in_pieces(text), media_type="text/event-stream")
         return JSONResponse({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
     def users(self) -> list[str]:
@@ -42,9 +47,17 @@ class ChatEndpoint:
         return OpenAIChatModel(self.url, "m", timeout_s=10, retries=0)
 
 
+def in_pieces(text: str) -> Iterator[str]:
+    """A streamed chat completion, a word a piece."""
+    for word in re.findall(r"\S+\s*", text):
+        yield f"data: {json.dumps({'choices': [{'delta': {'content': word}}]})}\n\n"
+    yield 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
 @contextmanager
-def chat_endpoint(*replies: Reply) -> Iterator[ChatEndpoint]:
-    endpoint = ChatEndpoint(*replies)
+def chat_endpoint(*replies: Reply, streams: bool = True) -> Iterator[ChatEndpoint]:
+    """`streams` says whether it answers in pieces where it is asked to."""
+    endpoint = ChatEndpoint(*replies, streams=streams)
     app = FastAPI()
 
     @app.post("/v1/chat/completions")

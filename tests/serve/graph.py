@@ -15,7 +15,7 @@ from cluster.records import Citation, Entity, Evidence, Passage, Question
 from cluster.settings import ServeSettings, load_settings
 from serve.answer_question import QuestionAnswerer
 from serve.choose_snippets import choose_snippets
-from serve.language_model import NO_MODEL, ChatModel, Message
+from serve.language_model import NO_MODEL, ChatModel, Message, Say
 from serve.local_graph import LocalShard
 from serve.read_version import FromVersion, ShardVersion
 from serve.search_online import OnlineStage
@@ -49,6 +49,7 @@ class SmallStages:
         model: ChatModel | None = None,
         online: OnlineStage | None = None,
         names: Sequence[str] = (),
+        writer: ChatModel | None = None,
     ) -> None:
         self._names = names
         self._model = model
@@ -59,7 +60,7 @@ class SmallStages:
             (BrokenShard if f"shard-{n}" in broken else LocalShard)(ShardVersion(r, manifest))
             for n, r in enumerate(shards)
         ]
-        self._writer = AnswerWriter(None, bag_of_words, None, lambda text: [])
+        self._writer = AnswerWriter(writer, bag_of_words, None, lambda text: [])
 
     def _check(self, stage: str) -> None:
         if stage in self._broken:
@@ -102,10 +103,14 @@ class SmallStages:
         return np.asarray(vectors[1:] @ vectors[0], np.float32)
 
     async def write(
-        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings,
+        say: Say | None = None,
     ) -> WrittenAnswer:
         self._check("write")
-        return await self._writer.write(question, evidence, style)
+        return await self._writer.write(question, evidence, style, say)
 
 
 def make_answerer(
@@ -118,12 +123,15 @@ def make_answerer(
     model: ChatModel | None = None,
     online: OnlineStage | None = None,
     names: Sequence[str] = (),
+    writer: ChatModel | None = None,
 ) -> QuestionAnswerer:
     manifest = make_index(index, citations, shards=shards)
     readers = [
         ShardReader(index, n, entry, ef_search=64, exact_below=10**9)
         for n, entry in enumerate(manifest.shards)
     ]
-    stages = SmallStages(manifest, readers, broken, model=model, online=online, names=names)
+    stages = SmallStages(
+        manifest, readers, broken, model=model, online=online, names=names, writer=writer
+    )
     facts = IndexFacts.of(manifest, 0.9, 0.4)
     return QuestionAnswerer(stages, facts, serve or load_settings().serve)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from cluster.records import Answer, Citation, Question, SearchResult
 from cluster.system_settings import SystemSettings
-from serve.gateway import Readiness
+from serve.answer_events import Event
+from serve.http.service import Readiness
+from serve.language_model import ChatModel
 from tests.serve.graph import make_answerer
 from tests.small_index import citation
 
@@ -20,8 +23,15 @@ CORPUS = [
 class SmallService:
     """`state` is what every stage says of itself; `broken` as for `make_answerer`."""
 
-    def __init__(self, index: Path, *, broken: tuple[str, ...] = (), state: str = "ready") -> None:
-        self._answerer = make_answerer(index, CORPUS, broken=broken)
+    def __init__(
+        self,
+        index: Path,
+        *,
+        broken: tuple[str, ...] = (),
+        state: str = "ready",
+        writer: ChatModel | None = None,
+    ) -> None:
+        self._answerer = make_answerer(index, CORPUS, broken=broken, writer=writer)
         self.state = state
         self.asked: list[Question] = []
 
@@ -36,6 +46,12 @@ class SmallService:
     ) -> Answer:
         self.asked.append(question)
         return await self._answerer.answer(question, system, limit, snippets)
+
+    def answer_events(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> AsyncGenerator[Event, None]:
+        self.asked.append(question)
+        return self._answerer.answer_events(question, system, limit, snippets)
 
     async def citation(self, pmid: int) -> Citation | None:
         return await self._answerer.citation(pmid)

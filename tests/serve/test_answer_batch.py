@@ -13,7 +13,7 @@ from cluster.errors import CiteRayError, InputError
 from cluster.records import Question
 from serve.answer_batch import answer_batch, bioasq_batch
 from serve.client import HttpClient, Reply
-from serve.gateway import create_api
+from serve.http.api import create_api
 from tests.serve.service import SmallService
 
 QUESTIONS = [

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from cluster.errors import CiteRayError, InputError
 from cluster.settings import Settings, load_settings
 from serve.client import HttpClient, endpoint_url, running_client
-from serve.gateway import create_api
+from serve.http.api import create_api
 from tests.serve.http_server import free_port, serving
 from tests.serve.service import SmallService
 

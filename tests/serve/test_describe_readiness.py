@@ -5,9 +5,9 @@ import pytest
 from cluster.index.manifest import Manifest
 from cluster.settings import load_settings
 from serve.follow_versions import StageVersion
-from serve.gateway import Readiness
+from serve.gateway import describe_readiness
+from serve.http.service import Readiness
 from serve.read_version import VersionName
-from serve.serve_gateway import describe_readiness
 from tests.small_index import citation, make_index
 
 STAGES = dict.fromkeys(("expander", "shard-0000", "shard-0001", "encoder"), True)

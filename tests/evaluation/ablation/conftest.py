@@ -10,7 +10,7 @@ from cluster.encoder import Encoder
 from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import publish
 from cluster.models import checksum
-from serve.gateway import create_api
+from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation, FlakyService
 from tests.serve.http_server import serving
 from tests.serve.service import CORPUS

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
-from serve.gateway import create_api
+from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService, app
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService

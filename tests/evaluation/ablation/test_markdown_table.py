@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from serve.gateway import create_api
+from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService

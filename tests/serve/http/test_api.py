@@ -1,3 +1,4 @@
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -5,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from serve.gateway import create_api
+from serve.http.api import create_api
 from tests.serve.service import SmallService
 
 QUESTION = "Does metformin activate AMPK?"
@@ -269,3 +270,37 @@ def test_the_openapi_document_describes_every_path(http: TestClient) -> None:
 
 def test_an_unknown_path_is_404(http: TestClient) -> None:
     assert http.get("/v1/nothing").status_code == 404
+
+
+def read_events(text: str) -> list[tuple[str, Any]]:
+    """(event, data) of each server-sent event."""
+    fields = [dict(line.split(": ", 1) for line in part.split("\n")) for part in parts_of(text)]
+    return [(field["event"], json.loads(field["data"])) for field in fields]
+
+
+def parts_of(text: str) -> list[str]:
+    return [part for part in text.split("\n\n") if part and not part.startswith(":")]
+
+
+def test_a_streamed_answer_ends_with_what_it_would_have_been_at_once(http: TestClient) -> None:
+    asked = {"question": QUESTION, "type": "yesno"}
+    at_once = http.post("/v1/answer", json=asked).json()
+    reply = http.post("/v1/answer", json={**asked, "stream": True})
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    events = read_events(reply.text)
+    names = [name for name, _ in events]
+    assert names[-1] == "answer"
+    assert "evidence" in names
+    answer = events[-1][1]
+    assert {**answer, "timings_ms": {}} == {**at_once, "timings_ms": {}}
+    told = {data["stage"]: data["ms"] for name, data in events if name == "stage"}
+    assert told == answer["timings_ms"]
+
+
+def test_a_streamed_answer_that_cannot_be_ends_with_an_error(tmp_path: Path) -> None:
+    broken = client_of(SmallService(tmp_path, broken=("shard-0", "shard-1")))
+    reply = broken.post("/v1/answer", json={"question": QUESTION, "stream": True})
+    assert read_events(reply.text)[-1] == (
+        "error",
+        {"status": 503, "error": "no shard of the index answered; try again in a moment"},
+    )

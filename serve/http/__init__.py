@@ -1,0 +1,1 @@
+"""The HTTP side: request forms, the API, its limits, the page."""

@@ -1,0 +1,92 @@
+"""The HTTP form of the question's path: validation, status codes, readiness.
+
+POST /v1/answer   POST /v1/search   GET /v1/citations/{pmid}
+GET /healthz (this process)   GET /readyz (versions, coverage, stages)
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
+from cluster.errors import InputError
+from cluster.records import Answer, Citation, SearchResult
+from cluster.settings import load_system
+from serve.http.event_stream import event_stream
+from serve.http.request_forms import MAX_PMID, AnswerRequest, SearchRequest, explain_problems
+from serve.http.service import Readiness, Service
+from serve.watch_stages import StageLostError
+
+RETRY_AFTER_S = 5
+EVENTS: dict[str, Any] = {"text/event-stream": {"schema": {"type": "string"}}}
+
+
+def _problem(status: int, message: str, **headers: str) -> JSONResponse:
+    return JSONResponse({"error": message}, status, headers=headers)
+
+
+def create_api(service: Service, default_system: str) -> FastAPI:
+    """The FastAPI application over `service`, which may run in-process or on Ray."""
+    api = FastAPI(
+        title="CiteRay",
+        description="Cited answers to biomedical questions from PubMed.",
+    )
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        return _problem(422, explain_problems(error.errors()))
+
+    @api.exception_handler(InputError)
+    async def bad_input(_: Request, error: InputError) -> JSONResponse:
+        return _problem(422, str(error))
+
+    @api.exception_handler(StageLostError)
+    async def lost(_: Request, error: StageLostError) -> JSONResponse:
+        return _problem(503, str(error), **{"Retry-After": str(RETRY_AFTER_S)})
+
+    async def require_ready() -> None:
+        if loading := service.loading():
+            raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
+
+    @api.post("/v1/answer", response_model=Answer, responses={200: {"content": EVENTS}})
+    async def answer(request: AnswerRequest) -> Any:
+        """An answer whose every sentence names the PMIDs that support it."""
+        await require_ready()
+        system = load_system(request.system or default_system)
+        asked = (request.as_question(), system, request.k, request.snippets)
+        if request.stream:
+            return event_stream(service.answer_events(*asked))
+        return await service.answer(*asked)
+
+    @api.post("/v1/search")
+    async def search(request: SearchRequest) -> SearchResult:
+        """Ranked citations and the passages that speak to the question."""
+        await require_ready()
+        system = load_system(request.system or default_system)
+        return await service.search(request.as_question(), system, request.k, request.snippets)
+
+    @api.get("/v1/citations/{pmid}", response_model=Citation)
+    async def citation(pmid: Annotated[int, Path(ge=1, le=MAX_PMID)]) -> Any:
+        """The whole record of one PMID."""
+        await require_ready()
+        found = await service.citation(pmid)
+        if found is None:
+            return _problem(404, f"PMID {pmid} is not in this index")
+        return found
+
+    @api.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """This process is alive."""
+        return {"status": "alive"}
+
+    @api.get("/readyz", response_model=Readiness)
+    async def readyz() -> Any:
+        """200 once every stage can serve, 503 before."""
+        readiness = await service.readiness()
+        status = 200 if readiness.ready else 503
+        return JSONResponse(readiness.model_dump(), status)
+
+    return api

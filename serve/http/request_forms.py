@@ -1,0 +1,136 @@
+"""What a request to the gateway may say, and how it is told what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from cluster.records import Passage, Question, QuestionType, SectionName
+from cluster.settings import system_names
+
+MAX_QUESTION_CHARACTERS = 2000
+MAX_CITATIONS = 100
+MAX_PMID = 2**53
+MAX_EXCLUDED = 1000
+MAX_GIVEN = 200
+MAX_GIVEN_CHARACTERS = 5000
+MAX_PROBLEMS = 5
+
+Pmid = Annotated[int, Field(ge=1, le=MAX_PMID)]
+Offset = Annotated[int, Field(ge=0)]
+
+
+class SearchRequest(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"question": "Does metformin activate AMPK?", "k": 5}]},
+    )
+
+    question: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARACTERS)]
+    system: str | None = None
+    k: Annotated[int, Field(ge=1, le=MAX_CITATIONS)] = 10
+    id: Annotated[str, Field(max_length=200)] = ""
+    type: QuestionType = "unknown"
+    snippets: bool = False
+    exclude: Annotated[tuple[Pmid, ...], Field(max_length=MAX_EXCLUDED)] = ()
+
+    @field_validator("question")
+    @classmethod
+    def not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("is empty; ask a question")
+        return value.strip()
+
+    @field_validator("system")
+    @classmethod
+    def known(cls, value: str | None) -> str | None:
+        if value is not None and value not in system_names():
+            raise ValueError(f"unknown; there are: {', '.join(system_names())}")
+        return value
+
+    def as_question(self) -> Question:
+        return Question(self.id, self.question, self.type, self.exclude)
+
+
+class GivenPassage(BaseModel):
+    """A passage in the form of a reply's snippets. Its text counts, whatever its length."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    pmid: Pmid
+    section: SectionName
+    begin: Offset
+    end: Offset
+    text: Annotated[str, Field(max_length=MAX_GIVEN_CHARACTERS)]
+
+    @field_validator("end")
+    @classmethod
+    def not_before_begin(cls, value: int, info: ValidationInfo) -> int:
+        if value < info.data.get("begin", 0):
+            raise ValueError("is before begin")
+        return value
+
+    @field_validator("text")
+    @classmethod
+    def says_something(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("is empty; leave the passage out")
+        return value
+
+    def as_passage(self) -> Passage:
+        return Passage(self.pmid, self.section, self.begin, self.end, self.text)
+
+
+class AnswerRequest(SearchRequest):
+    """With `evidence` the answer rests on these passages alone, and nothing is searched for.
+
+    With `stream` the reply is server-sent events.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"question": "Does metformin activate AMPK?", "k": 5},
+                {
+                    "question": "Does metformin activate AMPK?",
+                    "type": "yesno",
+                    "evidence": [
+                        {
+                            "pmid": 90000001,
+                            "section": "abstract",
+                            "begin": 0,
+                            "end": 44,
+                            "text": "Metformin activates AMPK in rat hepatocytes.",
+                        }
+                    ],
+                },
+            ]
+        },
+    )
+
+    evidence: Annotated[tuple[GivenPassage, ...], Field(max_length=MAX_GIVEN)] = ()
+    stream: bool = False
+
+    def as_question(self) -> Question:
+        given = tuple(passage.as_passage() for passage in self.evidence)
+        return replace(super().as_question(), given=given)
+
+
+def explain_problems(problems: Sequence[Any]) -> str:
+    """One sentence naming each bad field, what is wrong and what was given.
+
+    Of more than `MAX_PROBLEMS` it names the first and counts the others.
+    """
+    parts = []
+    for problem in problems[:MAX_PROBLEMS]:
+        place = ".".join(str(p) for p in problem["loc"] if p != "body") or "body"
+        message = str(problem["msg"]).removeprefix("Value error, ")
+        given = repr(problem.get("input"))
+        shown = given if len(given) <= 60 else given[:57] + "..."
+        parts.append(f"{place}: {message} (got {shown})")
+    if more := len(problems[MAX_PROBLEMS:]):
+        parts.append(f"and {more} more")
+    return "; ".join(parts)

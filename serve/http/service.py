@@ -1,0 +1,52 @@
+"""What the gateway needs of the graph behind it, in-process or on Ray."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from cluster.records import Answer, Citation, Question, SearchResult
+from cluster.system_settings import SystemSettings
+from serve.answer_events import Event
+
+
+class Readiness(BaseModel):
+    """`coverage` is shards answering of all, as "2/2"; `stages` says "ready" or "loading".
+
+    `versions` is what one replica of each stage that reads the index serves now, and
+    `index_version` the oldest among the shards'; `refused` says of a stage why it does not
+    serve what is published.
+    """
+
+    ready: bool
+    index_version: str
+    last_source: str
+    coverage: str
+    citations: int
+    models: dict[str, str]
+    stages: dict[str, str]
+    versions: dict[str, str]
+    refused: dict[str, str]
+
+
+class Service(Protocol):
+    async def search(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> SearchResult: ...
+    async def answer(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> Answer: ...
+    def answer_events(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> AsyncGenerator[Event, None]:
+        """What `answer` tells while it is at work; the last is Finished."""
+        ...
+
+    async def citation(self, pmid: int) -> Citation | None: ...
+    def loading(self) -> list[str]:
+        """The stages that are not ready yet."""
+        ...
+
+    async def readiness(self) -> Readiness: ...

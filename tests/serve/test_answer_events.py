@@ -1,0 +1,144 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import pytest
+
+from cluster.errors import LLMError
+from cluster.records import Question
+from cluster.settings import load_system
+from serve.answer_events import Drafted, Finished, Found, StageDone, told
+from serve.language_model import read_pieces
+from tests.serve.chat_endpoint import chat_endpoint
+from tests.serve.service import SmallService
+
+P = ParamSpec("P")
+
+
+def awaited(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """The coroutine as a test."""
+
+    @wraps(test)
+    def run(*arguments: P.args, **named: P.kwargs) -> None:
+        asyncio.run(test(*arguments, **named))
+
+    return run
+
+
+SAID = "Metformin activates AMPK in the liver of diabetic mice."
+
+
+@awaited
+async def test_what_is_told_comes_before_what_is_returned() -> None:
+    async def work(tell: Callable[[int], None]) -> int:
+        tell(1)
+        await asyncio.sleep(0)
+        tell(2)
+        return 3
+
+    assert [event async for event in told(work)] == [1, 2, 3]
+
+
+@awaited
+async def test_what_is_told_arrives_while_the_work_goes_on() -> None:
+    go_on = asyncio.Event()
+
+    async def work(tell: Callable[[str], None]) -> str:
+        tell("begun")
+        await go_on.wait()
+        return "over"
+
+    async with aclosing(told(work)) as events:
+        assert await asyncio.wait_for(anext(events), 1) == "begun"
+        go_on.set()
+        assert await anext(events) == "over"
+
+
+@awaited
+async def test_a_failure_comes_after_what_was_told() -> None:
+    async def work(tell: Callable[[int], None]) -> int:
+        tell(1)
+        raise ValueError("broken")
+
+    events = told(work)
+    assert await anext(events) == 1
+    with pytest.raises(ValueError, match="broken"):
+        await anext(events)
+
+
+@awaited
+async def test_who_stops_listening_ends_the_work() -> None:
+    ended = asyncio.Event()
+
+    async def work(tell: Callable[[int], None]) -> int:
+        tell(1)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+        return 2
+
+    async with aclosing(told(work)) as events:
+        await anext(events)
+    assert ended.is_set()
+
+
+async def lines(*texts: str) -> AsyncIterator[str]:
+    for text in texts:
+        yield text
+
+
+def piece(text: str, finish: str | None = None) -> str:
+    choice = {"delta": {"content": text}, "finish_reason": finish}
+    return f"data: {json.dumps({'choices': [choice]})}"
+
+
+@awaited
+async def test_pieces_are_said_and_joined() -> None:
+    said: list[str] = []
+    reply = await read_pieces(
+        lines(": a comment", piece("Met"), "", piece("formin", "stop"), "data: [DONE]"),
+        said.append,
+    )
+    assert said == ["Met", "formin"]
+    assert reply["choices"][0] == {"message": {"content": "Metformin"}, "finish_reason": "stop"}
+
+
+@pytest.mark.parametrize(
+    ("stream", "reason"),
+    [
+        ((piece("Met"),), "before its end"),
+        (("data: {nonsense",), "no JSON"),
+        ((piece("Met"), 'data: {"error": {"message": "out of memory"}}'), "out of memory"),
+    ],
+)
+@awaited
+async def test_a_reply_that_breaks_off_is_an_error(stream: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(LLMError, match=reason):
+        await read_pieces(lines(*stream), lambda _: None)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+@awaited
+async def test_an_answer_tells_its_stages_its_evidence_and_the_models_words(
+    tmp_path: Path, streams: bool
+) -> None:
+    with chat_endpoint(SAID, streams=streams) as endpoint:
+        service = SmallService(tmp_path, writer=endpoint.model())
+        question = Question("", "Does metformin activate AMPK?", "summary")
+        system = load_system("citeray-model")
+        events = [e async for e in service.answer_events(question, system, 3, False)]
+    stages = [event.stage for event in events if isinstance(event, StageDone)]
+    assert {"encode", "retrieve", "rerank", "write"} <= set(stages)
+    found = next(event.result for event in events if isinstance(event, Found))
+    draft = "".join(event.text for event in events if isinstance(event, Drafted))
+    assert draft == (SAID if streams else "")
+    last = events[-1]
+    assert isinstance(last, Finished)
+    assert last.answer.ideal[0].text == SAID
+    assert last.answer.origin == "generated"
+    assert last.answer.citations == found.citations
