@@ -200,7 +200,10 @@ class EntrezSettings(Strict):
 
 
 class StageSettings(Strict):
-    """One deployment: how many replicas, what each may hold, and when it is too late."""
+    """One deployment: how many replicas, what each may hold, and when it is too late.
+
+    Of `max_queued` requests more than its replicas hold each caller waits; -1: of any number.
+    """
 
     min_replicas: Positive
     max_replicas: Positive
@@ -209,16 +212,44 @@ class StageSettings(Strict):
     max_ongoing: Positive
     deadline_s: Seconds
     batch: Positive = 1
+    max_queued: Annotated[int, Field(ge=-1)] = -1
+
+
+class HttpSettings(Strict):
+    """The API's door. Each gateway replica works on `at_once` questions while `waiting` more
+    wait for their turn, up to `wait_s` seconds; what comes then is told to ask again later.
+
+    `api_keys_env` names the environment variable with `name:key` pairs; where it is empty no
+    key is asked for. Each key may ask `per_minute` times a minute (0: as often as it likes).
+    A body holds `body_kb` KiB at most and arrives within `body_s` seconds.
+    """
+
+    api_keys_env: str
+    per_minute: Annotated[int, Field(ge=0)]
+    cors_origins: tuple[str, ...]
+    body_kb: Positive
+    body_s: Seconds
+    at_once: Positive
+    waiting: Annotated[int, Field(ge=0)]
+    wait_s: Seconds
+    log_questions: bool
 
 
 class ServeSettings(Strict):
-    """Every `follow_s` seconds each replica looks for a newer version of the index; 0: never."""
+    """Every `follow_s` seconds each replica looks for a newer version of the index; 0: never.
+
+    Who stops the graph waits up to `drain_s` seconds for questions at work. Of `trace_share` of
+    the requests traces are sent to OpenTelemetry.
+    """
 
     host: str
     port: Annotated[int, Field(ge=1, le=65535)]
     system: str
     request_deadline_s: Seconds
     follow_s: Annotated[float, Field(ge=0)]
+    drain_s: Annotated[float, Field(ge=0)]
+    trace_share: Share
+    http: HttpSettings
     gateway: StageSettings
     expander: StageSettings
     encoder: StageSettings

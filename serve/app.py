@@ -8,14 +8,19 @@ Each stage is a deployment of its own, so each scales, batches and fails alone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import numpy as np
 from ray import serve as ray_serve
+from ray.exceptions import RayError
 from ray.serve import RunTarget
+from ray.serve.config import BackpressureConfig
+from ray.serve.exceptions import RayServeException
 from ray.serve.handle import DeploymentHandle
+from ray.serve.schema import TracingConfig
 
 from cluster.answer_settings import AnswerSettings
 from cluster.errors import LLMError
@@ -27,7 +32,7 @@ from serve.answer_events import told
 from serve.call_stages import HandleTurns
 from serve.choose_snippets import choose_snippets
 from serve.follow_versions import StageVersion, follow_vocabulary
-from serve.gateway import Gateway
+from serve.gateway import ClusterFigures, Gateway
 from serve.index_stages import Expander, Shard
 from serve.language_model import NO_MODEL, ChatModel, Message, Say
 from serve.llm_app import LLM_APP, HandleChatModel, build_llm_app, read_arguments
@@ -38,6 +43,7 @@ from serve.load_stages import (
     open_manifest,
     remote_model,
 )
+from serve.ray_meters import RayMeters, metric_pages
 from serve.search_online import Online
 from serve.take_turns import Lease
 from serve.write_answer import WrittenAnswer
@@ -165,6 +171,8 @@ def stage_options(stage: StageSettings) -> dict[str, Any]:
     """A deployment's options from its settings."""
     options: dict[str, Any] = {
         "max_ongoing_requests": stage.max_ongoing,
+        "max_queued_requests": stage.max_queued,
+        "backpressure_config": BackpressureConfig(status_code=429, retry_after_s=2),
         "health_check_period_s": HEALTH_CHECK_S,
         "ray_actor_options": {"num_cpus": stage.cpus, "num_gpus": stage.gpus},
     }
@@ -212,7 +220,8 @@ def build_app(settings: Settings) -> Any:
         for number in range(len(manifest.shards))
     ]
     gateway = ray_serve.ingress()(Gateway)
-    return deployment(gateway, "Gateway", stages.gateway, *facts, bound, shards)
+    figures = ClusterFigures(RayMeters, metric_pages)
+    return deployment(gateway, "Gateway", stages.gateway, *facts, bound, shards, figures)
 
 
 def build(args: dict[str, str]) -> Any:
@@ -237,13 +246,27 @@ def deploy_llm(settings: Settings) -> None:
 
 
 def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> None:
-    ray_serve.start(http_options={"host": settings.serve.host, "port": settings.serve.port})
+    ray_serve.start(
+        http_options={"host": settings.serve.host, "port": settings.serve.port},
+        tracing_config=TracingConfig(
+            enabled=settings.serve.trace_share > 0,
+            exporter_import_path="serve.trace_requests:span_processors",
+            sampling_ratio=settings.serve.trace_share,
+        ),
+    )
     target = RunTarget(app, name=name, route_prefix=route_prefix)
     ray_serve.run_many([target], wait_for_applications_running=False)
 
 
-def stop() -> None:
-    """Take both applications down, the language model's own processes included."""
+def stop(drain_s: float) -> None:
+    """Take both applications down, the language model's own processes included.
+
+    Questions at work are waited for, up to `drain_s` seconds, while new ones are refused.
+    """
+    if APP in ray_serve.status().applications:
+        with contextlib.suppress(RayServeException, RayError, TimeoutError):
+            drained = ray_serve.get_app_handle(APP).broadcast("drain", drain_s)
+            drained.results(timeout_s=drain_s + 1)
     for name in (APP, LLM_APP):
         ray_serve.delete(name)
 

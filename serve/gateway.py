@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from fastapi import FastAPI
 
@@ -20,13 +21,24 @@ from serve.answer_events import Event
 from serve.answer_question import QuestionAnswerer
 from serve.call_stages import Handle, HandleStages, call
 from serve.follow_versions import StageVersion
+from serve.http.admit_requests import Admission
 from serve.http.api import create_api
+from serve.http.join_metrics import fetch_metrics
+from serve.http.note_requests import Meters
 from serve.http.service import Readiness
 from serve.read_version import VersionName, oldest
 from serve.stages import IndexFacts
 
 # What a stage may take to say which version it serves; one that takes longer is not counted.
 VERSION_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    """`meters` makes what counts requests, `pages` tells where each node shows its figures."""
+
+    meters: Callable[[], Meters]
+    pages: Callable[[], list[str]]
 
 
 class Gateway:
@@ -41,8 +53,12 @@ class Gateway:
         manifest: Manifest,
         stages: dict[str, Handle],
         shards: Sequence[Handle],
+        cluster: ClusterFigures,
     ) -> None:
         self._settings = settings
+        self._cluster = cluster
+        http = settings.serve.http
+        self._admission = Admission(http.at_once, http.waiting, http.wait_s)
         self._manifest = manifest
         self._stages = HandleStages(stages, shards)
         facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
@@ -53,7 +69,12 @@ class Gateway:
         self._loading: list[asyncio.Task[None]] = []
 
     def __serve_build_asgi_app__(self) -> FastAPI:
-        api = create_api(self, self._settings.serve.system)
+        api = create_api(
+            self,
+            self._settings.serve,
+            admission=self._admission,
+            meters=self._cluster.meters(),
+        )
 
         @contextlib.asynccontextmanager
         async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -101,11 +122,19 @@ class Gateway:
                 return version
         return None
 
+    async def metrics(self) -> bytes:
+        return await fetch_metrics(await asyncio.to_thread(self._cluster.pages))
+
+    async def drain(self, deadline_s: float) -> bool:
+        """Take no more questions and wait for those at work; whether all ended in time."""
+        return await self._admission.drain(deadline_s)
+
     async def readiness(self) -> Readiness:
         followers = self._stages.followers()
         asked = await asyncio.gather(*(self._version(n, h) for n, h in followers.items()))
         versions = {n: v for n, v in zip(followers, asked, strict=True) if v is not None}
         stages = {name: name in self._loaded for name in self._stages.handles()}
+        stages["gateway"] = not self._admission.draining
         return describe_readiness(self._settings, self._manifest, stages, versions)
 
 

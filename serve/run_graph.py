@@ -71,7 +71,7 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
             yield address
         finally:
             log.print("stopping")
-            stop()
+            stop(settings.serve.drain_s)
 
 
 def start_graph(settings: Settings, log: Console) -> None:

@@ -9,11 +9,15 @@ from collections import Counter
 from collections.abc import Awaitable
 from typing import TypeVar
 
+from opentelemetry import trace
+
 from cluster.errors import CiteRayError
 from serve.answer_events import StageDone, Tell, tell_nobody
 
 T = TypeVar("T")
 log = logging.getLogger("citeray")
+# Does nothing where no traces are asked for.
+TRACER = trace.get_tracer("citeray")
 
 
 class StageLostError(CiteRayError):
@@ -51,8 +55,10 @@ class StageWatch:
         if not self._running[stage]:
             self._since[stage] = begun
         self._running[stage] += 1
+        seconds = min(deadline_s, max(self._ends - begun, 0.001))
         try:
-            return await asyncio.wait_for(work, min(deadline_s, max(self._ends - begun, 0.001)))
+            with TRACER.start_as_current_span(stage):
+                return await asyncio.wait_for(work, seconds)
         except TimeoutError:
             self.note(f"{stage}: late, {consequence}")
         except CiteRayError as error:

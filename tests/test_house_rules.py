@@ -14,6 +14,7 @@ MAY_IMPORT_RAY = {
     "pipelines/train/ray_workers.py",
     "serve/app.py",
     "serve/llm_app.py",
+    "serve/ray_meters.py",
 }
 FORBIDDEN = {
     "cluster": {"pipelines", "serve", "evaluation", "planning"},

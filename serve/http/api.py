@@ -1,7 +1,7 @@
 """The HTTP form of the question's path: validation, status codes, readiness.
 
 POST /v1/answer   POST /v1/search   GET /v1/citations/{pmid}
-GET /healthz (this process)   GET /readyz (versions, coverage, stages)
+GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /metrics
 """
 
 from __future__ import annotations
@@ -10,12 +10,18 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from cluster.errors import InputError
 from cluster.records import Answer, Citation, SearchResult
-from cluster.settings import load_system
-from serve.http.event_stream import event_stream
+from cluster.settings import ServeSettings, load_system
+from serve.http.admit_requests import Admission
+from serve.http.event_stream import as_failure, event_stream
+from serve.http.guard import Guard
+from serve.http.note_requests import Meters, NoMeters, NotedService
 from serve.http.request_forms import MAX_PMID, AnswerRequest, SearchRequest, explain_problems
 from serve.http.service import Readiness, Service
 from serve.watch_stages import StageLostError
@@ -28,16 +34,47 @@ def _problem(status: int, message: str, **headers: str) -> JSONResponse:
     return JSONResponse({"error": message}, status, headers=headers)
 
 
-def create_api(service: Service, default_system: str) -> FastAPI:
-    """The FastAPI application over `service`, which may run in-process or on Ray."""
+def create_api(
+    service: Service,
+    settings: ServeSettings,
+    *,
+    admission: Admission | None = None,
+    meters: Meters | None = None,
+) -> FastAPI:
+    """The FastAPI application over `service`, which may run in-process or on Ray.
+
+    Raises InputError for API keys in the environment that cannot be read.
+    """
+    http = settings.http
+    meters = meters or NoMeters()
+    admission = admission or Admission(http.at_once, http.waiting, http.wait_s)
+    default_system = settings.system
+    service = NotedService(service, meters, log_questions=http.log_questions)
     api = FastAPI(
         title="CiteRay",
         description="Cited answers to biomedical questions from PubMed.",
     )
+    api.add_middleware(Guard, settings=http, admission=admission, meters=meters)
+    if http.cors_origins:
+        api.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(http.cors_origins),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Request-ID"],
+            expose_headers=["Retry-After", "X-Request-ID"],
+        )
 
     @api.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         return _problem(422, explain_problems(error.errors()))
+
+    @api.exception_handler(HTTPException)
+    async def refused(_: Request, error: HTTPException) -> JSONResponse:
+        return _problem(error.status_code, f"{error.detail}; /docs lists what there is")
+
+    @api.exception_handler(Exception)
+    async def failed(_: Request, error: Exception) -> JSONResponse:
+        return _problem(*as_failure(error))
 
     @api.exception_handler(InputError)
     async def bad_input(_: Request, error: InputError) -> JSONResponse:
@@ -88,5 +125,10 @@ def create_api(service: Service, default_system: str) -> FastAPI:
         readiness = await service.readiness()
         status = 200 if readiness.ready else 503
         return JSONResponse(readiness.model_dump(), status)
+
+    @api.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        """The whole graph's figures, and Ray's own, in Prometheus' text format."""
+        return Response(await service.metrics(), media_type=CONTENT_TYPE_LATEST)
 
     return api

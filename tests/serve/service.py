@@ -59,6 +59,9 @@ class SmallService:
     def loading(self) -> list[str]:
         return [] if self.state == "ready" else ["shard-0001"]
 
+    async def metrics(self) -> bytes:
+        return b"# no figures\n"
+
     async def readiness(self) -> Readiness:
         ready = self.state == "ready"
         return Readiness(

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from cluster.errors import CiteRayError, InputError
 from cluster.records import Question
+from cluster.settings import load_settings
 from serve.answer_batch import answer_batch, bioasq_batch
 from serve.client import HttpClient, Reply
 from serve.http.api import create_api
@@ -27,7 +28,7 @@ class ServiceClient(HttpClient):
     """The endpoint over a small index, without a socket; `lost` are ids that it fails on."""
 
     def __init__(self, service: SmallService, lost: Sequence[str] = ()) -> None:
-        http: Any = TestClient(create_api(service, "citeray"))
+        http: Any = TestClient(create_api(service, load_settings().serve))
         self._http = http
         self._lost = lost
         self._lock = threading.Lock()

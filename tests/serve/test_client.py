@@ -22,7 +22,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
 
 @pytest.fixture(scope="module")
 def port(service: SmallService) -> Iterator[int]:
-    with serving(create_api(service, "citeray")) as port:
+    with serving(create_api(service, load_settings().serve)) as port:
         yield port
 
 

@@ -10,6 +10,7 @@ from cluster.encoder import Encoder
 from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import publish
 from cluster.models import checksum
+from cluster.settings import load_settings
 from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation, FlakyService
 from tests.serve.http_server import serving
@@ -21,7 +22,7 @@ from tests.tiny_models import make_tiny_encoder
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FlakyService, int]]:
     service = FlakyService(tmp_path_factory.mktemp("index"))
-    with serving(create_api(service, "citeray")) as port:
+    with serving(create_api(service, load_settings().serve)) as port:
         yield service, port
 
 

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
+from cluster.settings import load_settings
 from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService, app
 from tests.serve.http_server import serving
@@ -38,7 +39,9 @@ def test_every_system_has_a_run_and_a_record(run: Ablation) -> None:
 
 
 def test_lost_stages_are_counted_and_told(tmp_path: Path) -> None:
-    with serving(create_api(SmallService(tmp_path / "i", broken=("rerank",)), "citeray")) as port:
+    with serving(
+        create_api(SmallService(tmp_path / "i", broken=("rerank",)), load_settings().serve)
+    ) as port:
         found = Ablation(tmp_path, port).text("citeray")
     assert "citeray: 3 of 3 questions: rerank: failed, first-stage order kept" in found
 

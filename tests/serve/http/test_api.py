@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from cluster.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.service import SmallService
 
@@ -19,11 +20,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
 
 @pytest.fixture(scope="module")
 def http(service: SmallService) -> TestClient:
-    return TestClient(create_api(service, "citeray"))
+    return TestClient(create_api(service, load_settings().serve))
 
 
 def client_of(service: SmallService) -> TestClient:
-    return TestClient(create_api(service, "citeray"))
+    return TestClient(create_api(service, load_settings().serve))
 
 
 def test_an_answer_cites_the_citation_that_says_it(http: TestClient) -> None:

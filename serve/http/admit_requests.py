@@ -1,0 +1,101 @@
+"""How many requests are worked on at once, how many wait, and who is sent away."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from cluster.errors import CiteRayError
+
+LONGEST_RETRY_S = 60
+# How much the last request counts in the mean of how long one takes.
+NEWEST = 0.2
+
+
+class BusyError(CiteRayError):
+    """Not now: the request may be tried again after `retry_after_s` seconds."""
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message, retry_after_s)
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class OverloadedError(BusyError):
+    """More wait than may; HTTP 429."""
+
+
+class DrainingError(BusyError):
+    """This gateway is about to stop; HTTP 503."""
+
+
+class Admission:
+    """`at_once` requests are worked on, `waiting` more wait for a turn up to `wait_s` seconds."""
+
+    def __init__(self, at_once: int, waiting: int, wait_s: float) -> None:
+        self._turns = asyncio.Semaphore(at_once)
+        self._at_once = at_once
+        self._most_waiting = waiting
+        self._wait_s = wait_s
+        self._mean_s = 1.0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.draining = False
+        self.running = 0
+        self.waiting = 0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """A turn for the length of the block; raises OverloadedError or DrainingError."""
+        await self._take()
+        begun = asyncio.get_running_loop().time()
+        try:
+            yield
+        finally:
+            took = asyncio.get_running_loop().time() - begun
+            self._mean_s += NEWEST * (took - self._mean_s)
+            self.running -= 1
+            if not self.running:
+                self._idle.set()
+            self._turns.release()
+
+    async def _take(self) -> None:
+        if self.draining:
+            raise DrainingError("this server is stopping; ask another, or again in a moment", 5)
+        if self._turns.locked() and self.waiting >= self._most_waiting:
+            raise self._overloaded()
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise self._overloaded() from None
+        finally:
+            self.waiting -= 1
+        self.running += 1
+        self._idle.clear()
+
+    def _overloaded(self) -> OverloadedError:
+        seconds = self._mean_s * (self.waiting + 1) / self._at_once
+        retry = min(max(math.ceil(seconds), 1), LONGEST_RETRY_S)
+        return OverloadedError(
+            f"{self.running} requests are at work and {self.waiting} wait, which is all this "
+            f"server takes; ask again in {retry} s",
+            retry,
+        )
+
+    async def drain(self, deadline_s: float) -> bool:
+        """Take no more requests and wait for those at work; whether all ended in time."""
+        self.draining = True
+        try:
+            async with asyncio.timeout(deadline_s):
+                while self.running or self.waiting:
+                    await self._idle.wait()
+                    await asyncio.sleep(0)
+        except TimeoutError:
+            return False
+        return True

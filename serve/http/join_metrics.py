@@ -1,0 +1,51 @@
+"""The metrics of several nodes as one page in Prometheus' text format."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+
+import httpx
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+log = logging.getLogger("citeray")
+
+TIMEOUT_S = 5.0
+
+
+class _Joined(Collector):
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = list(metrics)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+def join_metrics(pages: Sequence[str]) -> bytes:
+    """One page with the samples of `pages`, a metric's together, as the format asks."""
+    metrics: dict[str, Metric] = {}
+    for page in pages:
+        for family in text_string_to_metric_families(page):
+            kept = metrics.setdefault(family.name, family)
+            if kept is not family:
+                kept.samples.extend(family.samples)
+    registry = CollectorRegistry()
+    registry.register(_Joined(metrics.values()))
+    return generate_latest(registry)
+
+
+async def fetch_metrics(urls: Sequence[str]) -> bytes:
+    """The joined metrics of all `urls` that answer."""
+    async with httpx.AsyncClient(timeout=TIMEOUT_S) as client:
+        replies = await asyncio.gather(*(client.get(url) for url in urls), return_exceptions=True)
+    pages = []
+    for url, reply in zip(urls, replies, strict=True):
+        if isinstance(reply, httpx.Response) and reply.is_success:
+            pages.append(reply.text)
+        else:
+            log.warning("no metrics from %s: %r", url, reply)
+    return join_metrics(pages)

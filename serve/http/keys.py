@@ -1,0 +1,88 @@
+"""Who may ask and how often: API keys from the environment, and a rate for each."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+
+from cluster.errors import InputError
+
+MIN_KEY_CHARACTERS = 16
+NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An API key by the name of its owner; of the key itself only the SHA-256 is kept."""
+
+    name: str
+    digest: bytes
+
+
+def read_keys(variable: str) -> tuple[Key, ...]:
+    """The keys in the environment variable: `name:key` pairs between commas or white space.
+
+    None where it is not set or empty. Raises InputError, which never shows a key.
+    """
+    keys: dict[str, Key] = {}
+    for number, pair in enumerate(os.environ.get(variable, "").replace(",", " ").split(), 1):
+        name, colon, key = pair.partition(":")
+        if not colon or not NAME.fullmatch(name):
+            raise InputError(
+                f"{variable}: entry {number} is not name:key, the name of up to 64 letters, "
+                "digits, dots, dashes and underscores"
+            )
+        if len(key) < MIN_KEY_CHARACTERS:
+            raise InputError(
+                f"{variable}: the key of {name} has under {MIN_KEY_CHARACTERS} characters; "
+                "make one with `openssl rand -hex 32`"
+            )
+        if name in keys:
+            raise InputError(f"{variable}: {name} has two keys; give each a name of its own")
+        keys[name] = Key(name, sha256(key.encode()).digest())
+    return tuple(keys.values())
+
+
+def owner(given: str, keys: Sequence[Key]) -> str | None:
+    """Whose key `given` is. Takes as long whichever key it is, or none."""
+    digest = sha256(given.encode(errors="surrogateescape")).digest()
+    found = None
+    for key in keys:
+        if compare_digest(key.digest, digest):
+            found = key.name
+    return found
+
+
+def given_key(headers: Mapping[str, str]) -> str:
+    """The key of `Authorization: Bearer KEY` or `X-API-Key: KEY`; "" for none."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    return headers.get("x-api-key", "").strip()
+
+
+class Rates:
+    """A bucket of `per_minute` requests for each name, filled again evenly; 0 is no limit.
+
+    Each gateway replica counts for itself.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._full = float(per_minute)
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def wait_s(self, name: str, now: float | None = None) -> float:
+        """0 and one request taken, or the seconds until there is one to take."""
+        if not self._full:
+            return 0.0
+        now = time.monotonic() if now is None else now
+        left, at = self._buckets.get(name, (self._full, now))
+        left = min(self._full, left + (now - at) * self._full / 60)
+        taken = left >= 1
+        self._buckets[name] = (left - taken, now)
+        return 0.0 if taken else (1 - left) * 60 / self._full

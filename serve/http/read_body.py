@@ -1,0 +1,66 @@
+"""A request's body read whole before anything works on it, within a size and a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.types import Message, Receive
+
+from cluster.errors import CiteRayError
+
+
+class BodyError(CiteRayError):
+    """A body that is not taken; `status` is the reply's."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message, status)
+        self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class CallerGoneError(CiteRayError):
+    """Nobody waits for a reply any more."""
+
+
+async def read_body(
+    receive: Receive, headers: Mapping[str, str], limit: int, seconds: float
+) -> bytes:
+    """The body of at most `limit` bytes; raises BodyError, or CallerGoneError."""
+    told = headers.get("content-length", "0")
+    if told.isdecimal() and int(told[:20]) > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise CallerGoneError("the caller hung up")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > limit:
+                    raise _too_large(limit)
+                if not message.get("more_body"):
+                    return b"".join(parts)
+    except TimeoutError:
+        raise BodyError(f"the body did not arrive within {seconds:g} s", 408) from None
+
+
+def _too_large(limit: int) -> BodyError:
+    return BodyError(f"the body is over {limit:,} bytes; ask for less at once", 413)
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """`receive` as it would have been before the body was read."""
+    unread = [body]
+
+    async def receive_again() -> Message:
+        if unread:
+            return {"type": "http.request", "body": unread.pop(), "more_body": False}
+        return await receive()
+
+    return receive_again

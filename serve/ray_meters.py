@@ -1,0 +1,60 @@
+"""The graph's figures as Ray's metrics, and every node's metrics as one page for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import ray
+from ray.serve import metrics
+
+# Seconds; a search is a tenth of one, a language model's answer may be a minute.
+BOUNDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0]
+
+
+class RayMeters:
+    """See `Meters`. Ray puts `ray_` before each name, and deployment and replica beside it."""
+
+    def __init__(self) -> None:
+        self._requests = metrics.Counter(
+            "citeray_requests", "HTTP requests by route and status.", ("path", "status")
+        )
+        self._seconds = metrics.Histogram(
+            "citeray_request_seconds", "How long a request took.", BOUNDS, ("path",)
+        )
+        self._questions = metrics.Counter(
+            "citeray_questions", "Searches and answers by system.", ("kind", "system")
+        )
+        self._stages = metrics.Histogram(
+            "citeray_stage_seconds", "How long a stage was at work.", BOUNDS, ("stage", "system")
+        )
+        self._losses = metrics.Counter(
+            "citeray_losses", "Stages that a reply did without.", ("stage", "system")
+        )
+        self._running = metrics.Gauge("citeray_running", "Questions at work in a gateway.")
+        self._waiting = metrics.Gauge("citeray_waiting", "Questions waiting for their turn.")
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        self._requests.inc(tags={"path": route, "status": str(status)})
+        self._seconds.observe(seconds, tags={"path": route})
+
+    def question(
+        self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
+    ) -> None:
+        self._questions.inc(tags={"kind": kind, "system": system})
+        for stage, ms in timings_ms.items():
+            self._stages.observe(ms / 1000, tags={"stage": stage, "system": system})
+        for loss in degraded:
+            stage, _, _ = loss.partition(":")
+            self._losses.inc(tags={"stage": stage, "system": system})
+
+    def load(self, running: int, waiting: int) -> None:
+        self._running.set(running)
+        self._waiting.set(waiting)
+
+
+def metric_pages() -> list[str]:
+    """Where each living node shows its metrics."""
+    nodes = [node for node in ray.nodes() if node["Alive"] and node.get("MetricsExportPort")]
+    return [
+        f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}/metrics" for node in nodes
+    ]
