@@ -20,7 +20,7 @@ from ray.serve import RunTarget
 from ray.serve.config import BackpressureConfig
 from ray.serve.exceptions import RayServeException
 from ray.serve.handle import DeploymentHandle
-from ray.serve.schema import TracingConfig
+from ray.serve.schema import LoggingConfig, TracingConfig
 
 from cluster.answer_settings import AnswerSettings
 from cluster.errors import LLMError
@@ -187,10 +187,12 @@ def stage_options(stage: StageSettings) -> dict[str, Any]:
     return options
 
 
-def deployment(stage: Any, name: str, chosen: StageSettings, *arguments: Any) -> Any:
+def deployment(
+    stage: Any, name: str, chosen: StageSettings, *arguments: Any, **options: Any
+) -> Any:
     """The stage's class as a deployment bound to its arguments."""
     wrapped: Any = ray_serve.deployment(stage)
-    return wrapped.options(name=name, **stage_options(chosen)).bind(*arguments)
+    return wrapped.options(name=name, **stage_options(chosen), **options).bind(*arguments)
 
 
 def one_for_all(stage: Any, name: str, *arguments: Any) -> Any:
@@ -219,9 +221,13 @@ def build_app(settings: Settings) -> Any:
         deployment(Shard, f"Shard-{number:04d}", stages.shard, *following, number)
         for number in range(len(manifest.shards))
     ]
+    # A line of ours for each request says more than Serve's.
+    logs = LoggingConfig(encoding="JSON", enable_access_log=False)
     gateway = ray_serve.ingress()(Gateway)
     figures = ClusterFigures(RayMeters, metric_pages)
-    return deployment(gateway, "Gateway", stages.gateway, *facts, bound, shards, figures)
+    return deployment(
+        gateway, "Gateway", stages.gateway, *facts, bound, shards, figures, logging_config=logs
+    )
 
 
 def build(args: dict[str, str]) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ from serve.stages import IndexFacts
 
 # What a stage may take to say which version it serves; one that takes longer is not counted.
 VERSION_S = 1.0
+LOG = logging.getLogger("citeray")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,9 @@ class Gateway:
         shards: Sequence[Handle],
         cluster: ClusterFigures,
     ) -> None:
+        # Serve keeps the files of this one, and writes what is logged as JSON.
+        LOG.parent = logging.getLogger("ray.serve")
+        LOG.setLevel(logging.INFO)
         self._settings = settings
         self._cluster = cluster
         http = settings.serve.http

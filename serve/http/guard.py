@@ -72,7 +72,7 @@ class Guard:
         async def send_noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 status[0] = message["status"]
-                add_headers(message, notes["id"])
+                add_headers(message, notes["id"], named="x-request-id" in headers)
             await send(message)
 
         try:
@@ -148,9 +148,13 @@ def route_of(scope: Scope) -> str:
     return str(getattr(route, "path", UNMATCHED))
 
 
-def add_headers(message: Message, request_id: str) -> None:
-    """The request's id, and what browsers should not do with the reply."""
+def add_headers(message: Message, request_id: str, *, named: bool) -> None:
+    """The request's id, and what browsers should not do with the reply.
+
+    Ray Serve names each request that comes without an id, and tells the caller itself.
+    """
     headers = MutableHeaders(scope=message)
-    headers["X-Request-ID"] = request_id
+    if not named:
+        headers["X-Request-ID"] = request_id
     for name, value in SAFE_HEADERS.items():
         headers.setdefault(name, value)

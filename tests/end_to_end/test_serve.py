@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -69,14 +69,18 @@ def served(
         process.communicate(timeout=60)
 
 
-def await_ready(url: str, process: subprocess.Popen) -> list[int]:
+def await_ready(
+    url: str, process: subprocess.Popen, headers: Mapping[str, str] | None = None
+) -> list[int]:
     """The status codes of /v1/search until it first succeeds."""
     begun = time.monotonic()
     states: list[int] = []
     while time.monotonic() - begun < DEADLINE_S:
         assert process.poll() is None, process.communicate()[0]
         try:
-            reply = httpx.post(f"{url}/v1/search", json={"question": "metformin"}, timeout=30)
+            reply = httpx.post(
+                f"{url}/v1/search", json={"question": "metformin"}, headers=headers, timeout=30
+            )
             states.append(reply.status_code)
             if reply.is_success:
                 return states

@@ -265,6 +265,7 @@ def test_the_openapi_document_describes_every_path(http: TestClient) -> None:
         "/v1/citations/{pmid}",
         "/healthz",
         "/readyz",
+        "/metrics",
     }
     assert http.get("/docs").status_code == 200
 

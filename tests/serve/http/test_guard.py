@@ -103,15 +103,19 @@ def test_a_body_that_does_not_come_is_not_waited_for(service: SmallService) -> N
     assert "did not arrive within 0.2 s" in reply
 
 
-def test_a_request_keeps_its_id_and_gets_one_where_it_has_none(service: SmallService) -> None:
+def test_a_request_keeps_its_id_and_gets_one_where_it_has_none(
+    service: SmallService, caplog: pytest.LogCaptureFixture
+) -> None:
     http = client(service)
-    assert http.get("/healthz", headers={"X-Request-ID": "job-7:3"}).headers["X-Request-ID"] == (
-        "job-7:3"
-    )
-    first, second = (http.get("/healthz").headers["X-Request-ID"] for _ in range(2))
-    assert first != second
-    hostile = http.get("/healthz", headers={"X-Request-ID": "a b{}\x7f"})
-    assert hostile.headers["X-Request-ID"].isalnum()
+    with caplog.at_level(logging.INFO, "citeray.requests"):
+        http.get("/healthz", headers={"X-Request-ID": "job-7:3"})
+        http.get("/healthz", headers={"X-Request-ID": "a b{}"})
+        told = http.get("/healthz").headers["X-Request-ID"]
+    lines: list[Any] = caplog.records
+    ids = [line.id for line in lines if line.name == "citeray.requests"]
+    assert (ids[0], ids[2]) == ("job-7:3", told)
+    assert ids[1].isalnum()
+    assert ids[1] != told
 
 
 def test_the_log_has_a_line_a_request_without_its_words(

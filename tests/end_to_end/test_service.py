@@ -1,0 +1,255 @@
+"""What an operator relies on: streaming, cancelling, keys, figures, traces and a clean stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI, Request
+from fastapi.responses import StreamingResponse
+from prometheus_client.parser import text_string_to_metric_families
+
+from pipelines.sample.write_sample import write_sample
+from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
+from tests.end_to_end.test_serve import await_ready
+from tests.end_to_end.trace_collector import Collector, trace_collector
+from tests.serve.chat_endpoint import in_pieces
+from tests.serve.http_server import free_port, serving
+
+KEY = "k" * 32
+QUESTION = "Does metformin activate AMPK?"
+SAID = "Metformin activates AMPK in hepatocytes."
+
+
+@dataclass
+class SlowModel:
+    """A streaming model that says a word every `pace_s`; `ended` has how each reply did."""
+
+    url: str = ""
+    pace_s: float = 0.05
+    begun: int = 0
+    ended: list[str] = field(default_factory=list)
+
+    async def say(self) -> AsyncIterator[str]:
+        self.begun += 1
+        how = "cancelled"
+        try:
+            for piece in in_pieces(SAID):
+                yield piece
+                await asyncio.sleep(self.pace_s)
+            how = "said"
+        finally:
+            self.ended.append(how)
+
+
+@contextmanager
+def slow_model() -> Iterator[SlowModel]:
+    model = SlowModel()
+    api = FastAPI()
+
+    @api.post("/v1/chat/completions")
+    async def complete(_: Request) -> StreamingResponse:
+        return StreamingResponse(model.say(), media_type="text/event-stream")
+
+    with serving(api) as port:
+        model.url = f"http://127.0.0.1:{port}/v1"
+        yield model
+
+
+@dataclass(frozen=True)
+class Service:
+    http: httpx.Client
+    process: subprocess.Popen
+    model: SlowModel
+    collector: Collector
+    logs: Path
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("service")
+    source = str(write_sample(folder / "sample").sources[0].parent)
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
+    ray_folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
+    with slow_model() as model, trace_collector() as collector:
+        settings = [*small_settings(folder / "index", encoder, 2), f"serve.port={port}"]
+        settings += ["llm.kind=url", f"llm.url={model.url}", "llm.model_id=m"]
+        settings += ["serve.trace_share=1", "serve.drain_s=20"]
+        built = run(with_settings([str(BIN / "citeray"), "index", "build", source], settings))
+        assert built.returncode == 0, built.stderr
+        process = subprocess.Popen(
+            with_settings([str(BIN / "citeray"), "serve"], settings),
+            cwd=ROOT,
+            env=environment(
+                {
+                    "CITERAY_API_KEYS": f"alice:{KEY}",
+                    "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+                    "OTEL_BSP_SCHEDULE_DELAY": "200",
+                    "RAY_TMPDIR": str(ray_folder),
+                }
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        headers = {"Authorization": f"Bearer {KEY}"}
+        try:
+            await_ready(url, process, headers)
+            with httpx.Client(base_url=url, headers=headers, timeout=60) as http:
+                logs = ray_folder / "ray" / "session_latest" / "logs" / "serve"
+                yield Service(http, process, model, collector, logs)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+            shutil.rmtree(ray_folder, ignore_errors=True)
+
+
+def eventually(true: Callable[[], bool], seconds: float = 30) -> bool:
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.1)
+    return true()
+
+
+def asked(system: str = "citeray-model", stream: bool = True) -> dict[str, object]:
+    return {"question": QUESTION, "type": "summary", "system": system, "stream": stream}
+
+
+def test_without_a_key_nobody_is_answered(service: Service) -> None:
+    bare = httpx.post(f"{service.http.base_url}/v1/search", json={"question": QUESTION})
+    assert bare.status_code == 401
+    assert httpx.get(f"{service.http.base_url}/readyz").status_code == 200
+
+
+def test_the_models_words_arrive_while_it_speaks(service: Service) -> None:
+    service.model.pace_s = 0.2
+    arrived: list[tuple[str, float]] = []
+    with service.http.stream("POST", "/v1/answer", json=asked()) as reply:
+        for line in reply.iter_lines():
+            if line.startswith("event: "):
+                arrived.append((line.removeprefix("event: "), time.monotonic()))
+    drafts = [at for name, at in arrived if name == "draft"]
+    assert len(drafts) == len(SAID.split())
+    # Five words with 0.2 s between them cannot have come at once.
+    assert drafts[-1] - drafts[0] > 0.4
+    assert arrived[-1][0] == "answer"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_who_hangs_up_ends_the_work_of_the_model_too(service: Service, stream: bool) -> None:
+    model = service.model
+    model.pace_s, model.ended = 2.0, []
+    begun = model.begun
+
+    def ask_and_leave() -> None:
+        url = str(service.http.base_url)
+        with (
+            httpx.Client(base_url=url, headers=service.http.headers) as leaving,
+            pytest.raises(httpx.ReadTimeout),
+        ):
+            leaving.post("/v1/answer", json=asked(stream=stream), timeout=4)
+
+    if stream:
+        with service.http.stream("POST", "/v1/answer", json=asked()) as reply:
+            next(line for line in reply.iter_lines() if line == "event: draft")
+    else:
+        ask_and_leave()
+    assert model.begun == begun + 1
+    # To its end it would have spoken for ten seconds.
+    assert eventually(lambda: model.ended == ["cancelled"], 5), model.ended
+    model.pace_s = 0.05
+
+
+def test_a_request_is_a_line_of_json_in_the_gateways_log(service: Service) -> None:
+    reply = service.http.post(
+        "/v1/search", json={"question": QUESTION}, headers={"X-Request-ID": "job-7"}
+    )
+    assert reply.headers.get_list("X-Request-ID") == ["job-7"]
+
+    def lines() -> list[str]:
+        (log,) = service.logs.glob("replica_citeray_Gateway_*.log")
+        return log.read_text(encoding="utf-8").splitlines()
+
+    def noted() -> list[dict[str, object]]:
+        return [line for line in map(json.loads, lines()) if line.get("id") == "job-7"]
+
+    assert eventually(lambda: bool(noted()))
+    (line,) = noted()
+    assert (line["route"], line["status"], line["key"]) == ("/v1/search", 200, "alice")
+    assert line["kind"] == "search"
+    assert QUESTION not in "".join(lines())
+
+
+def test_figures_of_all_stages_stand_on_one_page(service: Service) -> None:
+    service.http.post("/v1/search", json={"question": QUESTION}).raise_for_status()
+
+    def counted() -> dict[str, set[str]]:
+        page = service.http.get("/metrics").text
+        return {
+            sample.name: {sample.labels.get("stage", ""), sample.labels.get("path", "")}
+            for family in text_string_to_metric_families(page)
+            for sample in family.samples
+        }
+
+    # Each process tells Ray its figures every few seconds.
+    assert eventually(lambda: "ray_citeray_stage_seconds_count" in counted(), 60)
+    found = counted()
+    assert "ray_citeray_requests_total" in found
+    assert "ray_serve_deployment_processing_latency_ms_count" in found
+
+
+def test_a_question_is_one_trace_across_all_its_stages(service: Service) -> None:
+    service.http.post("/v1/answer", json=asked(stream=False)).raise_for_status()
+    wanted = {"encode", "retrieve", "rerank", "write"}
+
+    def names() -> set[str]:
+        return {span.name for span in service.collector.trace_with("write")}
+
+    assert eventually(lambda: wanted <= names()), names()
+    # The stages' own processes told their part of the same trace.
+    served = " ".join(names())
+    for deployment in ("Encoder", "Reranker", "Shard-0000", "Writer"):
+        assert deployment in served, served
+
+
+def test_a_stopped_graph_ends_what_it_has_begun_and_takes_no_more(service: Service) -> None:
+    """Last: it takes the endpoint down."""
+    service.model.pace_s = 1.0
+    begun = service.model.begun
+    replies: list[httpx.Response] = []
+
+    def ask() -> None:
+        replies.append(service.http.post("/v1/answer", json=asked(stream=False)))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert eventually(lambda: service.model.begun == begun + 1)
+    service.process.send_signal(signal.SIGTERM)
+    refused = []
+
+    def refuses() -> bool:
+        reply = service.http.post("/v1/search", json={"question": QUESTION})
+        refused.append(reply)
+        return reply.status_code == 503
+
+    assert eventually(refuses, 5)
+    assert "stopping" in refused[-1].json()["error"]
+    assert refused[-1].headers["Retry-After"]
+    thread.join()
+    assert replies[0].status_code == 200
+    assert json.loads(replies[0].text)["ideal"]
+    output, _ = service.process.communicate(timeout=60)
+    assert service.process.returncode == 128 + signal.SIGTERM, output
