@@ -174,6 +174,7 @@ class Question:
     """`exclude` are PMIDs that it wants no more, such as those judged in earlier rounds.
 
     `given` are passages that came with it: where there are any, they alone are its evidence.
+    `budget_ms` is how long a reply may take; 0: as long as the settings allow.
     """
 
     id: str
@@ -181,6 +182,7 @@ class Question:
     type: QuestionType = "unknown"
     exclude: tuple[int, ...] = ()
     given: tuple[Passage, ...] = ()
+    budget_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,18 @@ ExactAnswer = str | list[list[str]] | None
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What a reply took, of the question's budget (0: none), in ms of the wall clock.
+
+    `rungs` are the steps of the preset's ladder that were searched, in their order.
+    """
+
+    budget_ms: int
+    ms: float
+    rungs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """`index_version` is the oldest that any shard read, `last_source` its last source file."""
 
@@ -243,6 +257,7 @@ class SearchResult:
     index_version: str
     last_source: str
     timings_ms: Mapping[str, float]
+    spent: Spent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +283,4 @@ class Answer:
     last_source: str
     timings_ms: Mapping[str, float]
     supported: tuple[Sentence, ...] = ()
+    spent: Spent | None = None

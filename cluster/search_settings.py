@@ -101,6 +101,43 @@ class RankingsSettings(_Part):
         return self
 
 
+class RungSettings(_Part):
+    """A step of a ladder: the preset with these parts in the place of its own.
+
+    `expects_ms` is what its search takes where none has told yet.
+    """
+
+    name: str
+    expects_ms: Positive
+    rewrite: RewriteSettings | None = None
+    retrieve: RetrieverSettings | None = None
+    rerank: RerankSettings | None = None
+
+
+class LadderSettings(_Part):
+    """Searches of one preset, each better and longer than the one before.
+
+    A question begins at the rung `begin`, or below it where its budget allows no more, and goes
+    up a rung at a time while the search is not sure of its order and the budget allows. It is
+    sure where the best citation scores above the tenth by `sure` of its own score or more.
+    """
+
+    rungs: Annotated[tuple[RungSettings, ...], Field(min_length=2)]
+    begin: str
+    sure: Mapping[AskedType, Annotated[float, Field(ge=0)]]
+
+    @model_validator(mode="after")
+    def _names_rungs_and_types(self) -> Self:
+        names = [rung.name for rung in self.rungs]
+        if len(set(names)) < len(names):
+            raise ValueError("two rungs have one name")
+        if self.begin not in names:
+            raise ValueError(f"begin names no rung; there are: {', '.join(names)}")
+        if missing := sorted(set(get_args(AskedType)) - self.sure.keys()):
+            raise ValueError(f"sure has no share for {', '.join(missing)}")
+        return self
+
+
 class RecencySettings(_Part):
     """A score is raised by `weight` for the newest candidate, by half that `half_life` years
     before.

@@ -9,12 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from cluster.answer_settings import AnswerSettings
 from cluster.search_settings import (
     FusionSettings,
+    LadderSettings,
     OnlineSettings,
     RankingsSettings,
     RecencySettings,
     RerankSettings,
     RetrieverSettings,
     RewriteSettings,
+    RungSettings,
     Share,
 )
 
@@ -43,6 +45,7 @@ class SystemSettings(BaseModel):
     rerank: RerankSettings
     rankings: RankingsSettings | None = None
     recency: RecencySettings = RecencySettings()
+    ladder: LadderSettings | None = None
     self_check: Annotated[int, Field(ge=0, le=3)] = 0
     evidence: Annotated[int, Field(ge=1, le=100)]
     evidence_share: Share = 0.0
@@ -52,7 +55,20 @@ class SystemSettings(BaseModel):
     @property
     def asks_model(self) -> bool:
         """Whether its search, not only its answers, asks the language model."""
-        return self.rewrite.kind != "none" or self.self_check > 0 or self.rerank.by != "model"
+        rungs = self.ladder.rungs if self.ladder else ()
+        rewrites = (self.rewrite, *(rung.rewrite for rung in rungs))
+        reranks = (self.rerank, *(rung.rerank for rung in rungs))
+        return (
+            self.self_check > 0
+            or any(part is not None and part.kind != "none" for part in rewrites)
+            or any(part is not None and part.by != "model" for part in reranks)
+        )
+
+    def at(self, rung: RungSettings) -> SystemSettings:
+        """The preset as it searches on `rung` of its ladder."""
+        own = {name: getattr(rung, name) for name in ("rewrite", "retrieve", "rerank")}
+        changed = {name: part for name, part in own.items() if part is not None}
+        return self.model_copy(update={**changed, "ladder": None})
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

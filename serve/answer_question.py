@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+from cluster.answer_settings import AnswerSettings
 from cluster.index.layout import shard_of
-from cluster.records import Answer, Citation, Evidence, Passage, Question, SearchResult
+from cluster.records import Answer, Citation, Evidence, Passage, Question, SearchResult, Spent
+from cluster.search_settings import RungSettings
 from cluster.settings import ServeSettings
 from cluster.system_settings import SystemSettings
 from serve.answer_events import Drafted, Event, Finished, Found, Tell, tell_nobody, told
 from serve.attribute_sentences import Stance
+from serve.climb_ladder import COMPARED, Budget, Costs, climb
 from serve.given_evidence import take_given
 from serve.guess_type import guess_type
+from serve.remember_stages import RememberedStages
 from serve.search_citations import QUOTED, Searcher
 from serve.search_shards import ShardSearch
 from serve.stages import IndexFacts, Stages
 from serve.watch_stages import StageLostError, StageWatch
 from serve.watched_stages import WatchedStages
+
+# What an answer of the evidence's sentences takes, where none has told yet.
+WRITING_MS = 200.0
+NO_TIME = "llm: no time in the budget, extractive answer"
 
 
 def with_type(question: Question) -> Question:
@@ -66,9 +75,13 @@ class QuestionAnswerer:
         self._facts = facts
         self._quoted = quoted
         self._searcher = Searcher(stages, facts, settings, quoted)
+        self.costs = Costs()
 
-    def _watch(self, tell: Tell = tell_nobody) -> StageWatch:
-        return StageWatch(self._settings.request_deadline_s, tell)
+    def _watch(self, question: Question, reserve_ms: float, tell: Tell = tell_nobody) -> StageWatch:
+        """Of a question that has just come, which keeps `reserve_ms` of its budget."""
+        budget = question.budget_ms
+        spare_s = max(budget - reserve_ms, 0) / 1000 if budget else math.inf
+        return StageWatch(self._settings.request_deadline_s, tell, spare_s)
 
     async def search(
         self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
@@ -77,20 +90,26 @@ class QuestionAnswerer:
 
         `snippets` adds the sentences of the evidence that answer, as BioASQ wants them.
         """
-        watch = self._watch()
-        found = await self._search(question, system, limit, watch)
-        if not snippets:
-            return found
-        chosen = await self._snippets(question, found, system, watch)
+        budget = Budget(question.budget_ms)
+        watch = self._watch(question, 0.0)
+        found = await self._search(question, system, limit, watch, budget, 0.0)
+        chosen = await self._snippets(question, found, system, watch) if snippets else ()
         return replace(
             found,
             snippets=chosen,
             degraded=tuple(watch.degraded),
             timings_ms=dict(watch.timings_ms),
+            spent=budget.spent(found),
         )
 
     async def _search(
-        self, question: Question, system: SystemSettings, limit: int, watch: StageWatch
+        self,
+        question: Question,
+        system: SystemSettings,
+        limit: int,
+        watch: StageWatch,
+        budget: Budget,
+        reserve_ms: float,
     ) -> SearchResult:
         """What the question brings, or the search, wide enough to leave out what it excludes."""
         if question.given:
@@ -99,10 +118,34 @@ class QuestionAnswerer:
             return await take_given(question, system, limit, stages, shards)
         more = len(question.exclude)
         wider = system.model_copy(update={"evidence": system.evidence + more})
-        found = await self._searcher.search(question, wider, limit + more, watch)
-        if more:
+        if wider.ladder is None:
+            found = await self._searcher.search(question, wider, limit + more, watch)
+        else:
+            wanted = max(limit + more, COMPARED)
+            found = await self._climb(question, wider, wanted, watch, budget, reserve_ms)
+        if more or wider.ladder is not None:
             found = without(found, question.exclude, limit, system.evidence)
         return replace(found, evidence=strong(found.evidence, system.evidence_share))
+
+    async def _climb(
+        self,
+        question: Question,
+        system: SystemSettings,
+        limit: int,
+        watch: StageWatch,
+        budget: Budget,
+        reserve_ms: float,
+    ) -> SearchResult:
+        ladder = system.ladder
+        assert ladder is not None
+        stages = RememberedStages(self._stages)
+        searcher = Searcher(stages, self._facts, self._settings, self._quoted)
+
+        async def search(rung: RungSettings) -> SearchResult:
+            return await searcher.search(question, system.at(rung), limit, watch)
+
+        found, rungs = await climb(question, ladder, budget, reserve_ms, self.costs, search)
+        return replace(found, spent=Spent(question.budget_ms, budget.spent_ms, rungs))
 
     async def _snippets(
         self, question: Question, found: SearchResult, system: SystemSettings, watch: StageWatch
@@ -137,17 +180,24 @@ class QuestionAnswerer:
 
         `tell` is told of the stages, of what was found, and of what the model says.
         """
-        watch = self._watch(tell)
         question = with_type(question)
-        found = await self._search(question, system, limit, watch)
+        budget = Budget(question.budget_ms)
+        reserve_ms = self._writing_ms(system)
+        if question.budget_ms:
+            reserve_ms = min(reserve_ms, question.budget_ms / 2)
+        watch = self._watch(question, reserve_ms, tell)
+        found = await self._search(question, system, limit, watch, budget, reserve_ms)
         tell(Found(found))
+        style, begun = self._style(system, budget, watch), budget.spent_ms
         draft = None if tell is tell_nobody else lambda text: tell(Drafted(text))
         written = await watch.run(
             "write",
-            self._stages.write(question, found.evidence, system.answer, draft),
+            self._stages.write(question, found.evidence, style, draft),
             self._settings.writer.deadline_s,
             "evidence without an answer",
         )
+        if style is system.answer:
+            self.costs.learn(f"write {system.name}", budget.spent_ms - begun)
         for loss in written.degraded if written else ():
             watch.note(loss)
         chosen = await self._snippets(question, found, system, watch) if snippets else ()
@@ -167,7 +217,19 @@ class QuestionAnswerer:
             found.last_source,
             dict(watch.timings_ms),
             written.supported if written else (),
+            budget.spent(found),
         )
+
+    def _writing_ms(self, system: SystemSettings) -> float:
+        return self.costs.expected(f"write {system.name}", WRITING_MS)
+
+    def _style(self, system: SystemSettings, budget: Budget, watch: StageWatch) -> AnswerSettings:
+        """The preset's way to write, or the evidence's own sentences where time is short."""
+        style = system.answer
+        if style.ideal_from == "evidence" or self._writing_ms(system) <= budget.left_ms:
+            return style
+        watch.note(NO_TIME)
+        return style.model_copy(update={"ideal_from": "evidence", "exact_from": "evidence"})
 
     async def answer_events(
         self, question: Question, system: SystemSettings, limit: int, snippets: bool = False

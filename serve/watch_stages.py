@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Awaitable
@@ -29,12 +30,16 @@ class StageWatch:
 
     `timings_ms` is how long each stage was at work, in milliseconds of the wall clock: what
     runs at once, as shards do, counts once. `degraded` names each lost stage once, in the
-    order of loss. `tell` is told of each stage as it ends.
+    order of loss. `tell` is told of each stage as it ends. `spare_s` is how long stages that a
+    reply can do without may be at work, where the question has a budget.
     """
 
-    def __init__(self, deadline_s: float, tell: Tell = tell_nobody) -> None:
+    def __init__(
+        self, deadline_s: float, tell: Tell = tell_nobody, spare_s: float = math.inf
+    ) -> None:
         self.tell = tell
         self._ends = time.monotonic() + deadline_s
+        self._spare_ends = time.monotonic() + spare_s
         self._running: Counter[str] = Counter()
         self._since: dict[str, float] = {}
         self.timings_ms: dict[str, float] = {}
@@ -45,9 +50,17 @@ class StageWatch:
             self.degraded.append(loss)
 
     async def run(
-        self, stage: str, work: Awaitable[T], deadline_s: float, consequence: str
+        self,
+        stage: str,
+        work: Awaitable[T],
+        deadline_s: float,
+        consequence: str,
+        *,
+        spare: bool = False,
     ) -> T | None:
         """The result of `work`, or None when it failed or outran its deadline.
+
+        A `spare` one is what a reply can do without.
 
         A loss is noted as `stage: late, consequence` or `stage: failed, consequence`.
         """
@@ -55,7 +68,8 @@ class StageWatch:
         if not self._running[stage]:
             self._since[stage] = begun
         self._running[stage] += 1
-        seconds = min(deadline_s, max(self._ends - begun, 0.001))
+        ends = min(self._ends, self._spare_ends) if spare else self._ends
+        seconds = min(deadline_s, max(ends - begun, 0.001))
         try:
             with TRACER.start_as_current_span(stage):
                 return await asyncio.wait_for(work, seconds)

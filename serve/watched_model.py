@@ -59,4 +59,5 @@ class WatchedModel:
                 )
             )
 
-        return await self._watch.run(stage, work(), self.limits.deadline_s, consequence)
+        deadline = self.limits.deadline_s
+        return await self._watch.run(stage, work(), deadline, consequence, spare=True)

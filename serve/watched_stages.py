@@ -46,7 +46,8 @@ class WatchedStages:
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32] | None:
         work = self.stages.rerank(question, texts)
         deadline = self.settings.reranker.deadline_s
-        return await self.watch.run("rerank", work, deadline, "first-stage order kept")
+        loss = "first-stage order kept"
+        return await self.watch.run("rerank", work, deadline, loss, spare=True)
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
         work = self.stages.fetch_online(pmids)

@@ -18,6 +18,7 @@ MAX_EXCLUDED = 1000
 MAX_GIVEN = 200
 MAX_GIVEN_CHARACTERS = 5000
 MAX_PROBLEMS = 5
+MAX_BUDGET_MS = 600_000
 
 Pmid = Annotated[int, Field(ge=1, le=MAX_PMID)]
 Offset = Annotated[int, Field(ge=0)]
@@ -36,6 +37,7 @@ class SearchRequest(BaseModel):
     type: QuestionType = "unknown"
     snippets: bool = False
     exclude: Annotated[tuple[Pmid, ...], Field(max_length=MAX_EXCLUDED)] = ()
+    budget_ms: Annotated[int, Field(ge=0, le=MAX_BUDGET_MS)] = 0
 
     @field_validator("question")
     @classmethod
@@ -52,7 +54,7 @@ class SearchRequest(BaseModel):
         return value
 
     def as_question(self) -> Question:
-        return Question(self.id, self.question, self.type, self.exclude)
+        return Question(self.id, self.question, self.type, self.exclude, budget_ms=self.budget_ms)
 
 
 class GivenPassage(BaseModel):

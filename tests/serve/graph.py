@@ -113,6 +113,19 @@ class SmallStages:
         return await self._writer.write(question, evidence, style, say)
 
 
+def stages_of(index: Path, citations: Sequence[Citation], shards: int = 2) -> SmallStages:
+    """Stages over a new index of `citations`."""
+    manifest = make_index(index, citations, shards=shards)
+    return SmallStages(manifest, _readers(index, manifest), ())
+
+
+def _readers(index: Path, manifest: Manifest) -> list[ShardReader]:
+    return [
+        ShardReader(index, n, entry, ef_search=64, exact_below=10**9)
+        for n, entry in enumerate(manifest.shards)
+    ]
+
+
 def make_answerer(
     index: Path,
     citations: Sequence[Citation],
@@ -126,12 +139,14 @@ def make_answerer(
     writer: ChatModel | None = None,
 ) -> QuestionAnswerer:
     manifest = make_index(index, citations, shards=shards)
-    readers = [
-        ShardReader(index, n, entry, ef_search=64, exact_below=10**9)
-        for n, entry in enumerate(manifest.shards)
-    ]
     stages = SmallStages(
-        manifest, readers, broken, model=model, online=online, names=names, writer=writer
+        manifest,
+        _readers(index, manifest),
+        broken,
+        model=model,
+        online=online,
+        names=names,
+        writer=writer,
     )
     facts = IndexFacts.of(manifest, 0.9, 0.4)
     return QuestionAnswerer(stages, facts, serve or load_settings().serve)

@@ -22,7 +22,7 @@ from tests.serve.graph import make_answerer
 from tests.serve.pubmed_online import QuickOnline
 from tests.small_index import citation
 
-OURS = ("bm25", "dense", "hybrid", "citeray", "citeray-model")
+OURS = ("auto", "bm25", "dense", "hybrid", "citeray", "citeray-model")
 PUBLISHED = [name for name in system_names() if name not in OURS]
 WITH_MODEL = (
     *("biorag-v2", "biorag-v4", "biorag-v5", "biorag-v6"),
