@@ -1,6 +1,7 @@
 """The HTTP form of the question's path: validation, status codes, readiness.
 
 POST /v1/answer   POST /v1/search   GET /v1/citations/{pmid}
+POST /v1/chat/completions   GET /v1/models (OpenAI's form)
 GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /metrics
 """
 
@@ -18,6 +19,7 @@ from starlette.middleware.cors import CORSMiddleware
 from cluster.errors import InputError
 from cluster.records import Answer, Citation, SearchResult
 from cluster.settings import ServeSettings, load_system
+from serve.http import openai_form
 from serve.http.admit_requests import Admission
 from serve.http.event_stream import as_failure, event_stream
 from serve.http.guard import Guard
@@ -65,7 +67,9 @@ def create_api(
         )
 
     @api.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        if request.url.path == openai_form.ROUTE:
+            return openai_form.explain_chat_problems(error.errors())
         return _problem(422, explain_problems(error.errors()))
 
     @api.exception_handler(HTTPException)
@@ -125,6 +129,8 @@ def create_api(
         readiness = await service.readiness()
         status = 200 if readiness.ready else 503
         return JSONResponse(readiness.model_dump(), status)
+
+    openai_form.add_openai_form(api, service)
 
     @api.get("/metrics", response_class=Response)
     async def metrics() -> Response:

@@ -1,0 +1,232 @@
+"""Answers in the form of OpenAI's chat completions, and presets as its models.
+
+The last message of the user is the question; what was said before is not searched for. What
+streams is the checked answer, a sentence at a time: a model's unchecked words are for
+`/v1/answer` alone. The whole Answer is in the message's field `citeray`, which is not OpenAI's.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from cluster.errors import InputError
+from cluster.records import Answer, ExactAnswer, Question
+from cluster.settings import load_system, system_names
+from serve.answer_events import Event, Finished
+from serve.http.event_stream import PING_S, as_failure
+from serve.http.request_forms import MAX_QUESTION_CHARACTERS, explain_problems
+from serve.http.service import Service
+
+CITATIONS = 10
+MAX_MESSAGES = 200
+MAX_MESSAGE_CHARACTERS = 100_000
+ROUTE = "/v1/chat/completions"
+
+
+class TextPart(BaseModel):
+    type: Literal["text"]
+    text: Annotated[str, Field(max_length=MAX_MESSAGE_CHARACTERS)]
+
+
+Content = (
+    Annotated[str, Field(max_length=MAX_MESSAGE_CHARACTERS)]
+    | Annotated[list[TextPart], Field(max_length=MAX_MESSAGES)]
+)
+
+
+class ChatMessage(BaseModel):
+    """A turn. Content that is no text is refused."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Content
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content)
+
+
+class StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class ChatRequest(BaseModel):
+    """Fields of OpenAI's that do not fit cited answers, such as `temperature`, change nothing."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "citeray",
+                    "messages": [{"role": "user", "content": "Does metformin activate AMPK?"}],
+                }
+            ]
+        },
+    )
+
+    model: Annotated[str, Field(max_length=200)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    tools: Annotated[list[Any] | None, Field(max_length=0)] = None
+    n: Literal[1] | None = None
+
+    def question(self) -> Question:
+        """Raises InputError where the last message is no question."""
+        last = self.messages[-1]
+        body = last.text.strip()
+        if last.role != "user" or not body:
+            raise InputError("messages: the last one must be the user's, and hold the question")
+        if len(body) > MAX_QUESTION_CHARACTERS:
+            raise InputError(
+                f"messages: the question has {len(body):,} characters; at most "
+                f"{MAX_QUESTION_CHARACTERS:,} can be asked"
+            )
+        return Question("", body)
+
+
+def openai_error(status: int, message: str, code: str | None = None) -> JSONResponse:
+    """An error as OpenAI's clients read it."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    error = {"message": message, "type": kind, "param": None, "code": code}
+    headers = {"Retry-After": "5"} if status == 503 else None
+    return JSONResponse({"error": error}, status, headers=headers)
+
+
+def exact_words(exact: ExactAnswer) -> str:
+    if isinstance(exact, str):
+        return exact.capitalize() + "."
+    return "; ".join(names[0] for names in exact) + "." if exact else ""
+
+
+def pieces_of(answer: Answer) -> list[str]:
+    """The answer's text: the exact answer, then each sentence with the PMIDs that support it."""
+    said = [exact_words(answer.exact)] if answer.exact else []
+    for sentence in answer.ideal:
+        pmids = ", ".join(map(str, sentence.pmids))
+        said.append(f"{sentence.text} [PMID {pmids}]")
+    return said or ["The evidence found holds no answer."]
+
+
+# Tokens are the language model's own affair here; a caller is not billed for them.
+USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+
+
+class Completion:
+    """One chat completion, whole or in chunks."""
+
+    def __init__(self, model: str) -> None:
+        self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time())}
+        self._head["model"] = model
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        message = {
+            "role": "assistant",
+            "content": "\n".join(pieces_of(answer)),
+            "citeray": asdict(answer),
+        }
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": USAGE}
+
+    def chunk(self, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        return {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
+
+    def chunks(self, answer: Answer, *, usage: bool) -> list[dict[str, Any]]:
+        """Those after the first, which only tells the role."""
+        pieces = pieces_of(answer)
+        texts = [piece if n == 0 else f"\n{piece}" for n, piece in enumerate(pieces)]
+        said = [self.chunk({"content": text}) for text in texts]
+        last = self.chunk({"citeray": asdict(answer)}, "stop")
+        counted = {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": USAGE}
+        return [*said, last, *([counted] if usage else [])]
+
+
+async def _wire(
+    completion: Completion, events: AsyncGenerator[Event, None], *, usage: bool
+) -> AsyncIterator[ServerSentEvent]:
+    yield _sent(completion.chunk({"role": "assistant", "content": ""}))
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Finished):
+                    for chunk in completion.chunks(event.answer, usage=usage):
+                        yield _sent(chunk)
+    except Exception as error:
+        status, message = as_failure(error)
+        yield _sent({"error": {"message": message, "type": "server_error", "code": status}})
+    yield ServerSentEvent("[DONE]", sep="\n")
+
+
+def _sent(data: dict[str, Any]) -> ServerSentEvent:
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return ServerSentEvent(text, sep="\n")
+
+
+def model_card(name: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "citeray",
+        "description": load_system(name).about,
+    }
+
+
+def explain_chat_problems(problems: Sequence[Any]) -> JSONResponse:
+    """OpenAI's own status for a request that is not valid is 400."""
+    return openai_error(400, explain_problems(problems))
+
+
+def add_openai_form(api: FastAPI, service: Service) -> None:
+    """Add the routes to `api`."""
+
+    @api.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        """The presets, as OpenAI's clients list models."""
+        return {"object": "list", "data": [model_card(name) for name in system_names()]}
+
+    @api.get("/v1/models/{name}")
+    async def model(name: str) -> Any:
+        """One preset."""
+        return model_card(name) if name in system_names() else _unknown(name)
+
+    @api.post(ROUTE)
+    async def complete(request: ChatRequest) -> Any:
+        """A cited answer as a chat completion; `model` is a preset."""
+        if request.model not in system_names():
+            return _unknown(request.model)
+        try:
+            question = request.question()
+        except InputError as error:
+            return openai_error(400, str(error))
+        if loading := service.loading():
+            return openai_error(503, f"still loading: {', '.join(loading)}; try again in a moment")
+        asked = (question, load_system(request.model), CITATIONS, False)
+        completion = Completion(request.model)
+        if request.stream:
+            usage = request.stream_options is not None and request.stream_options.include_usage
+            wire = _wire(completion, service.answer_events(*asked), usage=usage)
+            return EventSourceResponse(wire, ping=PING_S, sep="\n")
+        try:
+            return completion.whole(await service.answer(*asked))
+        except Exception as error:
+            return openai_error(*as_failure(error))
+
+    def _unknown(name: str) -> JSONResponse:
+        known = ", ".join(system_names())
+        message = f"model {name[:100]!r} is unknown; there are: {known}"
+        return openai_error(404, message, "model_not_found")
