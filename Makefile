@@ -9,6 +9,8 @@ PIP := $(BIN)/pip --disable-pip-version-check
 # On all cores, which pip does not; a few files of old templates never compile.
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 
+CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
+
 .PHONY: demo serve test lint bench lock clean
 
 demo: $(STAMP)
@@ -44,6 +46,8 @@ $(STAMP): requirements/cpu.txt pyproject.toml
 
 $(DEV_STAMP): $(STAMP) requirements/dev.txt
 	$(PIP) install --quiet --no-deps -r requirements/dev.txt
+	@command -v chromium >/dev/null || $(CHROMIUM) >/dev/null 2>&1 || \
+		echo "no chromium on PATH: the page's tests are skipped (on Debian: apt-get install chromium)"
 	@touch $@
 
 # Resolves the newest versions that pyproject.toml allows, then freezes them.

@@ -25,6 +25,7 @@ from serve.http.event_stream import as_failure, event_stream
 from serve.http.guard import Guard
 from serve.http.note_requests import Meters, NoMeters, NotedService
 from serve.http.request_forms import MAX_PMID, AnswerRequest, SearchRequest, explain_problems
+from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
 from serve.watch_stages import StageLostError
 
@@ -131,6 +132,7 @@ def create_api(
         return JSONResponse(readiness.model_dump(), status)
 
     openai_form.add_openai_form(api, service)
+    add_page(api)
 
     @api.get("/metrics", response_class=Response)
     async def metrics() -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 from cluster.records import Answer, Citation, Question, SearchResult
@@ -30,8 +30,9 @@ class SmallService:
         broken: tuple[str, ...] = (),
         state: str = "ready",
         writer: ChatModel | None = None,
+        citations: Sequence[Citation] = CORPUS,
     ) -> None:
-        self._answerer = make_answerer(index, CORPUS, broken=broken, writer=writer)
+        self._answerer = make_answerer(index, citations, broken=broken, writer=writer)
         self.state = state
         self.asked: list[Question] = []
 

@@ -1,0 +1,53 @@
+"""The page at `/`: files of its own, no build step, nothing from another host."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        *("script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"),
+        *("base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"),
+        "require-trusted-types-for 'script'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # Asked for anew each time, answered by 304 while the file is the same.
+    "Cache-Control": "no-cache",
+}
+
+
+class PageFiles(StaticFiles):
+    """The page's files under its policy."""
+
+    def file_response(
+        self,
+        full_path: str | os.PathLike[str],
+        stat_result: os.stat_result,
+        scope: Scope,
+        status_code: int = 200,
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        response.headers.update(HEADERS)
+        return response
+
+
+def add_page(api: FastAPI) -> None:
+    """Add `/` and its files under `/static` to `api`."""
+    folder = Path(str(resources.files("serve.http") / "page"))
+    api.mount("/static", PageFiles(directory=folder), name="static")
+
+    @api.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(folder / "index.html", headers=HEADERS)
