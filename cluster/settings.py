@@ -235,6 +235,17 @@ class HttpSettings(Strict):
     log_questions: bool
 
 
+class BatchSettings(Strict):
+    """Batches over HTTP: `concurrent` questions of one batch at a time, `waiting` batches at
+    most. They lie in `folder`, ended ones for `keep_days`; on a cluster a shared folder.
+    """
+
+    folder: Path
+    concurrent: Positive
+    waiting: Positive
+    keep_days: Annotated[float, Field(gt=0)]
+
+
 class ServeSettings(Strict):
     """Every `follow_s` seconds each replica looks for a newer version of the index; 0: never.
 
@@ -250,6 +261,7 @@ class ServeSettings(Strict):
     drain_s: Annotated[float, Field(ge=0)]
     trace_share: Share
     http: HttpSettings
+    batches: BatchSettings
     gateway: StageSettings
     expander: StageSettings
     encoder: StageSettings

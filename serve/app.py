@@ -26,10 +26,13 @@ from cluster.answer_settings import AnswerSettings
 from cluster.errors import LLMError
 from cluster.index.manifest import Manifest
 from cluster.index.vectors import Vectors
-from cluster.records import Entity, Evidence, Passage, Question
-from cluster.settings import Settings, StageSettings
+from cluster.records import Answer, Entity, Evidence, Passage, Question, SearchResult
+from cluster.settings import Settings, StageSettings, load_system
+from serve.answer_batch import DOCUMENTS
 from serve.answer_events import told
-from serve.call_stages import HandleTurns
+from serve.answer_question import QuestionAnswerer
+from serve.batches.serve_jobs import ServedBatches
+from serve.call_stages import HandleStages, HandleTurns
 from serve.choose_snippets import choose_snippets
 from serve.follow_versions import StageVersion, follow_vocabulary
 from serve.gateway import ClusterFigures, Gateway
@@ -45,6 +48,7 @@ from serve.load_stages import (
 )
 from serve.ray_meters import RayMeters, metric_pages
 from serve.search_online import Online
+from serve.stages import IndexFacts
 from serve.take_turns import Lease
 from serve.write_answer import WrittenAnswer
 
@@ -167,6 +171,30 @@ class Writer:
         return "ready"
 
 
+class Batches(ServedBatches):
+    """Works on batches beside the gateway, so that who waits for an answer never waits for them."""
+
+    # Serve awaits it, on the loop that requests run on.
+    async def __init__(  # type: ignore[misc]
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        stages: Mapping[str, DeploymentHandle],
+        shards: Sequence[DeploymentHandle],
+    ) -> None:
+        facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
+        graph = HandleStages(stages, shards)
+        limit = settings.llm.evidence_characters
+        answerer = QuestionAnswerer(graph, facts, settings.serve, limit)
+
+        async def ask(question: Question, system: str, answers: bool) -> Answer | SearchResult:
+            asked = (question, load_system(system), DOCUMENTS, True)
+            return await (answerer.answer(*asked) if answers else answerer.search(*asked))
+
+        super().__init__(settings.serve.batches, ask)
+        self.begin()
+
+
 def stage_options(stage: StageSettings) -> dict[str, Any]:
     """A deployment's options from its settings."""
     options: dict[str, Any] = {
@@ -224,10 +252,10 @@ def build_app(settings: Settings) -> Any:
     # A line of ours for each request says more than Serve's.
     logs = LoggingConfig(encoding="JSON", enable_access_log=False)
     gateway = ray_serve.ingress()(Gateway)
+    batches = one_for_all(Batches, "Batches", *facts, bound, shards)
     figures = ClusterFigures(RayMeters, metric_pages)
-    return deployment(
-        gateway, "Gateway", stages.gateway, *facts, bound, shards, figures, logging_config=logs
-    )
+    arguments = (*facts, bound, shards, batches, figures)
+    return deployment(gateway, "Gateway", stages.gateway, *arguments, logging_config=logs)
 
 
 def build(args: dict[str, str]) -> Any:

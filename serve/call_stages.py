@@ -16,6 +16,7 @@ from cluster.answer_settings import AnswerSettings
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
+from serve.batches.job_store import Job
 from serve.language_model import Message, Say
 from serve.read_version import FromVersion
 from serve.write_answer import WrittenAnswer
@@ -146,6 +147,33 @@ class HandleStages:
         """Every deployment by the stage name that readiness shows."""
         others = {"encoder": self._encoder, "reranker": self._reranker, "pubmed": self._pubmed}
         return {**self.followers(), **others}
+
+
+class HandleBatches:
+    """The graph's batches, wherever they are worked on."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    async def add(self, job: Job) -> dict[str, Any]:
+        added: dict[str, Any] = await call(self._handle, "add", job)
+        return added
+
+    async def list(self) -> list[dict[str, Any]]:
+        jobs: list[dict[str, Any]] = await call(self._handle, "list")
+        return jobs
+
+    async def status(self, job_id: str) -> dict[str, Any]:
+        status: dict[str, Any] = await call(self._handle, "status", job_id)
+        return status
+
+    async def cancel(self, job_id: str) -> dict[str, Any]:
+        status: dict[str, Any] = await call(self._handle, "cancel", job_id)
+        return status
+
+    async def run(self, job_id: str) -> bytes:
+        run: bytes = await call(self._handle, "run", job_id)
+        return run
 
 
 class HandleTurns:

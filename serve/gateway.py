@@ -20,7 +20,7 @@ from cluster.settings import Settings
 from cluster.system_settings import SystemSettings
 from serve.answer_events import Event
 from serve.answer_question import QuestionAnswerer
-from serve.call_stages import Handle, HandleStages, call
+from serve.call_stages import Handle, HandleBatches, HandleStages, call
 from serve.follow_versions import StageVersion
 from serve.http.admit_requests import Admission
 from serve.http.api import create_api
@@ -55,8 +55,10 @@ class Gateway:
         manifest: Manifest,
         stages: dict[str, Handle],
         shards: Sequence[Handle],
+        batches: Handle,
         cluster: ClusterFigures,
     ) -> None:
+        self._batches = HandleBatches(batches)
         # Serve keeps the files of this one, and writes what is logged as JSON.
         LOG.parent = logging.getLogger("ray.serve")
         LOG.setLevel(logging.INFO)
@@ -79,6 +81,7 @@ class Gateway:
             self._settings.serve,
             admission=self._admission,
             meters=self._cluster.meters(),
+            batches=self._batches,
         )
 
         @contextlib.asynccontextmanager

@@ -50,14 +50,18 @@ def read_questions(path: Path) -> list[Question]:
     be read or is not BioASQ's JSON, a missing field, a wrong type, an empty or too long
     body, and an id that came before.
     """
-    entries = read_rows(path)
+    return as_questions(read_rows(path), str(path))
+
+
+def as_questions(entries: Sequence[Any], place: str) -> list[Question]:
+    """See `read_questions`; `place` is where the entries stand."""
     questions: list[Question] = []
     seen: dict[str, int] = {}
     for index, entry in enumerate(entries):
-        question = _read_question(entry, f"{path}: question {index}")
+        question = _read_question(entry, f"{place}: question {index}")
         if question.id in seen:
             raise InputError(
-                f"{path}: question {index}: id {question.id!r} is also that of question"
+                f"{place}: question {index}: id {question.id!r} is also that of question"
                 f" {seen[question.id]}; give each its own"
             )
         seen[question.id] = index

@@ -21,6 +21,7 @@ from cluster.records import Answer, Citation, SearchResult
 from cluster.settings import ServeSettings, load_system
 from serve.http import openai_form
 from serve.http.admit_requests import Admission
+from serve.http.batches_api import Batches, add_batches
 from serve.http.event_stream import as_failure, event_stream
 from serve.http.guard import Guard
 from serve.http.note_requests import Meters, NoMeters, NotedService
@@ -43,8 +44,11 @@ def create_api(
     *,
     admission: Admission | None = None,
     meters: Meters | None = None,
+    batches: Batches | None = None,
 ) -> FastAPI:
     """The FastAPI application over `service`, which may run in-process or on Ray.
+
+    Without `batches` there are no routes for them.
 
     Raises InputError for API keys in the environment that cannot be read.
     """
@@ -133,6 +137,8 @@ def create_api(
 
     openai_form.add_openai_form(api, service)
     add_page(api)
+    if batches is not None:
+        add_batches(api, batches, default_system)
 
     @api.get("/metrics", response_class=Response)
     async def metrics() -> Response:

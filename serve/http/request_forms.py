@@ -24,6 +24,13 @@ Pmid = Annotated[int, Field(ge=1, le=MAX_PMID)]
 Offset = Annotated[int, Field(ge=0)]
 
 
+def known_system(value: str | None) -> str | None:
+    """The preset's name, or None; raises ValueError naming the presets there are."""
+    if value is not None and value not in system_names():
+        raise ValueError(f"unknown; there are: {', '.join(system_names())}")
+    return value
+
+
 class SearchRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -49,9 +56,7 @@ class SearchRequest(BaseModel):
     @field_validator("system")
     @classmethod
     def known(cls, value: str | None) -> str | None:
-        if value is not None and value not in system_names():
-            raise ValueError(f"unknown; there are: {', '.join(system_names())}")
-        return value
+        return known_system(value)
 
     def as_question(self) -> Question:
         return Question(self.id, self.question, self.type, self.exclude, budget_ms=self.budget_ms)

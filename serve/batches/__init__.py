@@ -1,0 +1,1 @@
+"""Batches of questions over HTTP: kept on disk, worked on one after the other."""
