@@ -8,25 +8,18 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from cluster.records import Answer, Question, SearchResult
-from cluster.settings import BatchSettings, load_settings, load_system
+from cluster.records import Question
 from serve.batches.job_store import BatchError, JobStore, Progress, new_job
 from serve.batches.run_jobs import JobRunner
-from serve.batches.serve_jobs import ServedBatches
-from serve.http.api import create_api
 from serve.watch_stages import StageLostError
-from tests.serve.http_server import serving
+from tests.serve.batches.served import Asking, served
 from tests.serve.service import SmallService
 
 ROOT = Path(__file__).parents[3]
@@ -41,24 +34,6 @@ ROWS = [{"id": q.id, "type": q.type, "body": q.body} for q in QUESTIONS]
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
     return SmallService(tmp_path_factory.mktemp("index"))
-
-
-class Asking:
-    """Asks the small service; `trouble` may raise before it does."""
-
-    def __init__(self, service: SmallService) -> None:
-        self._service = service
-        self.asked: list[str] = []
-        self.trouble: Callable[[Question], None] = lambda question: None
-        self.go_on: asyncio.Event | None = None
-
-    async def ask(self, question: Question, system: str, answers: bool) -> Answer | SearchResult:
-        self.asked.append(question.id)
-        if self.go_on is not None:
-            await self.go_on.wait()
-        self.trouble(question)
-        asked = (question, load_system(system), 10, True)
-        return await (self._service.answer(*asked) if answers else self._service.search(*asked))
 
 
 def store_at(folder: Path, waiting: int = 10, keep_days: float = 30) -> JobStore:
@@ -177,7 +152,8 @@ CRASHING = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from serve.batches.run_jobs import JobRunner
-from tests.serve.batches.test_batches import Asking, store_at
+from tests.serve.batches.served import Asking
+from tests.serve.batches.test_batches import store_at
 from tests.serve.service import SmallService
 
 folder = Path(sys.argv[1])
@@ -246,24 +222,6 @@ def test_an_ended_batch_is_forgotten_after_its_days(tmp_path: Path) -> None:
         store.keep(name, Progress("cancelled", ended=time.time() - days * 86_400))
     store.add(new_job(QUESTIONS, "citeray", True, "waiting"))
     assert set(store.ids()) == {"new", "waiting"}
-
-
-@contextmanager
-def served(service: SmallService, folder: Path, asking: Asking) -> Iterator[httpx.Client]:
-    settings = load_settings().serve
-    kept = BatchSettings(folder=folder / "batches", concurrent=2, waiting=5, keep_days=1)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    batches = ServedBatches(kept, asking.ask)
-    loop.call_soon_threadsafe(batches.begin)
-    with (
-        serving(create_api(service, settings, batches=batches)) as port,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http,
-    ):
-        yield http
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
 
 
 def test_over_http_a_file_goes_in_and_its_run_comes_out(

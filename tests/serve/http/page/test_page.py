@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from pathlib import Path
 
 import httpx
@@ -11,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from cluster.settings import load_settings
 from serve.http.api import create_api
+from tests.serve.batches.served import Asking, served
 from tests.serve.http.page.conftest import SAID, watched
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
@@ -208,6 +211,71 @@ def test_hostile_titles_abstracts_and_questions_stay_text(browser: Browser, tmp_
         expect(page.get_by_role("dialog")).to_contain_text("<script>")
         assert page.locator("main img, dialog img, main script, dialog script").count() == 0
         assert page.title().startswith("CiteRay")
+
+
+def test_a_file_of_questions_becomes_a_run(
+    browser: Browser, service: SmallService, tmp_path: Path
+) -> None:
+    rows = [{"id": f"q{n}", "type": "yesno", "body": QUESTION} for n in range(3)]
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps({"questions": rows}), encoding="utf-8")
+    asking = Asking(service)
+    with (
+        served(service, tmp_path, asking) as http,
+        watched(browser.new_context(), str(http.base_url)) as page,
+    ):
+        page.get_by_role("tab", name="Batch").click()
+        page.get_by_label("BioASQ questions (JSON)").set_input_files(file)
+        page.get_by_role("button", name="Start").click()
+        batch = page.locator("#batches li")
+        expect(batch).to_contain_text("done: 3 of 3", timeout=15_000)
+        page.reload()
+        page.get_by_role("tab", name="Batch").click()
+        with page.expect_download() as fetched:
+            batch.get_by_role("button", name="Download the run").click()
+        run = json.loads(Path(fetched.value.path()).read_bytes())
+        assert [entry["id"] for entry in run["questions"]] == ["q0", "q1", "q2"]
+        batch.get_by_role("button", name="Forget").click()
+        expect(batch).to_have_count(0)
+
+
+def test_a_file_that_is_no_batch_is_refused_in_words(
+    browser: Browser, service: SmallService, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text("{", encoding="utf-8")
+    unfit = tmp_path / "unfit.json"
+    unfit.write_text('{"questions": [{"id": "q1"}]}', encoding="utf-8")
+    with (
+        served(service, tmp_path, Asking(service)) as http,
+        watched(browser.new_context(), str(http.base_url)) as page,
+    ):
+        page.get_by_role("tab", name="Batch").click()
+        for file, said in ((bad, "bad.json is no BioASQ file"), (unfit, "question 0 (id q1)")):
+            page.get_by_label("BioASQ questions (JSON)").set_input_files(file)
+            page.get_by_role("button", name="Start").click()
+            expect(page.locator("#batch-problem")).to_contain_text(said)
+
+
+def test_a_batch_can_be_cancelled_from_the_page(
+    browser: Browser, service: SmallService, tmp_path: Path
+) -> None:
+    rows = [{"id": f"q{n}", "type": "yesno", "body": QUESTION} for n in range(200)]
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps({"questions": rows}), encoding="utf-8")
+    asking = Asking(service)
+    asking.trouble = lambda question: time.sleep(0.2)
+    with (
+        served(service, tmp_path, asking) as http,
+        watched(browser.new_context(), str(http.base_url)) as page,
+    ):
+        page.get_by_role("tab", name="Batch").click()
+        page.get_by_label("BioASQ questions (JSON)").set_input_files(file)
+        page.get_by_role("button", name="Start").click()
+        batch = page.locator("#batches li")
+        batch.get_by_role("button", name="Cancel").click()
+        expect(batch).to_contain_text("cancelled: ")
+        assert len(asking.asked) < 200
 
 
 def test_the_policy_forbids_what_the_page_does_not_need(url: str) -> None:

@@ -1,0 +1,54 @@
+"""Batches over the small service, for tests over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from cluster.records import Answer, Question, SearchResult
+from cluster.settings import BatchSettings, load_settings, load_system
+from serve.batches.serve_jobs import ServedBatches
+from serve.http.api import create_api
+from tests.serve.http_server import serving
+from tests.serve.service import SmallService
+
+
+class Asking:
+    """Asks the small service; `trouble` may raise before it does."""
+
+    def __init__(self, service: SmallService) -> None:
+        self._service = service
+        self.asked: list[str] = []
+        self.trouble: Callable[[Question], None] = lambda question: None
+        self.go_on: asyncio.Event | None = None
+
+    async def ask(self, question: Question, system: str, answers: bool) -> Answer | SearchResult:
+        self.asked.append(question.id)
+        if self.go_on is not None:
+            await self.go_on.wait()
+        self.trouble(question)
+        asked = (question, load_system(system), 10, True)
+        return await (self._service.answer(*asked) if answers else self._service.search(*asked))
+
+
+@contextmanager
+def served(service: SmallService, folder: Path, asking: Asking) -> Iterator[httpx.Client]:
+    settings = load_settings().serve
+    kept = BatchSettings(folder=folder / "batches", concurrent=2, waiting=5, keep_days=1)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    batches = ServedBatches(kept, asking.ask)
+    loop.call_soon_threadsafe(batches.begin)
+    with (
+        serving(create_api(service, settings, batches=batches)) as port,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http,
+    ):
+        yield http
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
