@@ -1,7 +1,7 @@
 """The HTTP form of the question's path: validation, status codes, readiness.
 
 POST /v1/answer   POST /v1/search   GET /v1/citations/{pmid}
-POST /v1/chat/completions   GET /v1/models (OpenAI's form)
+POST /v1/chat/completions   GET /v1/models (OpenAI's form)   POST /mcp (tools for models)
 GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /metrics
 """
 
@@ -24,6 +24,7 @@ from serve.http.admit_requests import Admission
 from serve.http.batches_api import Batches, add_batches
 from serve.http.event_stream import as_failure, event_stream
 from serve.http.guard import Guard
+from serve.http.mcp_tools import add_mcp
 from serve.http.note_requests import Meters, NoMeters, NotedService
 from serve.http.request_forms import MAX_PMID, AnswerRequest, SearchRequest, explain_problems
 from serve.http.serve_page import add_page
@@ -139,6 +140,7 @@ def create_api(
     add_page(api)
     if batches is not None:
         add_batches(api, batches, default_system)
+    add_mcp(api, service, default_system, http.cors_origins)
 
     @api.get("/metrics", response_class=Response)
     async def metrics() -> Response:

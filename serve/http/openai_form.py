@@ -21,9 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from cluster.errors import InputError
-from cluster.records import Answer, ExactAnswer, Question
+from cluster.records import Answer, Question
 from cluster.settings import load_system, system_names
 from serve.answer_events import Event, Finished
+from serve.http.answer_words import answer_pieces
 from serve.http.event_stream import PING_S, as_failure
 from serve.http.request_forms import MAX_QUESTION_CHARACTERS, explain_problems
 from serve.http.service import Service
@@ -106,21 +107,6 @@ def openai_error(status: int, message: str, code: str | None = None) -> JSONResp
     return JSONResponse({"error": error}, status, headers=headers)
 
 
-def exact_words(exact: ExactAnswer) -> str:
-    if isinstance(exact, str):
-        return exact.capitalize() + "."
-    return "; ".join(names[0] for names in exact) + "." if exact else ""
-
-
-def pieces_of(answer: Answer) -> list[str]:
-    """The answer's text: the exact answer, then each sentence with the PMIDs that support it."""
-    said = [exact_words(answer.exact)] if answer.exact else []
-    for sentence in answer.ideal:
-        pmids = ", ".join(map(str, sentence.pmids))
-        said.append(f"{sentence.text} [PMID {pmids}]")
-    return said or ["The evidence found holds no answer."]
-
-
 # Tokens are the language model's own affair here; a caller is not billed for them.
 USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
@@ -135,7 +121,7 @@ class Completion:
     def whole(self, answer: Answer) -> dict[str, Any]:
         message = {
             "role": "assistant",
-            "content": "\n".join(pieces_of(answer)),
+            "content": "\n".join(answer_pieces(answer)),
             "citeray": asdict(answer),
         }
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
@@ -147,7 +133,7 @@ class Completion:
 
     def chunks(self, answer: Answer, *, usage: bool) -> list[dict[str, Any]]:
         """Those after the first, which only tells the role."""
-        pieces = pieces_of(answer)
+        pieces = answer_pieces(answer)
         texts = [piece if n == 0 else f"\n{piece}" for n, piece in enumerate(pieces)]
         said = [self.chunk({"content": text}) for text in texts]
         last = self.chunk({"citeray": asdict(answer)}, "stop")

@@ -1,0 +1,215 @@
+"""The search, the answers and the citations as tools of the Model Context Protocol, at `/mcp`.
+
+Streamable HTTP without sessions, each reply one JSON document: any gateway replica can answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+from mcp import MCPError, types
+from mcp.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from cluster.errors import InputError
+from cluster.records import Answer, Citation, SearchResult
+from cluster.settings import load_system, system_names
+from serve.http.answer_words import QUOTED, answer_words, citation_words, search_words
+from serve.http.event_stream import as_failure
+from serve.http.request_forms import Pmid, SearchRequest, explain_problems
+from serve.http.service import Service
+
+PATH = "/mcp"
+INSTRUCTIONS = (
+    "Biomedical questions answered from PubMed. Every sentence of an answer names the PMIDs "
+    f"that support it; repeat them when you use it. {QUOTED}"
+)
+MEANINGS = {
+    "question": "A biomedical question in plain English.",
+    "system": f"A preset: {', '.join(system_names())}. Left out: the server's own.",
+    "k": "How many citations to give.",
+    "type": "What kind of answer is wanted; unknown: guessed from the question.",
+    "exclude": "PMIDs to leave out.",
+    "budget_ms": "How long the reply may take; 0: as long as the server allows.",
+}
+READS = types.ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True
+)
+
+
+def _tell_meanings(schema: dict[str, Any]) -> None:
+    """Only what a model can use of the form, and what each field means."""
+    told = {name: schema["properties"][name] for name in MEANINGS}
+    schema["properties"] = {name: {**told[name], "description": MEANINGS[name]} for name in told}
+    schema.pop("examples", None)
+
+
+class QuestionForm(SearchRequest):
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_tell_meanings)
+
+
+class CitationForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    pmid: Pmid
+
+
+@dataclass(frozen=True)
+class Tool:
+    """`run` makes of a form's values a record and the record in words."""
+
+    name: str
+    about: str
+    form: type[BaseModel]
+    result: TypeAdapter[Any]
+    run: Callable[[Any], Awaitable[tuple[Any, str]]]
+
+    def listed(self) -> types.Tool:
+        return types.Tool(
+            name=self.name,
+            description=f"{self.about} {QUOTED}",
+            input_schema=self.form.model_json_schema(),
+            output_schema=self.result.json_schema(mode="serialization"),
+            annotations=READS,
+        )
+
+    async def call(self, arguments: dict[str, Any]) -> types.CallToolResult:
+        record, words = await self.run(self.form.model_validate(arguments))
+        content: list[types.ContentBlock] = [types.TextContent(type="text", text=words)]
+        structured = self.result.dump_python(record, mode="json")
+        return types.CallToolResult(content=content, structured_content=structured)
+
+
+def make_tools(service: Service, default_system: str) -> list[Tool]:
+    async def search(form: QuestionForm) -> tuple[SearchResult, str]:
+        system = load_system(form.system or default_system)
+        found = await service.search(form.as_question(), system, form.k, form.snippets)
+        return found, search_words(found)
+
+    async def answer(form: QuestionForm) -> tuple[Answer, str]:
+        system = load_system(form.system or default_system)
+        written = await service.answer(form.as_question(), system, form.k, form.snippets)
+        return written, answer_words(written)
+
+    async def citation(form: CitationForm) -> tuple[Citation, str]:
+        found = await service.citation(form.pmid)
+        if found is None:
+            raise InputError(f"PMID {form.pmid} is not in this index")
+        return found, citation_words(found)
+
+    return [
+        Tool(
+            "search_pubmed",
+            "Ranked PubMed citations for a question, with the passages that speak to it.",
+            QuestionForm,
+            TypeAdapter(SearchResult),
+            search,
+        ),
+        Tool(
+            "answer_question",
+            "A short answer whose every sentence names the PMIDs that support it; what no "
+            "evidence supports is left out.",
+            QuestionForm,
+            TypeAdapter(Answer),
+            answer,
+        ),
+        Tool(
+            "get_citation",
+            "The whole PubMed record of one PMID: title, abstract, journal, headings.",
+            CitationForm,
+            TypeAdapter(Citation),
+            citation,
+        ),
+    ]
+
+
+def make_server(service: Service, default_system: str) -> Server:
+    """The protocol's side. What a caller can mend is an error of the tool, in one sentence."""
+    tools = {tool.name: tool for tool in make_tools(service, default_system)}
+    listed = [tool.listed() for tool in tools.values()]
+
+    async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> Any:
+        return types.ListToolsResult(tools=listed)
+
+    async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in tools:
+            known = ", ".join(tools)
+            message = f"no tool is named {params.name[:100]!r}; there are: {known}"
+            raise MCPError(types.INVALID_PARAMS, message)
+        if loading := service.loading():
+            return _failed(f"still loading: {', '.join(loading)}; try again in a moment")
+        try:
+            return await tools[params.name].call(params.arguments or {})
+        except ValidationError as error:
+            return _failed(explain_problems(error.errors()))
+        except Exception as error:
+            return _failed(as_failure(error)[1])
+
+    return Server(
+        "citeray",
+        title="CiteRay",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _failed(message: str) -> types.CallToolResult:
+    text = types.TextContent(type="text", text=message)
+    return types.CallToolResult(content=[text], is_error=True)
+
+
+def is_foreign(headers: Headers, allowed: Sequence[str]) -> bool:
+    """Whether a page of another origin asks; what is no browser names no origin.
+
+    A name can be made to point here by who owns it (DNS rebinding), so a page of this very host
+    is trusted by address or as localhost, and by name only where it is `allowed`.
+    """
+    origin = headers.get("origin")
+    if origin is None or origin in allowed:
+        return False
+    try:
+        asking = urlsplit(origin)
+        host = asking.hostname or ""
+        return asking.netloc != headers.get("host") or not (host == "localhost" or ip_address(host))
+    except ValueError:
+        return True
+
+
+class McpEndpoint:
+    """The ASGI side. As nothing outlives a request, each has a manager of its own."""
+
+    def __init__(self, server: Server, origins: Sequence[str]) -> None:
+        self._server = server
+        self._origins = origins
+        # It tells at INFO of each manager's begin and end, which is of each request.
+        logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        if is_foreign(headers, self._origins):
+            reason = f"a page of {headers['origin'][:200]} may not ask; see serve.http.cors_origins"
+            await JSONResponse({"error": reason}, 403)(scope, receive, send)
+            return
+        manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+
+def add_mcp(
+    api: FastAPI, service: Service, default_system: str, origins: Sequence[str] = ()
+) -> None:
+    """Add `/mcp` to `api`; pages of `origins` may call it, beside those of the server itself."""
+    endpoint = McpEndpoint(make_server(service, default_system), origins)
+    api.router.routes.append(Route(PATH, endpoint, methods=["POST"]))
