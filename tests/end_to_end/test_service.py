@@ -14,8 +14,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
+import psutil
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
@@ -88,6 +90,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator
         settings = [*small_settings(folder / "index", encoder, 2), f"serve.port={port}"]
         settings += ["llm.kind=url", f"llm.url={model.url}", "llm.model_id=m"]
         settings += ["serve.trace_share=1", "serve.drain_s=20"]
+        settings += [f"serve.batches.folder={folder / 'batches'}"]
         built = run(with_settings([str(BIN / "citeray"), "index", "build", source], settings))
         assert built.returncode == 0, built.stderr
         process = subprocess.Popen(
@@ -223,6 +226,54 @@ def test_a_question_is_one_trace_across_all_its_stages(service: Service) -> None
     served = " ".join(names())
     for deployment in ("Encoder", "Reranker", "Shard-0000", "Writer"):
         assert deployment in served, served
+
+
+def replica(service: Service, name: str) -> psutil.Process:
+    """The process of this graph's deployment of that name."""
+    title = f"ray::ServeReplica:citeray:{name}"
+    (found,) = [
+        process
+        for process in psutil.process_iter()
+        if " ".join(process.cmdline()).startswith(title)
+        and process.environ().get("RAY_TMPDIR") == str(service.logs.parents[3])
+    ]
+    return found
+
+
+def test_a_batch_goes_on_where_its_process_was_killed(service: Service) -> None:
+    rows = [{"id": f"q{n}", "type": "yesno", "body": QUESTION} for n in range(40)]
+    asked = {"questions": rows, "system": "hybrid", "answers": False, "id": "killed"}
+    service.http.post("/v1/batches", json=asked).raise_for_status()
+
+    def status() -> dict[str, Any]:
+        reply = service.http.get("/v1/batches/killed")
+        return reply.json() if reply.is_success else {"done": 0, "state": "lost"}
+
+    assert eventually(lambda: status()["done"] >= 3)
+    replica(service, "Batches").kill()
+    assert eventually(lambda: status()["state"] == "done", 120), status()
+    run = service.http.get("/v1/batches/killed/run").json()["questions"]
+    assert [entry["id"] for entry in run] == [row["id"] for row in rows]
+    assert status()["failed"] == {}
+
+
+def test_a_replica_that_is_killed_costs_no_question_and_comes_back(service: Service) -> None:
+    replica(service, "Reranker").kill()
+    states = []
+    for _ in range(20):
+        reply = service.http.post("/v1/search", json={"question": QUESTION})
+        states.append((reply.status_code, tuple(reply.json()["degraded"])))
+    assert {status for status, _ in states} == {200}
+    assert {lost for _, losses in states for lost in losses} <= {
+        "rerank: failed, first-stage order kept",
+        "rerank: late, first-stage order kept",
+    }
+
+    def whole() -> bool:
+        reply = service.http.post("/v1/search", json={"question": QUESTION})
+        return not reply.json()["degraded"]
+
+    assert eventually(whole, 120)
 
 
 def test_a_stopped_graph_ends_what_it_has_begun_and_takes_no_more(service: Service) -> None:
