@@ -6,6 +6,7 @@ Requests and replies are the JSON of `/v1/search` and `/v1/answer`.
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
 from cluster.settings import Settings, load_system
+from serve.call_endpoint import Endpoint
 from serve.http.request_forms import AnswerRequest, SearchRequest, explain_problems
 
 T = TypeVar("T")
@@ -45,7 +47,7 @@ class HttpClient:
     """Calls a running endpoint. A 4xx is an InputError, anything else a CiteRayError."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        self._http = httpx.Client(base_url=url, timeout=timeout_s)
+        self._endpoint = Endpoint(url, timeout_s)
 
     def search(self, request: Mapping[str, Any]) -> Reply:
         return self._post("/v1/search", request)
@@ -55,18 +57,10 @@ class HttpClient:
 
     def _post(self, path: str, request: Mapping[str, Any]) -> Reply:
         try:
-            response = self._http.post(path, json=dict(request))
-        except httpx.HTTPError as error:
-            raise CiteRayError(f"{self._http.base_url}{path}: {error}") from error
-        if response.is_success:
-            reply: Reply = response.json()
-            return reply
-        try:
-            message = response.json()["error"]
-        except (ValueError, KeyError, TypeError):
-            message = response.text[:200]
-        failure = InputError if response.status_code in (400, 404, 422) else CiteRayError
-        raise failure(f"{path}: HTTP {response.status_code}: {message}")
+            reply: Reply = json.loads(self._endpoint.read("POST", path, dict(request)))
+        except ValueError as error:
+            raise CiteRayError(f"{path}: the reply is no JSON; is this CiteRay?") from error
+        return reply
 
     def __enter__(self) -> Self:
         return self
@@ -77,7 +71,7 @@ class HttpClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._http.close()
+        self._endpoint.close()
 
 
 class LocalClient:

@@ -13,6 +13,7 @@ from cluster.errors import CiteRayError, InputError
 from cluster.records import Question
 from cluster.settings import load_settings
 from serve.answer_batch import answer_batch, bioasq_batch
+from serve.call_endpoint import Endpoint
 from serve.client import HttpClient, Reply
 from serve.http.api import create_api
 from tests.serve.service import SmallService
@@ -29,7 +30,7 @@ class ServiceClient(HttpClient):
 
     def __init__(self, service: SmallService, lost: Sequence[str] = ()) -> None:
         http: Any = TestClient(create_api(service, load_settings().serve))
-        self._http = http
+        self._endpoint = Endpoint("http://testserver", 60, http=http)
         self._lost = lost
         self._lock = threading.Lock()
         self.asked: list[tuple[str, Mapping[str, Any]]] = []

@@ -67,7 +67,7 @@ def test_an_endpoint_that_is_loading_is_no_bad_input(port: int, service: SmallSe
     service.state = "loading"
     try:
         with (
-            HttpClient(f"http://127.0.0.1:{port}", timeout_s=60) as client,
+            HttpClient(f"http://127.0.0.1:{port}", timeout_s=2) as client,
             pytest.raises(CiteRayError, match="HTTP 503: still loading: shard-0001") as caught,
         ):
             client.answer({"question": QUESTION})

@@ -1,0 +1,189 @@
+"""Calls to a running endpoint: its key, one deadline over all tries, and errors in its words.
+
+Every call is a read, so one that was lost on its way, or that met a busy endpoint, is made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import httpx
+
+from cluster.errors import CiteRayError, InputError
+
+T = TypeVar("T")
+API_KEY_ENV = "CITERAY_API_KEY"
+# Between two tries, where the endpoint asks for no longer one.
+PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+BUSY = frozenset({429, 503})
+BAD_INPUT = frozenset({400, 404, 409, 413, 422})
+SHOWN = 200
+
+
+class EndpointError(CiteRayError):
+    """The endpoint failed, refuses, or is out of reach; `status` is HTTP's, None without a reply.
+
+    `retry_after_s` is when it may be asked again; None: asking again brings the same.
+    """
+
+    def __init__(
+        self, message: str, status: int | None = None, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message, status, retry_after_s)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class BadRequestError(EndpointError, InputError):
+    """The endpoint cannot make sense of the request, or holds nothing of that name."""
+
+
+class Endpoint:
+    """The endpoint at `url`; safe from several threads at once.
+
+    A call may take `timeout_s` seconds, all its tries together. The key is read from the
+    environment variable `api_key_env`, if it is set. Raises InputError for what is no http(s)
+    URL and for a key that no header can hold.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        timeout_s: float,
+        api_key_env: str = API_KEY_ENV,
+        *,
+        http: httpx.Client | None = None,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._timeout_s = timeout_s
+        self._key_env = api_key_env
+        self._http = http or httpx.Client(base_url=_checked(self._url))
+        self._headers = {"Content-Type": "application/json", **_key_header(api_key_env)}
+
+    def close(self) -> None:
+        self._http.close()
+
+    def read(self, method: str, path: str, body: Any = None) -> bytes:
+        """The whole reply; `body` is JSON, records in it as their fields.
+
+        Raises EndpointError, and BadRequestError where the request is at fault.
+        """
+
+        def attempt(deadline: float) -> bytes:
+            with self._opened(method, path, body, deadline) as response:
+                return b"".join(self._in_time(response.iter_bytes(), path, deadline))
+
+        return self._tried(attempt)
+
+    @contextmanager
+    def lines(self, method: str, path: str, body: Any = None) -> Iterator[Iterator[str]]:
+        """The lines of the reply as they come. Once it has begun nothing is tried again."""
+        with ExitStack() as stack:
+
+            def attempt(deadline: float) -> tuple[float, httpx.Response]:
+                return deadline, stack.enter_context(self._opened(method, path, body, deadline))
+
+            deadline, response = self._tried(attempt)
+            yield _split(self._in_time(response.iter_bytes(), path, deadline))
+
+    def _tried(self, attempt: Callable[[float], T]) -> T:
+        deadline = time.monotonic() + self._timeout_s
+        for pause in PAUSES_S:
+            try:
+                return attempt(deadline)
+            except EndpointError as error:
+                if error.retry_after_s is None:
+                    raise
+                wait = max(error.retry_after_s, pause * random.uniform(0.5, 1))
+                if time.monotonic() + wait > deadline:
+                    raise
+            time.sleep(wait)
+        return attempt(deadline)
+
+    @contextmanager
+    def _opened(
+        self, method: str, path: str, body: Any, deadline: float
+    ) -> Iterator[httpx.Response]:
+        """A reply that is a success, its body unread."""
+        left = max(deadline - time.monotonic(), 0.001)
+        content = None if body is None else json.dumps(body, default=asdict)
+        with (
+            self._plainly(path),
+            self._http.stream(
+                method, path, content=content, headers=self._headers, timeout=left
+            ) as response,
+        ):
+            if not response.is_success:
+                said = b"".join(self._in_time(response.iter_bytes(), path, deadline))
+                raise self._refusal(response, said, path)
+            yield response
+
+    @contextmanager
+    def _plainly(self, path: str) -> Iterator[None]:
+        place = f"{self._url}{path}"
+        try:
+            yield
+        except httpx.TimeoutException as error:
+            raise self._too_late(path) from error
+        except httpx.TransportError as error:
+            raise EndpointError(f"{place}: {error or 'connection lost'}", None, 0.0) from error
+        except httpx.HTTPError as error:
+            raise EndpointError(f"{place}: {error}") from error
+
+    def _in_time(self, chunks: Iterable[bytes], path: str, deadline: float) -> Iterator[bytes]:
+        for chunk in chunks:
+            if time.monotonic() > deadline:
+                raise self._too_late(path)
+            yield chunk
+
+    def _too_late(self, path: str) -> EndpointError:
+        return EndpointError(f"{self._url}{path}: no whole reply within {self._timeout_s:g} s")
+
+    def _refusal(self, response: httpx.Response, body: bytes, path: str) -> EndpointError:
+        try:
+            message = str(json.loads(body)["error"])
+        except (ValueError, KeyError, TypeError):
+            message = body.decode(errors="replace")[:SHOWN]
+        status = response.status_code
+        if status == 401:
+            message += f"; this client reads its key from {self._key_env}"
+        asked = response.headers.get("Retry-After", "")
+        wait = float(asked) if asked.isdecimal() else 0.0
+        failure = BadRequestError if status in BAD_INPUT else EndpointError
+        said = f"{path}: HTTP {status}: {message}"
+        return failure(said, status, wait if status in BUSY else None)
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise InputError(f"{url!r} is no URL: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise InputError(f"{url!r} is no URL of an endpoint; give one as http://host:8000")
+    return url
+
+
+def _key_header(variable: str) -> dict[str, str]:
+    key = os.environ.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise InputError(f"{variable} holds characters that no API key has; set it anew")
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _split(chunks: Iterable[bytes]) -> Iterator[str]:
+    """At line feeds alone: an abstract may hold what else Unicode counts as an end of line."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode(errors="replace").rstrip("\r") for line in whole)
