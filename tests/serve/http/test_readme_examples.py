@@ -1,0 +1,59 @@
+"""The examples of README's part on HTTP, run against a server."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serve.batches.served import Asking, served
+from tests.serve.service import SmallService
+
+ROOT = Path(__file__).resolve().parents[3]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PART = README[README.index("Over HTTP, once") : README.index("### Keep it as PubMed is")]
+PYTHON = re.findall(r"```python\n(.*?)```", PART, re.DOTALL)
+CURL = [
+    line
+    for block in re.findall(r"```\n(curl.*?)```", PART, re.DOTALL)
+    for line in block.replace("\\\n", " ").splitlines()
+]
+ADDRESS = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("readme")
+    service = SmallService(folder / "index")
+    with served(service, folder, Asking(service)) as http:
+        yield str(http.base_url).rstrip("/")
+
+
+@pytest.mark.parametrize("code", PYTHON, ids=lambda code: code.split()[1])
+def test_every_python_example_prints_a_cited_answer(url: str, code: str) -> None:
+    assert ADDRESS in code
+    command = [sys.executable, "-c", code.replace(ADDRESS, url)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"Metformin activates AMPK.*\b1\b", done.stdout), done.stdout
+
+
+def test_every_curl_example_is_answered(url: str) -> None:
+    assert len(CURL) == 4
+    for line in CURL:
+        if line.endswith("/run"):
+            end = time.monotonic() + 30
+            while httpx.get(f"{url}/v1/batches/b1").json()["state"] != "done":
+                assert time.monotonic() < end
+                time.sleep(0.1)
+        command = [*shlex.split(line.replace(ADDRESS, url)), "--fail"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "metformin" in done.stdout.lower() or '"b1"' in done.stdout
