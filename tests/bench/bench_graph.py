@@ -1,0 +1,117 @@
+"""What the graph adds to its stages: start, idle memory, latency, throughput.
+
+    python -m tests.bench.bench_graph QUESTIONS.json --index INDEX [--limit 40] [--set ...]
+
+Latency: each question once over HTTP, one at a time, beside the same stages called in this
+process. Throughput: `--requests` questions by 1, 8, 16 and 32 callers at once, with the stages'
+batches and with batches of one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+
+from cluster.records import Question
+from cluster.settings import load_settings, load_system
+from serve.local_graph import local_answerer
+from tests.bench.served_graph import Graph, served_graph
+
+SYSTEMS = ("dense", "hybrid", "citeray")
+CALLERS = (1, 8, 16, 32)
+STAGES = ("expand", "encode", "statistics", "retrieve", "fetch", "rerank")
+
+
+def read(path: Path, limit: int) -> list[str]:
+    return [row["body"] for row in json.loads(path.read_text())["questions"][:limit]]
+
+
+def ask(http: httpx.Client, question: str, system: str) -> float:
+    """The ms of one request."""
+    begun = time.perf_counter()
+    reply = http.post("/v1/search", json={"question": question, "system": system})
+    reply.raise_for_status()
+    return (time.perf_counter() - begun) * 1000
+
+
+def in_process(questions: list[str], settings: list[str]) -> dict[str, float]:
+    """The median ms of the stages' own work by system, nothing between them."""
+    answerer = local_answerer(load_settings(overrides=settings))
+    medians = {}
+    for name in SYSTEMS:
+        system = load_system(name)
+        took = []
+        for number, body in enumerate([*questions[:5], *questions]):
+            found = asyncio.run(answerer.search(Question("", body), system, 10))
+            if number >= 5:
+                took.append(sum(found.timings_ms.get(stage, 0.0) for stage in STAGES))
+        medians[name] = statistics.median(took)
+    return medians
+
+
+def latencies(graph: Graph, questions: list[str]) -> dict[str, float]:
+    with httpx.Client(base_url=graph.url, timeout=120) as http:
+        medians = {}
+        for name in SYSTEMS:
+            for body in questions[:5]:
+                ask(http, body, name)
+            medians[name] = statistics.median(ask(http, body, name) for body in questions)
+    return medians
+
+
+def throughput(graph: Graph, questions: list[str], requests: int) -> dict[int, float]:
+    """Requests a second by the number of callers."""
+    found = {}
+    with httpx.Client(base_url=graph.url, timeout=300) as http:
+        for callers in CALLERS:
+            bodies = [questions[n % len(questions)] for n in range(requests)]
+            begun = time.perf_counter()
+            with ThreadPoolExecutor(callers) as pool:
+                list(pool.map(lambda body: ask(http, body, "citeray"), bodies))
+            found[callers] = requests / (time.perf_counter() - begun)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=40)
+    parser.add_argument("--requests", type=int, default=96)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    given = parser.parse_args()
+    settings = [f"index.path={given.index.resolve()}", *given.set]
+    questions = read(given.questions, given.limit)
+    # Nobody is sent away, so that what is measured is the stages.
+    settings += ["serve.http.at_once=64", "serve.http.wait_s=200"]
+    with served_graph(settings) as graph:
+        print("ready after", {stage: f"{s:.0f} s" for stage, s in graph.started.items()})
+        time.sleep(10)
+        held = graph.memory_mib()
+        print(f"idle memory {sum(held.values()):,} MiB: {dict(held.most_common())}")
+        over_http = latencies(graph, questions)
+        batched = throughput(graph, questions, given.requests)
+    own = in_process(questions, [*settings, "llm.kind=none"])
+    print("\n| system | over HTTP, median ms | stages alone | 25 ms + 1.3 x stages |")
+    print("| --- | --- | --- | --- |")
+    for name in SYSTEMS:
+        limit = 25 + 1.3 * own[name]
+        print(f"| `{name}` | {over_http[name]:.0f} | {own[name]:.0f} | {limit:.0f} |")
+    alone = ["llm.kind=none", "serve.encoder.batch=1", "serve.reranker.batch=1"]
+    with served_graph([*settings, *alone]) as graph:
+        single = throughput(graph, questions, given.requests)
+    print("\n| callers | requests a second | with batches of one |")
+    print("| --- | --- | --- |")
+    for callers in CALLERS:
+        print(f"| {callers} | {batched[callers]:.2f} | {single[callers]:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""More questions than the graph can answer, for minutes: what becomes of each.
+
+    python -m tests.bench.bench_load QUESTIONS.json --index INDEX [--minutes 10] [--times 2]
+        [--kill] [--seed 0] [--set ...]
+
+First finds what the graph answers in a second (32 callers for half a minute), then sends `--times`
+that at random moments (Poisson), presets mixed. Every request must end in an answer, a stated
+degradation, or 429/503 with Retry-After. Prints these, the times of accepted requests, and the
+memory of all processes with its slope over the second half. With `--kill` a replica is killed
+every 20 s, one kind after the other, and questions that are lost are asked again as the Python
+client does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import random
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+
+from tests.bench.bench_graph import read
+from tests.bench.served_graph import Graph, served_graph
+
+# How often each is asked of ten.
+MIX = (("citeray", 5), ("hybrid", 2), ("bm25", 1), ("dense", 1), ("auto", 1))
+ANSWERS = 0.5
+SAMPLE_S = 5.0
+KILL_S = 20.0
+KILLED = ("Expander", "Encoder", "Shard-0000", "Reranker", "Writer", "PubMed", "Turns", "Gateway")
+DEADLINE_S = 60.0
+
+
+@dataclass
+class Outcomes:
+    ends: Counter[str] = field(default_factory=Counter)
+    accepted_s: list[float] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
+    memory: list[tuple[float, int]] = field(default_factory=list)
+    killed: list[tuple[float, str]] = field(default_factory=list)
+    lost_at: list[float] = field(default_factory=list)
+
+
+def requests_of(questions: list[str], seed: int) -> Iterator[tuple[str, dict[str, object]]]:
+    """(path, body) of one request after the other, without an end."""
+    chance = random.Random(seed)
+    systems = [name for name, times in MIX for _ in range(times)]
+    while True:
+        path = "/v1/answer" if chance.random() < ANSWERS else "/v1/search"
+        yield path, {"question": chance.choice(questions), "system": chance.choice(systems)}
+
+
+async def send(
+    http: httpx.AsyncClient, path: str, body: dict[str, object], found: Outcomes
+) -> None:
+    begun = time.monotonic()
+    try:
+        reply = await http.post(path, json=body)
+    except httpx.HTTPError as error:
+        found.ends["connection lost"] += 1
+        found.lost_at.append(begun)
+        found.odd.append(repr(error))
+        return
+    if reply.status_code == 200:
+        found.accepted_s.append(time.monotonic() - begun)
+        found.ends["degraded" if reply.json()["degraded"] else "answered"] += 1
+    elif reply.status_code in (429, 503) and "Retry-After" in reply.headers:
+        found.ends[f"{reply.status_code} with Retry-After"] += 1
+    else:
+        found.ends[f"{reply.status_code}"] += 1
+        found.lost_at.append(begun)
+        found.odd.append(f"{reply.status_code} {reply.text[:150]!r}")
+
+
+async def capacity(http: httpx.AsyncClient, questions: list[str], seconds: float) -> float:
+    """Accepted requests a second with 32 callers who ask again and again."""
+    found, end = Outcomes(), time.monotonic() + seconds
+    asked = requests_of(questions, 1)
+
+    async def caller() -> None:
+        while time.monotonic() < end:
+            await send(http, *next(asked), found)
+
+    await asyncio.gather(*(caller() for _ in range(32)))
+    return len(found.accepted_s) / seconds
+
+
+async def watch(graph: Graph, found: Outcomes, begun: float) -> None:
+    while True:
+        memory = await asyncio.to_thread(graph.memory_mib)
+        found.memory.append((time.monotonic() - begun, sum(memory.values())))
+        await asyncio.sleep(SAMPLE_S)
+
+
+async def kill(graph: Graph, found: Outcomes, begun: float) -> None:
+    for kind in itertools.cycle(KILLED):
+        await asyncio.sleep(KILL_S)
+        for process in graph.processes():
+            try:
+                if " ".join(process.cmdline()).startswith(f"ray::ServeReplica:citeray:{kind}"):
+                    process.kill()
+                    found.killed.append((time.monotonic() - begun, kind))
+            except psutil.Error:
+                continue
+
+
+async def overload(
+    graph: Graph, questions: list[str], given: argparse.Namespace, rate: float
+) -> Outcomes:
+    found, chance = Outcomes(), random.Random(given.seed)
+    begun = time.monotonic()
+    limits = httpx.Limits(max_connections=2000, max_keepalive_connections=100)
+    async with httpx.AsyncClient(base_url=graph.url, timeout=120, limits=limits) as http:
+        beside = [asyncio.create_task(watch(graph, found, begun))]
+        if given.kill:
+            beside.append(asyncio.create_task(kill(graph, found, begun)))
+        sent = []
+        asked = requests_of(questions, given.seed)
+        while time.monotonic() - begun < given.minutes * 60:
+            sent.append(asyncio.create_task(send(http, *next(asked), found)))
+            await asyncio.sleep(chance.expovariate(rate))
+        await asyncio.gather(*sent)
+        for task in beside:
+            task.cancel()
+    return found
+
+
+def tell(found: Outcomes) -> None:
+    print(f"{sum(found.ends.values())} requests: {dict(found.ends.most_common())}")
+    p50, p95, p99 = np.percentile(found.accepted_s, (50, 95, 99))
+    print(f"accepted: p50 {p50:.2f} s, p95 {p95:.2f} s, p99 {p99:.2f} s (deadline {DEADLINE_S} s)")
+    half = found.memory[len(found.memory) // 2 :]
+    slope = np.polyfit(*zip(*half, strict=True), 1)[0] * 60
+    mean = statistics.mean(mib for _, mib in half)
+    print(f"memory of all processes: {mean:,.0f} MiB, {slope:+.1f} MiB a minute in the second half")
+    for odd, count in Counter(found.odd).most_common(5):
+        print(f"  {count} x {odd}")
+    if found.killed:
+        print(f"{len(found.killed)} replicas killed: {Counter(kind for _, kind in found.killed)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--times", type=float, default=2)
+    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    given = parser.parse_args()
+    questions = read(given.questions, 200)
+
+    async def run(graph: Graph) -> Outcomes:
+        async with httpx.AsyncClient(base_url=graph.url, timeout=120) as http:
+            rate = await capacity(http, questions, 30)
+        print(f"answers {rate:.1f} requests a second; sends {given.times * rate:.1f}", flush=True)
+        return await overload(graph, questions, given, given.times * rate)
+
+    settings = [f"index.path={given.index.resolve()}", "llm.kind=none", *given.set]
+    with served_graph(settings) as graph:
+        tell(asyncio.run(run(graph)))
+
+
+if __name__ == "__main__":
+    main()
