@@ -19,13 +19,14 @@ from starlette.middleware.cors import CORSMiddleware
 from cluster.errors import InputError
 from cluster.records import Answer, Citation, SearchResult
 from cluster.settings import ServeSettings, load_system
-from serve.http import openai_form
 from serve.http.admit_requests import Admission
 from serve.http.batches_api import Batches, add_batches
 from serve.http.event_stream import as_failure, event_stream
 from serve.http.guard import Guard
 from serve.http.mcp_tools import add_mcp
 from serve.http.note_requests import Meters, NoMeters, NotedService
+from serve.http.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
+from serve.http.openai_form import add_openai_form
 from serve.http.request_forms import MAX_PMID, AnswerRequest, SearchRequest, explain_problems
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
@@ -63,6 +64,7 @@ def create_api(
         description="Cited answers to biomedical questions from PubMed.",
     )
     api.add_middleware(Guard, settings=http, admission=admission, meters=meters)
+    api.add_middleware(OpenAIErrors)
     if http.cors_origins:
         api.add_middleware(
             CORSMiddleware,
@@ -74,8 +76,8 @@ def create_api(
 
     @api.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        if request.url.path == openai_form.ROUTE:
-            return openai_form.explain_chat_problems(error.errors())
+        if request.url.path == CHAT:
+            return explain_chat_problems(error.errors())
         return _problem(422, explain_problems(error.errors()))
 
     @api.exception_handler(HTTPException)
@@ -136,7 +138,7 @@ def create_api(
         status = 200 if readiness.ready else 503
         return JSONResponse(readiness.model_dump(), status)
 
-    openai_form.add_openai_form(api, service)
+    add_openai_form(api, service)
     add_page(api)
     if batches is not None:
         add_batches(api, batches, default_system)

@@ -10,102 +10,26 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from cluster.errors import InputError
-from cluster.records import Answer, Question
+from cluster.records import Answer
 from cluster.settings import load_system, system_names
 from serve.answer_events import Event, Finished
 from serve.http.answer_words import answer_pieces
 from serve.http.event_stream import PING_S, as_failure
-from serve.http.request_forms import MAX_QUESTION_CHARACTERS, explain_problems
+from serve.http.openai_errors import CHAT, MODELS, openai_error
+from serve.http.openai_request import ChatRequest
 from serve.http.service import Service
 
 CITATIONS = 10
-MAX_MESSAGES = 200
-MAX_MESSAGE_CHARACTERS = 100_000
-ROUTE = "/v1/chat/completions"
-
-
-class TextPart(BaseModel):
-    type: Literal["text"]
-    text: Annotated[str, Field(max_length=MAX_MESSAGE_CHARACTERS)]
-
-
-Content = (
-    Annotated[str, Field(max_length=MAX_MESSAGE_CHARACTERS)]
-    | Annotated[list[TextPart], Field(max_length=MAX_MESSAGES)]
-)
-
-
-class ChatMessage(BaseModel):
-    """A turn. Content that is no text is refused."""
-
-    role: Literal["system", "developer", "user", "assistant"]
-    content: Content
-
-    @property
-    def text(self) -> str:
-        if isinstance(self.content, str):
-            return self.content
-        return "\n".join(part.text for part in self.content)
-
-
-class StreamOptions(BaseModel):
-    include_usage: bool = False
-
-
-class ChatRequest(BaseModel):
-    """Fields of OpenAI's that do not fit cited answers, such as `temperature`, change nothing."""
-
-    model_config = ConfigDict(
-        extra="ignore",
-        json_schema_extra={
-            "examples": [
-                {
-                    "model": "citeray",
-                    "messages": [{"role": "user", "content": "Does metformin activate AMPK?"}],
-                }
-            ]
-        },
-    )
-
-    model: Annotated[str, Field(max_length=200)]
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
-    stream: bool = False
-    stream_options: StreamOptions | None = None
-    tools: Annotated[list[Any] | None, Field(max_length=0)] = None
-    n: Literal[1] | None = None
-
-    def question(self) -> Question:
-        """Raises InputError where the last message is no question."""
-        last = self.messages[-1]
-        body = last.text.strip()
-        if last.role != "user" or not body:
-            raise InputError("messages: the last one must be the user's, and hold the question")
-        if len(body) > MAX_QUESTION_CHARACTERS:
-            raise InputError(
-                f"messages: the question has {len(body):,} characters; at most "
-                f"{MAX_QUESTION_CHARACTERS:,} can be asked"
-            )
-        return Question("", body)
-
-
-def openai_error(status: int, message: str, code: str | None = None) -> JSONResponse:
-    """An error as OpenAI's clients read it."""
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    error = {"message": message, "type": kind, "param": None, "code": code}
-    headers = {"Retry-After": "5"} if status == 503 else None
-    return JSONResponse({"error": error}, status, headers=headers)
-
 
 # Tokens are the language model's own affair here; a caller is not billed for them.
 USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
@@ -172,25 +96,20 @@ def model_card(name: str) -> dict[str, Any]:
     }
 
 
-def explain_chat_problems(problems: Sequence[Any]) -> JSONResponse:
-    """OpenAI's own status for a request that is not valid is 400."""
-    return openai_error(400, explain_problems(problems))
-
-
 def add_openai_form(api: FastAPI, service: Service) -> None:
     """Add the routes to `api`."""
 
-    @api.get("/v1/models")
+    @api.get(MODELS)
     async def models() -> dict[str, Any]:
         """The presets, as OpenAI's clients list models."""
         return {"object": "list", "data": [model_card(name) for name in system_names()]}
 
-    @api.get("/v1/models/{name}")
+    @api.get(MODELS + "/{name}")
     async def model(name: str) -> Any:
         """One preset."""
         return model_card(name) if name in system_names() else _unknown(name)
 
-    @api.post(ROUTE)
+    @api.post(CHAT)
     async def complete(request: ChatRequest) -> Any:
         """A cited answer as a chat completion; `model` is a preset."""
         if request.model not in system_names():
@@ -198,7 +117,7 @@ def add_openai_form(api: FastAPI, service: Service) -> None:
         try:
             question = request.question()
         except InputError as error:
-            return openai_error(400, str(error))
+            return openai_error(400, str(error), param="messages")
         if loading := service.loading():
             return openai_error(503, f"still loading: {', '.join(loading)}; try again in a moment")
         asked = (question, load_system(request.model), CITATIONS, False)
@@ -215,4 +134,4 @@ def add_openai_form(api: FastAPI, service: Service) -> None:
     def _unknown(name: str) -> JSONResponse:
         known = ", ".join(system_names())
         message = f"model {name[:100]!r} is unknown; there are: {known}"
-        return openai_error(404, message, "model_not_found")
+        return openai_error(404, message, "model_not_found", "model")

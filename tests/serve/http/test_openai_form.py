@@ -1,5 +1,6 @@
 """The real `openai` client against the API behind a real socket."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,8 +91,12 @@ def test_the_last_message_alone_is_the_question(
         ({"messages": [{"role": "user", "content": "x" * 2001}]}, "at most 2,000"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
-            "messages.0.content",
+            "messages.0.content: holds what is no text",
         ),
+        ({"messages": [*ASKED * 201]}, "messages: List should have at most 200"),
+        ({"messages": [{"role": "system", "content": "x" * 100_001}, *ASKED]}, "at most 100000"),
+        ({"response_format": {"type": "json_object"}}, "response_format: is not supported"),
+        ({"modalities": ["text", "audio"]}, "modalities: is not supported"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ({"n": 2}, "n"),
     ],
@@ -104,8 +109,72 @@ def test_what_cannot_be_answered_is_a_bad_request(
 
 
 def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match="unknown; there are: aqams"):
+    with pytest.raises(openai.NotFoundError, match="unknown; there are: aqams") as caught:
         client.chat.completions.create(model="gpt-4", messages=ASKED)
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+def test_the_field_at_fault_is_named(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(model="citeray", messages=ASKED, n=2)
+    assert caught.value.param == "n"
+    assert caught.value.type == "invalid_request_error"
+
+
+def test_what_only_tunes_a_model_is_let_pass(client: openai.OpenAI) -> None:
+    reply = client.chat.completions.create(
+        model="citeray", messages=ASKED, temperature=0.2, max_tokens=50, user="me", tools=[], n=1
+    )
+    assert (reply.choices[0].message.content or "").startswith("Yes.")
+
+
+def test_the_async_client_is_told_the_same(service: SmallService) -> None:
+    async def ask(port: int) -> tuple[str | None, str]:
+        url = f"http://127.0.0.1:{port}/v1"
+        async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            whole = await client.chat.completions.create(model="citeray", messages=ASKED)
+            stream = await client.chat.completions.create(
+                model="citeray", messages=ASKED, stream=True
+            )
+            said = [chunk.choices[0].delta.content or "" async for chunk in stream]
+            with pytest.raises(openai.NotFoundError):
+                await client.models.retrieve("gpt-4")
+            return whole.choices[0].message.content, "".join(said)
+
+    with serving(create_api(service, load_settings().serve)) as port:
+        whole, streamed = asyncio.run(ask(port))
+    assert whole == streamed
+    assert "[PMID 1]" in streamed
+
+
+def test_the_clients_own_streaming_helper_gathers_the_answer(client: openai.OpenAI) -> None:
+    with client.chat.completions.stream(model="citeray", messages=ASKED) as stream:
+        final = stream.get_final_completion()
+    assert "[PMID 1]" in (final.choices[0].message.content or "")
+
+
+def test_who_has_no_key_or_too_many_questions_is_told_in_openais_form(
+    service: SmallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_API_KEYS", "alice:" + "a" * 32)
+    settings = load_settings(overrides=["serve.http.per_minute=1"]).serve
+    with serving(create_api(service, settings)) as port, client_at(port) as nobody:
+        with pytest.raises(openai.AuthenticationError, match="no valid API key"):
+            nobody.chat.completions.create(model="citeray", messages=ASKED)
+        with pytest.raises(openai.AuthenticationError, match="no valid API key"):
+            nobody.models.list()
+        alice = nobody.with_options(api_key="a" * 32)
+        alice.chat.completions.create(model="citeray", messages=ASKED)
+        with pytest.raises(openai.RateLimitError, match="1 times a minute") as caught:
+            alice.chat.completions.create(model="citeray", messages=ASKED)
+    assert int(caught.value.response.headers["retry-after"]) > 0
+
+
+def test_a_body_that_is_too_large_is_told_in_openais_form(client: openai.OpenAI) -> None:
+    large: Any = [{"role": "user", "content": "x" * (2 << 20)}]
+    with pytest.raises(openai.APIStatusError, match="the body is over") as caught:
+        client.chat.completions.create(model="citeray", messages=large)
+    assert caught.value.status_code == 413
 
 
 @pytest.mark.parametrize("stream", [False, True])
