@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypedDict, TypeVar, Unpack
@@ -77,7 +77,9 @@ class CiteRay:
         asked = {"question": question, **options}
         return _record(ANSWER, self._endpoint.read("POST", "/v1/answer", asked))
 
-    def answer_events(self, question: str, **options: Unpack[AnswerOptions]) -> Iterator[Event]:
+    def answer_events(
+        self, question: str, **options: Unpack[AnswerOptions]
+    ) -> Generator[Event, None, None]:
         """What is told while the answer is made, and last Finished with it.
 
         Who stops iterating ends the work on the endpoint too.

@@ -1,12 +1,16 @@
+import asyncio
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cluster.records import Answer, Citation, Passage, SearchResult
 from cluster.settings import load_settings
-from serve.answer_events import Drafted, Finished, Found, StageDone
+from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.call_endpoint import API_KEY_ENV, BadRequestError, EndpointError
 from serve.http.api import create_api
 from serve.python_client import CiteRay, read_events
@@ -161,3 +165,23 @@ def test_a_line_ends_at_line_feeds_alone() -> None:
 def test_comments_and_unknown_fields_are_no_events() -> None:
     lines = [": ping", "", "event: a", "data: 1", "data: 2", "id: 7", "", "data:3", "", "event: b"]
     assert list(read_events(lines)) == [("a", "1\n2"), ("message", "3")]
+
+
+def test_who_stops_listening_ends_the_work(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    class Endless(SmallService):
+        async def answer_events(self, *asked: Any) -> AsyncGenerator[Event, None]:
+            try:
+                yield Drafted("Met")
+                await asyncio.sleep(60)
+            finally:
+                ended.set()
+
+    with (
+        serving(create_api(Endless(tmp_path), load_settings().serve)) as port,
+        CiteRay(f"http://127.0.0.1:{port}") as citeray,
+    ):
+        with closing(citeray.answer_events(QUESTION)) as events:
+            assert next(events) == Drafted("Met")
+        assert ended.wait(10)

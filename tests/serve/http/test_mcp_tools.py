@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,14 @@ def test_what_is_no_message_is_a_bad_request(port: int, body: bytes) -> None:
     reply = httpx.post(f"http://127.0.0.1:{port}/mcp", content=body, headers=headers)
     assert 400 <= reply.status_code < 500
     assert post(port).status_code == 200
+
+
+def test_a_call_is_noted_like_any_other_question(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "citeray.requests"):
+        call(port, "search_pubmed", {"question": QUESTION})
+    noted = [vars(record) for record in caplog.records if vars(record).get("kind") == "search"]
+    assert [(note["route"], note["status"], note["coverage"]) for note in noted] == [
+        ("/mcp", 200, "2/2")
+    ]
