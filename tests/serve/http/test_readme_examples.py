@@ -42,7 +42,8 @@ def test_every_python_example_prints_a_cited_answer(url: str, code: str) -> None
     command = [sys.executable, "-c", code.replace(ADDRESS, url)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"Metformin activates AMPK.*\b1\b", done.stdout), done.stdout
+    assert "Metformin activates AMPK" in done.stdout
+    assert re.search(r"\b1\b", done.stdout), "names the PMID"
 
 
 def test_every_curl_example_is_answered(url: str) -> None:
