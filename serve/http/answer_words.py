@@ -35,7 +35,7 @@ def search_words(found: SearchResult) -> str:
     lines = [QUOTED]
     for rank, citation in enumerate(found.citations, 1):
         mark = " RETRACTED" if citation.retracted else ""
-        title = _one_line(citation.title)
+        title = _one_line(citation.title) or "no title"
         lines.append(f"{rank}. PMID {citation.pmid}{_year(citation.year)}{mark}: {title}")
         if citation.pmid in best:
             lines.append(f'   "{_one_line(best[citation.pmid])}"')

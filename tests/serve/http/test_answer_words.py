@@ -63,6 +63,11 @@ def test_a_quoted_title_cannot_look_like_a_line_of_ours() -> None:
     ]
 
 
+def test_a_citation_without_a_title_is_named_as_one() -> None:
+    words = search_words(replace(FOUND, citations=(RankedCitation(5, 1.0),)))
+    assert words.endswith("1. PMID 5: no title")
+
+
 def test_a_search_that_found_nothing_says_so() -> None:
     assert search_words(FOUND) == "No citation was found."
 
