@@ -21,8 +21,10 @@ from cluster.errors import CiteRayError, InputError
 T = TypeVar("T")
 API_KEY_ENV = "CITERAY_API_KEY"
 # Between two tries, where the endpoint asks for no longer one.
-PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
 BUSY = frozenset({429, 503})
+# Where the words are not ours a gateway was lost while it was at work, and another has come.
+LOST = frozenset({500, 502, 504})
 BAD_INPUT = frozenset({400, 404, 409, 413, 422})
 SHOWN = 200
 
@@ -150,18 +152,20 @@ class Endpoint:
         return EndpointError(f"{self._url}{path}: no whole reply within {self._timeout_s:g} s")
 
     def _refusal(self, response: httpx.Response, body: bytes, path: str) -> EndpointError:
+        status = response.status_code
+        again = status in BUSY
         try:
             message = str(json.loads(body)["error"])
         except (ValueError, KeyError, TypeError):
             message = body.decode(errors="replace")[:SHOWN]
-        status = response.status_code
+            again = again or status in LOST
         if status == 401:
             message += f"; this client reads its key from {self._key_env}"
         asked = response.headers.get("Retry-After", "")
         wait = float(asked) if asked.isdecimal() else 0.0
         failure = BadRequestError if status in BAD_INPUT else EndpointError
         said = f"{path}: HTTP {status}: {message}"
-        return failure(said, status, wait if status in BUSY else None)
+        return failure(said, status, wait if again else None)
 
 
 def _checked(url: str) -> str:

@@ -20,7 +20,7 @@ import random
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +28,7 @@ import httpx
 import numpy as np
 import psutil
 
+from serve.call_endpoint import PAUSES_S
 from tests.bench.bench_graph import read
 from tests.bench.served_graph import Graph, served_graph
 
@@ -47,7 +48,7 @@ class Outcomes:
     odd: list[str] = field(default_factory=list)
     memory: list[tuple[float, int]] = field(default_factory=list)
     killed: list[tuple[float, str]] = field(default_factory=list)
-    lost_at: list[float] = field(default_factory=list)
+    again: int = 0
 
 
 def requests_of(questions: list[str], seed: int) -> Iterator[tuple[str, dict[str, object]]]:
@@ -60,16 +61,33 @@ def requests_of(questions: list[str], seed: int) -> Iterator[tuple[str, dict[str
 
 
 async def send(
-    http: httpx.AsyncClient, path: str, body: dict[str, object], found: Outcomes
+    http: httpx.AsyncClient,
+    path: str,
+    body: dict[str, object],
+    found: Outcomes,
+    pauses: Sequence[float] = (),
 ) -> None:
+    """Asks again after `pauses` what was lost with a gateway."""
     begun = time.monotonic()
-    try:
-        reply = await http.post(path, json=body)
-    except httpx.HTTPError as error:
-        found.ends["connection lost"] += 1
-        found.lost_at.append(begun)
-        found.odd.append(repr(error))
-        return
+    for pause in (*pauses, None):
+        try:
+            reply = await http.post(path, json=body)
+        except httpx.HTTPError as error:
+            lost = repr(error)
+        else:
+            if reply.status_code != 500:
+                note(reply, found, begun)
+                return
+            lost = f"500 {reply.text[:150]!r}"
+        if pause is None:
+            found.ends["lost"] += 1
+            found.odd.append(lost)
+            return
+        found.again += 1
+        await asyncio.sleep(pause)
+
+
+def note(reply: httpx.Response, found: Outcomes, begun: float) -> None:
     if reply.status_code == 200:
         found.accepted_s.append(time.monotonic() - begun)
         found.ends["degraded" if reply.json()["degraded"] else "answered"] += 1
@@ -77,7 +95,6 @@ async def send(
         found.ends[f"{reply.status_code} with Retry-After"] += 1
     else:
         found.ends[f"{reply.status_code}"] += 1
-        found.lost_at.append(begun)
         found.odd.append(f"{reply.status_code} {reply.text[:150]!r}")
 
 
@@ -126,7 +143,8 @@ async def overload(
         sent = []
         asked = requests_of(questions, given.seed)
         while time.monotonic() - begun < given.minutes * 60:
-            sent.append(asyncio.create_task(send(http, *next(asked), found)))
+            pauses = PAUSES_S if given.kill else ()
+            sent.append(asyncio.create_task(send(http, *next(asked), found, pauses)))
             await asyncio.sleep(chance.expovariate(rate))
         await asyncio.gather(*sent)
         for task in beside:
@@ -145,7 +163,10 @@ def tell(found: Outcomes) -> None:
     for odd, count in Counter(found.odd).most_common(5):
         print(f"  {count} x {odd}")
     if found.killed:
-        print(f"{len(found.killed)} replicas killed: {Counter(kind for _, kind in found.killed)}")
+        kinds = Counter(kind for _, kind in found.killed)
+        print(
+            f"{len(found.killed)} replicas killed: {dict(kinds)}; asked again {found.again} times"
+        )
 
 
 def main() -> None:

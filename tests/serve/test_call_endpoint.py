@@ -27,8 +27,9 @@ def read(url: str, timeout_s: float = 30, **named: Any) -> Any:
         reply(200, {"said": "n"}, whole=False),
         reply(503, {"error": "still loading"}),
         reply(429, {"error": "busy"}, "Retry-After: 1"),
+        reply(500, "Internal Server Error"),
     ],
-    ids=["hung up", "broke off", "loading", "busy"],
+    ids=["hung up", "broke off", "loading", "busy", "a gateway lost at its work"],
 )
 def test_what_passes_is_tried_again(first: bytes) -> None:
     with scripted(first, OK) as server:
