@@ -98,7 +98,8 @@ def test_another_configs_engine_replaces_the_laptops_whole() -> None:
     engine = load_settings("gpu-node.yaml").llm.engine
     assert "enforce_eager" not in engine
     assert "speculative_config" not in engine
-    assert "VLLM_CPU_KVCACHE_SPACE" not in load_settings("cluster.yaml").llm.environment
+    assert "kv_cache_memory_bytes" not in engine
+    assert "VLLM_CPU_OMP_THREADS_BIND" not in load_settings("cluster.yaml").llm.environment
 
 
 def test_set_changes_one_engine_argument_and_leaves_the_others() -> None:
