@@ -29,6 +29,7 @@ from cluster.storage import write_atomically
 from serve.guess_type import guess_type
 
 MAX_BODY_CHARS = 2000
+MAX_ID_CHARS = 200
 MAX_DOCUMENTS = 10
 MAX_SNIPPETS = 10
 MAX_FACTOIDS = 5
@@ -73,11 +74,13 @@ def _read_question(entry: Any, place: str) -> Question:
     if not isinstance(entry, dict):
         raise InputError(f"{place}: must be an object, not {type(entry).__name__}")
     name = _read_field(entry, "id", place)
+    if len(name) > MAX_ID_CHARS:
+        raise InputError(f"{place}: id has {len(name)} characters, at most {MAX_ID_CHARS}")
     place = f"{place} (id {name})"
     kind = _read_field(entry, "type", place)
     if kind not in QUESTION_TYPES:
-        raise InputError(f"{place}: type {kind!r} is none of {', '.join(QUESTION_TYPES)}")
-    body = _read_field(entry, "body", place)
+        raise InputError(f"{place}: type {kind!r:.60} is none of {', '.join(QUESTION_TYPES)}")
+    body = _read_field(entry, "body", place).strip()
     if len(body) > MAX_BODY_CHARS:
         raise InputError(f"{place}: body has {len(body)} characters, at most {MAX_BODY_CHARS}")
     return Question(name, body, cast(QuestionType, kind))
@@ -91,6 +94,13 @@ def _read_field(entry: Mapping[str, Any], field: str, place: str) -> str:
         raise InputError(f"{place}: {field} must be a string, not {value!r:.60}")
     if not value.strip():
         raise InputError(f"{place}: {field} is empty")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{place}: {field} holds half a character at {error.start} (a lone surrogate);"
+            " write it whole, or leave it out"
+        ) from None
     return value
 
 

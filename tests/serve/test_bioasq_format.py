@@ -107,6 +107,14 @@ def test_the_dev_questions_are_all_read() -> None:
         ({"questions": [{**GOOD, "body": None}]}, r"\(id a1\): body must be a string, not None"),
         ({"questions": [{**GOOD, "type": "YesNo"}]}, "type 'YesNo' is none of yesno, factoid"),
         ({"questions": [{**GOOD, "body": "x" * 2001}]}, "2001 characters, at most 2000"),
+        (
+            {"questions": [{**GOOD, "body": "x \ud800"}]},
+            r"\(id a1\): body holds half a character at 2",
+        ),
+        (
+            {"questions": [{**GOOD, "id": "x" * 201}]},
+            "question 0: id has 201 characters, at most 200",
+        ),
         ({"questions": [GOOD, GOOD]}, "question 1: id 'a1' is also that of question 0"),
     ],
 )
