@@ -6,8 +6,9 @@ A handle is a `ray.serve.handle.DeploymentHandle`; nothing here needs to import 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ from cluster.answer_settings import AnswerSettings
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
-from serve.batches.job_store import Job
+from serve.batches.jobs import BatchError, Job
 from serve.language_model import Message, Say
 from serve.read_version import FromVersion
+from serve.watch_stages import StageLostError
 from serve.write_answer import WrittenAnswer
 
 Handle = Any
 TURN_DEADLINE_S = 10.0
+BATCHES_DEADLINE_S = 20.0
+log = logging.getLogger("citeray")
 
 
 async def call(handle: Handle, method: str, *arguments: Any) -> Any:
@@ -33,6 +37,15 @@ async def call(handle: Handle, method: str, *arguments: Any) -> Any:
     except asyncio.CancelledError:
         response.cancel()
         raise
+
+
+async def until_ready(handle: Handle) -> None:
+    """Returns once a deployment says that it is ready, however long that takes."""
+    while True:
+        with suppress(Exception):
+            await call(handle, "ready")
+            return
+        await asyncio.sleep(0.2)
 
 
 async def stream(handle: Handle, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
@@ -150,29 +163,48 @@ class HandleStages:
 
 
 class HandleBatches:
-    """The graph's batches, wherever they are worked on."""
+    """The graph's batches, wherever they are worked on.
+
+    Each call raises BatchError, or StageLostError while their process is down.
+    """
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    async def add(self, job: Job) -> dict[str, Any]:
-        added: dict[str, Any] = await call(self._handle, "add", job)
+    async def _call(self, method: str, *arguments: Any) -> Any:
+        try:
+            return await asyncio.wait_for(
+                call(self._handle, method, *arguments), BATCHES_DEADLINE_S
+            )
+        except BatchError:
+            raise
+        except Exception as error:
+            # Ray keeps there what the deployment's own code raised: a fault, not a loss.
+            if hasattr(error, "cause"):
+                raise
+            log.warning("batches: %s got no reply: %r", method, error)
+            raise StageLostError(
+                "the batches' process does not answer; no batch is lost, try again in a moment"
+            ) from error
+
+    async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
+        added: dict[str, Any] = await self._call("add", job, tuple(questions))
         return added
 
     async def list(self) -> list[dict[str, Any]]:
-        jobs: list[dict[str, Any]] = await call(self._handle, "list")
+        jobs: list[dict[str, Any]] = await self._call("list")
         return jobs
 
     async def status(self, job_id: str) -> dict[str, Any]:
-        status: dict[str, Any] = await call(self._handle, "status", job_id)
+        status: dict[str, Any] = await self._call("status", job_id)
         return status
 
     async def cancel(self, job_id: str) -> dict[str, Any]:
-        status: dict[str, Any] = await call(self._handle, "cancel", job_id)
+        status: dict[str, Any] = await self._call("cancel", job_id)
         return status
 
     async def run(self, job_id: str) -> bytes:
-        run: bytes = await call(self._handle, "run", job_id)
+        run: bytes = await self._call("run", job_id)
         return run
 
 

@@ -1,177 +1,208 @@
 """Batch jobs on disk: what was asked, how far it is, and what is answered.
 
-FOLDER/ID/job.json (what was asked), state.json, run.json.partial, run.json. Nothing is kept in
-memory alone, so that a process that is killed loses no job.
+FOLDER/ID/job.json, questions.json (what was asked), state.json, run.json.partial, run.json.
+What a killed process has said of a job, its next one reads there.
 """
 
 from __future__ import annotations
 
-import json
-import re
+import logging
 import shutil
+import threading
 import time
-import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
-from hashlib import sha256
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
 
-from cluster.errors import CiteRayError
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
+
 from cluster.records import Question
-from cluster.storage import write_atomically
+from cluster.storage import require_writable, write_atomically
+from serve.batches.jobs import ENDED, JOB_ID, BatchError, Job, Progress
 
-JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-State = Literal["waiting", "running", "done", "cancelled", "failed"]
-ENDED = ("done", "cancelled", "failed")
-MAX_FAILED_SHOWN = 100
+log = logging.getLogger("citeray")
 
-
-class BatchError(CiteRayError):
-    """A request about a batch that cannot be met; `status` is the reply's."""
-
-    def __init__(self, message: str, status: int, retry_after_s: int = 0) -> None:
-        super().__init__(message, status, retry_after_s)
-        self.status = status
-        self.retry_after_s = retry_after_s
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What was asked for."""
-
-    id: str
-    system: str
-    answers: bool
-    questions: tuple[Question, ...]
-    created: float
-
-    @property
-    def digest(self) -> str:
-        """Of all but id and time; the same request has the same."""
-        asked = (self.system, self.answers, [(q.id, q.body, q.type) for q in self.questions])
-        return sha256(repr(asked).encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a job is. `failed` has the questions that got no answer, with the reason."""
-
-    state: State = "waiting"
-    done: int = 0
-    failed: Mapping[str, str] = field(default_factory=dict)
-    degraded: Mapping[str, int] = field(default_factory=dict)
-    error: str = ""
-    eta_s: float | None = None
-    ended: float = 0.0
-
-
-def new_job(questions: Sequence[Question], system: str, answers: bool, job_id: str = "") -> Job:
-    return Job(job_id or uuid.uuid4().hex, system, answers, tuple(questions), time.time())
-
-
-def when(seconds: float) -> str | None:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else None
-
-
-def described(job: Job, progress: Progress) -> dict[str, Any]:
-    """The job as a reply tells it."""
-    return {
-        "id": job.id,
-        "system": job.system,
-        "answers": job.answers,
-        "total": len(job.questions),
-        "created": when(job.created),
-        **asdict(progress),
-        "failed": dict(list(progress.failed.items())[:MAX_FAILED_SHOWN]),
-        "ended": when(progress.ended),
-    }
+JOB, PROGRESS = TypeAdapter(Job), TypeAdapter(Progress)
+QUESTIONS = TypeAdapter(tuple[Question, ...])
+# What a job needs no more once it has ended.
+NEEDED = ("questions.json", "run.json.partial")
+# How often the state of a job at work goes to disk; its entries are kept there one by one.
+STATE_EVERY_S = 1.0
+FULL_RETRY_S = 60
+TAKEN_RETRY_S = 5
 
 
 class JobStore:
-    """The jobs of `folder`, of which ended ones are kept `keep_days`."""
+    """The jobs of `folder`, of which ended ones are kept `keep_days`. Threads may share it.
+
+    One store works on a folder at a time: raises BatchError while another one does, and
+    StorageError where nothing can be written. A job that cannot be read is logged and left out.
+    """
 
     def __init__(self, folder: Path, most_waiting: int, keep_days: float) -> None:
         self._folder = folder
         self._most_waiting = most_waiting
         self._keep_s = keep_days * 86_400
-        folder.mkdir(parents=True, exist_ok=True)
+        require_writable(folder)
+        self._taken = FileLock(folder / ".lock", timeout=0, thread_local=False)
+        try:
+            self._taken.acquire()
+        except Timeout:
+            raise BatchError(
+                f"another process works on the batches in {folder}; end it, or give this one a"
+                " folder of its own in serve.batches.folder",
+                503,
+                TAKEN_RETRY_S,
+            ) from None
+        self._lock = threading.RLock()
+        self._written: dict[str, float] = {}
+        self._jobs: dict[str, Job] = {}
+        self._progress: dict[str, Progress] = {}
+        self._load()
+
+    def close(self) -> None:
+        """Let another store work on the folder."""
+        self._taken.release()
+
+    def _load(self) -> None:
+        for path in self._folder.glob("*/job.json"):
+            try:
+                job = JOB.validate_json(path.read_bytes())
+                progress = PROGRESS.validate_json((path.parent / "state.json").read_bytes())
+                if job.id != path.parent.name:
+                    raise ValueError(f"it is a copy of {job.id}")
+            except (OSError, ValueError) as error:
+                log.error("batches: %s is left out, as it cannot be read: %s", path.parent, error)
+                continue
+            self._jobs[job.id], self._progress[job.id] = job, progress
+        order = sorted(self._jobs.values(), key=lambda job: (job.created, job.id))
+        self._jobs = {job.id: job for job in order}
 
     def place(self, job_id: str) -> Path:
         """The job's folder; raises BatchError for an id that is none."""
         if not JOB_ID.fullmatch(job_id):
             raise BatchError(
-                "id: must be 1 to 64 letters, digits, dashes and underscores, no dash first", 422
+                "id: must be 1 to 64 letters, digits, dashes and underscores, the first a letter"
+                " or a digit",
+                422,
             )
         return self._folder / job_id
 
-    def add(self, job: Job) -> Job:
+    def add(self, job: Job, questions: Sequence[Question]) -> Job:
         """Keep a new job, or give the one that has its id and asks the same.
 
         Raises BatchError where the id has another job, or too many wait.
         """
         place = self.place(job.id)
-        if (place / "job.json").exists():
-            known = self.job(job.id)
-            if known.digest != job.digest:
-                raise BatchError(f"id {job.id} is another batch's; give this one another", 409)
-            return known
-        self.remove_expired()
-        waiting = sum(self.progress(old).state not in ENDED for old in self.ids())
-        if waiting >= self._most_waiting:
-            raise BatchError(f"{waiting} batches wait already; send this one later", 429, 60)
-        place.mkdir(parents=True, exist_ok=True)
-        self.keep(job.id, Progress())
-        # Last: a job is there once this is.
-        write_atomically(place / "job.json", json.dumps(asdict(job)).encode())
-        return job
+        with self._lock:
+            if known := self._jobs.get(job.id):
+                if known.digest != job.digest:
+                    raise BatchError(f"id {job.id} is another batch's; give this one another", 409)
+                return known
+            self.remove_expired()
+            waiting = sum(progress.state not in ENDED for progress in self._progress.values())
+            if waiting >= self._most_waiting:
+                said = f"{waiting} batches wait already; send this one later"
+                raise BatchError(said, 429, FULL_RETRY_S)
+            # Left by a process that was killed while it forgot another job.
+            self._remove(job.id, "run.json", *NEEDED)
+            job = replace(job, created=time.time())
+            write_atomically(place / "questions.json", QUESTIONS.dump_json(tuple(questions)))
+            self._write(job.id, Progress())
+            # Last: a job is there once this is.
+            write_atomically(place / "job.json", JOB.dump_json(job))
+            self._jobs[job.id], self._progress[job.id] = job, Progress()
+            return job
 
-    def ids(self) -> list[str]:
-        """All jobs, in the order in which they came."""
-        found = [path.parent.name for path in self._folder.glob("*/job.json")]
-        return sorted(found, key=lambda job_id: (self.job(job_id).created, job_id))
+    def all(self) -> list[tuple[Job, Progress]]:
+        """In the order in which they came."""
+        with self._lock:
+            return [(job, self._progress[job_id]) for job_id, job in self._jobs.items()]
+
+    def next(self) -> Job | None:
+        """The job to work on: of those that have not ended the one that came first."""
+        with self._lock:
+            unended = (job for job, progress in self.all() if progress.state not in ENDED)
+            return next(unended, None)
 
     def job(self, job_id: str) -> Job:
         """Raises BatchError where there is none."""
-        path = self.place(job_id) / "job.json"
-        if not path.is_file():
-            raise BatchError(f"no batch {job_id} is here; it may have been forgotten", 404)
-        kept = json.loads(path.read_bytes())
-        questions = tuple(Question(q["id"], q["body"], q["type"]) for q in kept["questions"])
-        return Job(**{**kept, "questions": questions})
+        self.place(job_id)
+        with self._lock:
+            if job_id not in self._jobs:
+                raise BatchError(f"no batch {job_id} is here; it may have been forgotten", 404)
+            return self._jobs[job_id]
+
+    def questions(self, job_id: str) -> tuple[Question, ...]:
+        """Of a job that has not ended. Raises ValueError where they are damaged or gone."""
+        path = self.place(job_id) / "questions.json"
+        try:
+            return QUESTIONS.validate_json(path.read_bytes())
+        except FileNotFoundError:
+            raise ValueError(f"{path}: gone; somebody removed it") from None
 
     def progress(self, job_id: str) -> Progress:
-        return Progress(**json.loads((self.place(job_id) / "state.json").read_bytes()))
+        self.job(job_id)
+        with self._lock:
+            return self._progress[job_id]
 
-    def keep(self, job_id: str, progress: Progress) -> None:
-        write_atomically(self.place(job_id) / "state.json", json.dumps(asdict(progress)).encode())
+    def goes_on(self, job_id: str) -> bool:
+        return self.progress(job_id).state not in ENDED
+
+    def advance(self, job_id: str, progress: Progress, *, on_disk: bool = False) -> bool:
+        """Keep how far a job is, unless it has ended; whether it had not.
+
+        `on_disk` waits for the disk, as a job's end does.
+        """
+        with self._lock:
+            if not self.goes_on(job_id):
+                return False
+            ends = progress.state in ENDED
+            if (
+                ends
+                or on_disk
+                or time.monotonic() - self._written.get(job_id, 0.0) >= STATE_EVERY_S
+            ):
+                self._write(job_id, progress)
+            self._progress[job_id] = progress
+            if ends:
+                self._remove(job_id, *NEEDED)
+            return True
+
+    def _remove(self, job_id: str, *names: str) -> None:
+        for name in names:
+            (self.place(job_id) / name).unlink(missing_ok=True)
+
+    def _write(self, job_id: str, progress: Progress) -> None:
+        write_atomically(self.place(job_id) / "state.json", PROGRESS.dump_json(progress))
+        self._written[job_id] = time.monotonic()
 
     def cancel(self, job_id: str) -> Progress:
         """Cancelled, unless it has ended already."""
-        self.job(job_id)
-        progress = self.progress(job_id)
-        if progress.state not in ENDED:
-            progress = replace(progress, state="cancelled", eta_s=None, ended=time.time())
-            self.keep(job_id, progress)
-        return progress
+        with self._lock:
+            progress = self.progress(job_id)
+            ended = replace(progress, state="cancelled", eta_s=None, ended=time.time())
+            self.advance(job_id, ended)
+            return self._progress[job_id]
 
     def run_file(self, job_id: str) -> Path:
         return self.place(job_id) / "run.json"
 
     def run(self, job_id: str) -> bytes:
         """The finished run; raises BatchError where there is none yet."""
-        self.job(job_id)
         state = self.progress(job_id).state
         if state != "done":
             raise BatchError(f"batch {job_id} is {state}, and has no run to give", 409)
         return self.run_file(job_id).read_bytes()
 
     def remove_expired(self) -> None:
-        for job_id in self.ids():
-            progress = self.progress(job_id)
-            if progress.state in ENDED and time.time() - progress.ended > self._keep_s:
-                shutil.rmtree(self.place(job_id))
+        """Forget the jobs that ended longer ago than they are kept."""
+        with self._lock:
+            for job_id, progress in list(self._progress.items()):
+                if progress.state in ENDED and time.time() - progress.ended > self._keep_s:
+                    # First: a job is there as long as this is.
+                    self._remove(job_id, "job.json")
+                    if self.place(job_id).is_dir():
+                        shutil.rmtree(self.place(job_id))
+                    del self._jobs[job_id], self._progress[job_id]

@@ -3,38 +3,97 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from cluster.errors import StorageError
+from cluster.records import Question
 from cluster.settings import BatchSettings
-from serve.batches.job_store import Job, JobStore, described
-from serve.batches.run_jobs import Ask, JobRunner
+from serve.batches.job_store import JobStore
+from serve.batches.jobs import BatchError, Job, described, summarised
+from serve.batches.run_jobs import POLL_S, Ask, JobRunner
+
+log = logging.getLogger("citeray")
+
+NOT_YET = ("the batches are being read; try again in a moment", 503, 5)
+
+
+async def at_once() -> None:
+    """For an `ask` that needs nothing to be ready."""
 
 
 class ServedBatches:
-    """See `serve.http.batches_api.Batches`. One process of a graph has it."""
+    """See `serve.http.batches_api.Batches`. One process of a graph has it.
 
-    def __init__(self, settings: BatchSettings, ask: Ask) -> None:
-        self._store = JobStore(settings.folder, settings.waiting, settings.keep_days)
-        self._runner = JobRunner(self._store, ask, settings.concurrent)
+    Jobs are taken from the start, and worked on once `ready` returns. Each call raises
+    BatchError; one with status 503 until the folder can be had.
+    """
+
+    def __init__(
+        self,
+        settings: BatchSettings,
+        ask: Ask,
+        ready: Callable[[], Awaitable[None]] = at_once,
+    ) -> None:
+        self._settings = settings
+        self._ask = ask
+        self._ready = ready
+        self._opened: JobStore | None = None
+        self._problem: tuple[str, int, int] = NOT_YET
         self._running: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Work on the jobs from now on, on this event loop; what was left unfinished first."""
         if self._running is None:
-            self._running = asyncio.create_task(self._runner.run_forever())
+            self._running = asyncio.create_task(self._work())
 
-    async def add(self, job: Job) -> dict[str, Any]:
-        kept = await asyncio.to_thread(self._store.add, job)
-        self._runner.wake()
+    async def end(self) -> None:
+        """Stop where it is, and let another process have the folder."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        if self._opened is not None:
+            self._opened.close()
+
+    async def _work(self) -> None:
+        store = self._opened = await self._open()
+        await self._ready()
+        await JobRunner(store, self._ask, self._settings.concurrent).run_forever()
+
+    async def _open(self) -> JobStore:
+        """Tried until it can be had: the process before this one may be about to end."""
+        kept = self._settings
+        while True:
+            try:
+                arguments = (kept.folder, kept.waiting, kept.keep_days)
+                return await asyncio.to_thread(JobStore, *arguments)
+            except BatchError as error:
+                self._problem = (error.message, error.status, error.retry_after_s)
+            except StorageError as error:
+                self._problem = (str(error), 503, 60)
+            except Exception:
+                log.exception("batches: %s cannot be read; trying again", kept.folder)
+            await asyncio.sleep(POLL_S)
+
+    @property
+    def _store(self) -> JobStore:
+        if self._opened is None:
+            raise BatchError(*self._problem)
+        return self._opened
+
+    async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
+        try:
+            kept = await asyncio.to_thread(self._store.add, job, questions)
+        except StorageError as error:
+            raise BatchError(str(error), 507) from error
         return await self.status(kept.id)
 
     async def list(self) -> list[dict[str, Any]]:
-        ids = await asyncio.to_thread(self._store.ids)
-        return [await self.status(job_id) for job_id in ids]
+        return [summarised(job, progress) for job, progress in self._store.all()]
 
     async def status(self, job_id: str) -> dict[str, Any]:
-        job = await asyncio.to_thread(self._store.job, job_id)
-        return described(job, self._store.progress(job_id))
+        return described(self._store.job(job_id), self._store.progress(job_id))
 
     async def cancel(self, job_id: str) -> dict[str, Any]:
         progress = await asyncio.to_thread(self._store.cancel, job_id)

@@ -6,13 +6,15 @@ GET /v1/batches/{id}/run
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from serve.batches.job_store import BatchError, Job, new_job
+from cluster.records import Question
+from serve.batches.jobs import BatchError, Job, new_job
 from serve.formats.bioasq import as_questions
 from serve.http.request_forms import known_system
 
@@ -22,7 +24,7 @@ MAX_QUESTIONS = 10_000
 class Batches(Protocol):
     """The jobs of the graph; each call raises BatchError."""
 
-    async def add(self, job: Job) -> dict[str, Any]: ...
+    async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]: ...
     async def list(self) -> list[dict[str, Any]]: ...
     async def status(self, job_id: str) -> dict[str, Any]: ...
     async def cancel(self, job_id: str) -> dict[str, Any]: ...
@@ -64,14 +66,15 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
     @api.exception_handler(BatchError)
     async def refused(_: Any, error: BatchError) -> JSONResponse:
         headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else None
-        return JSONResponse({"error": str(error)}, error.status, headers=headers)
+        return JSONResponse({"error": error.message}, error.status, headers=headers)
 
     @api.post("/v1/batches", status_code=202)
     async def add(request: BatchRequest) -> dict[str, Any]:
         """Take a batch of questions; it is worked on after those that came before."""
         questions = as_questions(request.questions, "questions")
         system = request.system or default_system
-        return await batches.add(new_job(questions, system, request.answers, request.id))
+        job = new_job(questions, system, request.answers, request.id)
+        return await batches.add(job, questions)
 
     @api.get("/v1/batches")
     async def list_all() -> dict[str, Any]:

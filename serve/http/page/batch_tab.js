@@ -42,7 +42,7 @@ async function watch(shown) {
     const job = await readBatch(id);
     bar.max = job.total || 1;
     bar.value = job.done;
-    const failed = job.failed?.length ?? 0;
+    const failed = job.failed_count ?? 0;
     const losses = Object.values(job.degraded ?? {}).reduce((sum, count) => sum + count, 0);
     state.textContent = [`${job.state}: ${job.done} of ${job.total}`, failed ? `${failed} failed` : "",
       losses ? `${losses} losses` : "", job.error ?? ""].filter(Boolean).join(", ");

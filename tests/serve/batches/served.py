@@ -36,19 +36,26 @@ class Asking:
         return await (self._service.answer(*asked) if answers else self._service.search(*asked))
 
 
+def settings_at(folder: Path) -> BatchSettings:
+    return BatchSettings(folder=folder / "batches", concurrent=2, waiting=5, keep_days=1)
+
+
 @contextmanager
 def served(service: SmallService, folder: Path, asking: Asking) -> Iterator[httpx.Client]:
-    settings = load_settings().serve
-    kept = BatchSettings(folder=folder / "batches", concurrent=2, waiting=5, keep_days=1)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    batches = ServedBatches(kept, asking.ask)
+    batches = ServedBatches(settings_at(folder), asking.ask)
     loop.call_soon_threadsafe(batches.begin)
-    with (
-        serving(create_api(service, settings, batches=batches)) as port,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http,
-    ):
-        yield http
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
+    try:
+        with (
+            serving(create_api(service, load_settings().serve, batches=batches)) as port,
+            httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http,
+        ):
+            while http.get("/v1/batches").status_code == 503:
+                pass
+            yield http
+    finally:
+        asyncio.run_coroutine_threadsafe(batches.end(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from cluster.records import Question
 from cluster.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.batches.served import Asking, served
@@ -237,6 +238,30 @@ def test_a_file_of_questions_becomes_a_run(
         assert [entry["id"] for entry in run["questions"]] == ["q0", "q1", "q2"]
         batch.get_by_role("button", name="Forget").click()
         expect(batch).to_have_count(0)
+
+
+def test_a_batch_says_how_many_of_its_questions_failed(
+    browser: Browser, service: SmallService, tmp_path: Path
+) -> None:
+    rows = [{"id": f"q{n}", "type": "yesno", "body": QUESTION} for n in range(3)]
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps({"questions": rows}), encoding="utf-8")
+    asking = Asking(service)
+
+    def fail(question: Question) -> None:
+        if question.id == "q1":
+            raise ValueError("this one cannot be asked")
+
+    asking.trouble = fail
+    with (
+        served(service, tmp_path, asking) as http,
+        watched(browser.new_context(), str(http.base_url)) as page,
+    ):
+        page.get_by_role("tab", name="Batch").click()
+        page.get_by_label("BioASQ questions (JSON)").set_input_files(file)
+        page.get_by_role("button", name="Start").click()
+        batch = page.locator("#batches li")
+        expect(batch).to_contain_text("done: 2 of 3, 1 failed", timeout=15_000)
 
 
 def test_a_file_that_is_no_batch_is_refused_in_words(

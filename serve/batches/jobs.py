@@ -1,0 +1,107 @@
+"""What a batch job is, and how far it is."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Literal
+
+from cluster.errors import CiteRayError
+from cluster.records import Question
+
+JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+State = Literal["waiting", "running", "done", "cancelled", "failed"]
+ENDED = ("done", "cancelled", "failed")
+MAX_FAILED_SHOWN = 100
+
+
+class BatchError(CiteRayError):
+    """A request about a batch that cannot be met; `status` is the reply's.
+
+    `message` is what to say: Ray makes a trace of `str()` on its way.
+    """
+
+    def __init__(self, message: str, status: int, retry_after_s: int = 0) -> None:
+        super().__init__(message, status, retry_after_s)
+        self.message = message
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What was asked for, but for the questions; `digest` is of all but `id` and `created`.
+
+    `created` is seconds since 1970, 0 until a store has it.
+    """
+
+    id: str
+    system: str
+    answers: bool
+    total: int
+    digest: str
+    created: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job is, its times in seconds since 1970, 0 for not yet.
+
+    `failed` has the questions that got no answer, with the reason; `degraded` counts the answers
+    that bear each loss; `index_version` is that of the first answer.
+    """
+
+    state: State = "waiting"
+    done: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+    degraded: Mapping[str, int] = field(default_factory=dict)
+    index_version: str = ""
+    error: str = ""
+    eta_s: float | None = None
+    started: float = 0.0
+    ended: float = 0.0
+
+
+def new_job(questions: Sequence[Question], system: str, answers: bool, job_id: str = "") -> Job:
+    """A job under an id of its own, where none is given."""
+    asked = (system, answers, [(q.id, q.body, q.type) for q in questions])
+    digest = sha256(repr(asked).encode()).hexdigest()
+    return Job(job_id or uuid.uuid4().hex, system, answers, len(questions), digest)
+
+
+def when(seconds: float) -> str | None:
+    """ISO 8601 in UTC, None for 0."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else None
+
+
+def summarised(job: Job, progress: Progress) -> dict[str, Any]:
+    """The job as a list tells it: its figures."""
+    return {
+        "id": job.id,
+        "system": job.system,
+        "answers": job.answers,
+        "state": progress.state,
+        "total": job.total,
+        "done": progress.done,
+        "failed_count": len(progress.failed),
+        "degraded": dict(progress.degraded),
+        "index_version": progress.index_version,
+        "error": progress.error,
+        "eta_s": progress.eta_s,
+        "created": when(job.created),
+        "started": when(progress.started),
+        "ended": when(progress.ended),
+    }
+
+
+def described(job: Job, progress: Progress) -> dict[str, Any]:
+    """The job as a reply tells it: its figures, and the first questions that failed."""
+    failed = list(progress.failed.items())[:MAX_FAILED_SHOWN]
+    return {**summarised(job, progress), "failed": dict(failed)}

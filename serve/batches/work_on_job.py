@@ -1,0 +1,147 @@
+"""Works on one job, a few of its questions at once, until it ends or is cancelled.
+
+An answered question is never asked again: its entry is on disk before the next one begins
+(`RunWriter`), and so it is there for the process that goes on after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+
+from cluster.errors import CiteRayError
+from cluster.records import Answer, Question, SearchResult
+from serve.batches.job_store import JobStore
+from serve.batches.jobs import Job, Progress, State
+from serve.formats.bioasq import RunWriter, to_entry
+
+log = logging.getLogger("citeray")
+
+# A job's answers may come from several versions of the index; `degraded` counts the later ones.
+ANY_VERSION = "as served"
+INTERNAL = "internal error; the server's log tells more"
+MAX_REASON_CHARACTERS = 300
+
+Answering = Callable[[Question, Job], Awaitable[Answer | SearchResult]]
+
+
+class JobAtWork:
+    def __init__(self, store: JobStore, job: Job, answer: Answering) -> None:
+        known = store.progress(job.id)
+        self._store = store
+        self._job = job
+        self._answer = answer
+        self._failed = dict(known.failed)
+        self._losses = Counter(known.degraded)
+        self._version = known.index_version
+        self._started = known.started or time.time()
+        self._done = 0
+
+    async def run(self, concurrent: int) -> None:
+        """Raises OSError or CiteRayError where nothing can be kept; it may be run again then."""
+        job = self._job
+        path = self._store.run_file(job.id)
+        if path.exists():
+            # The process before this one died between its last two words.
+            self._done = job.total - len(self._failed)
+            self._advance("done")
+            return
+        writer = RunWriter(path, job.system, ANY_VERSION, answers=job.answers, inputs=job.digest)
+        with writer as run:
+            questions = self._store.questions(job.id)
+            waiting = deque(
+                q for q in questions if q.id not in run.done and q.id not in self._failed
+            )
+            self._done = len(run.done)
+            eta = Eta(len(waiting))
+            self._advance("running")
+
+            async def work() -> None:
+                while waiting and self._store.goes_on(job.id):
+                    await self._ask(waiting.popleft(), run)
+                    self._advance("running", eta_s=eta.after_one())
+
+            await _all_or_none([work() for _ in range(concurrent)])
+            if self._store.goes_on(job.id):
+                self._finish([q for q in questions if q.id in run.done], run)
+
+    async def _ask(self, question: Question, run: RunWriter) -> None:
+        try:
+            result = await self._answer(question, self._job)
+            entry = to_entry(result)
+            # What a model says may be no text that a file can hold.
+            json.dumps(entry, ensure_ascii=False).encode()
+        except CiteRayError as error:
+            self._failed[question.id] = str(error)[:MAX_REASON_CHARACTERS]
+            return
+        except Exception:
+            log.exception("batch %s: question %s failed", self._job.id, question.id)
+            self._failed[question.id] = INTERNAL
+            return
+        # Cancelled while it was asked: nothing is kept any more.
+        if self._store.goes_on(self._job.id):
+            run.add(entry)
+            self._note(result)
+
+    def _note(self, result: Answer | SearchResult) -> None:
+        self._done += 1
+        self._losses.update(result.degraded)
+        self._version = self._version or result.index_version
+        if result.index_version != self._version:
+            moved = f"index: moved on from {self._version} to {result.index_version}"
+            self._losses[moved] += 1
+
+    def _finish(self, answered: list[Question], run: RunWriter) -> None:
+        if not answered:
+            self._advance("failed", error="no question could be answered; `failed` says why")
+            return
+        # Whoever finds the run knows of those that failed from here alone.
+        self._advance("running", on_disk=True)
+        run.finish(answered)
+        self._advance("done")
+
+    def _advance(
+        self, state: State, *, error: str = "", eta_s: float | None = None, on_disk: bool = False
+    ) -> None:
+        progress = Progress(
+            state=state,
+            done=self._done,
+            failed=dict(self._failed),
+            degraded=dict(self._losses),
+            index_version=self._version,
+            error=error,
+            eta_s=eta_s,
+            started=self._started,
+            ended=0.0 if state == "running" else time.time(),
+        )
+        self._store.advance(self._job.id, progress, on_disk=on_disk)
+
+
+class Eta:
+    """Seconds until all of `total` are done, at the pace since now."""
+
+    def __init__(self, total: int) -> None:
+        self._left = total
+        self._done = 0
+        self._begun = time.monotonic()
+
+    def after_one(self) -> float:
+        """One more is done."""
+        self._done += 1
+        self._left -= 1
+        return round((time.monotonic() - self._begun) / self._done * self._left, 1)
+
+
+async def _all_or_none(works: list[Awaitable[None]]) -> None:
+    """Wait for all; what one of them raises ends the others before it is raised here."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

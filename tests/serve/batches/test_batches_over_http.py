@@ -1,0 +1,291 @@
+"""Batches through a real socket, and through the handle of their deployment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from ray.exceptions import ActorDiedError, RayTaskError
+
+from cluster.errors import StorageError
+from cluster.settings import load_settings
+from serve.batches.job_store import JobStore
+from serve.batches.jobs import BatchError, new_job
+from serve.batches.serve_jobs import ServedBatches
+from serve.call_stages import HandleBatches
+from serve.http.api import create_api
+from serve.watch_stages import StageLostError
+from tests.serve.batches.questions import QUESTIONS, ROWS, add, store_at
+from tests.serve.batches.served import Asking, served, settings_at
+from tests.serve.http_server import serving
+from tests.serve.service import SmallService
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+def ended(http: httpx.Client, job_id: str) -> dict[str, Any]:
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        job: dict[str, Any] = http.get(f"/v1/batches/{job_id}").json()
+        if job["state"] not in ("waiting", "running"):
+            return job
+        time.sleep(0.05)
+    pytest.fail(f"{job_id} has not ended")
+
+
+def test_a_file_goes_in_and_its_run_comes_out(tmp_path: Path, service: SmallService) -> None:
+    with served(service, tmp_path, Asking(service)) as http:
+        taken = http.post("/v1/batches", json={"questions": ROWS, "system": "hybrid"})
+        assert taken.status_code == 202
+        job = taken.json()
+        assert (job["total"], job["system"]) == (3, "hybrid")
+        job = ended(http, job["id"])
+        assert (job["state"], job["done"], job["failed"]) == ("done", 3, {})
+        assert job["created"] <= job["started"] <= job["ended"]
+        assert job["ended"].endswith("+00:00")
+        run = http.get(f"/v1/batches/{job['id']}/run")
+        assert [entry["id"] for entry in run.json()["questions"]] == ["q1", "q2", "q3"]
+        assert f"run-{job['id']}.json" in run.headers["content-disposition"]
+        del job["failed"]
+        assert http.get("/v1/batches").json() == {"batches": [job]}
+
+
+def test_white_space_around_a_question_is_no_part_of_it(
+    tmp_path: Path, service: SmallService
+) -> None:
+    rows = [{**ROWS[0], "body": f"  {ROWS[0]['body']}\n"}]
+    with served(service, tmp_path, Asking(service)) as http:
+        job = http.post("/v1/batches", json={"questions": rows, "id": "b1"}).json()
+        ended(http, job["id"])
+        (entry,) = http.get("/v1/batches/b1/run").json()["questions"]
+    assert entry["body"] == ROWS[0]["body"]
+
+
+def test_the_same_id_is_the_same_batch_and_no_other_one(
+    tmp_path: Path, service: SmallService
+) -> None:
+    asked = {"questions": ROWS, "id": "mine", "answers": False}
+    with served(service, tmp_path, asking := Asking(service)) as http:
+        first = http.post("/v1/batches", json=asked).json()
+        ended(http, "mine")
+        again = http.post("/v1/batches", json=asked)
+        assert (again.status_code, again.json()["created"]) == (202, first["created"])
+        assert again.json()["state"] == "done"
+        other = http.post("/v1/batches", json={**asked, "questions": ROWS[:1]})
+        assert other.status_code == 409
+    assert sorted(asking.asked) == ["q1", "q2", "q3"]
+
+
+def test_a_batch_can_be_cancelled(tmp_path: Path, service: SmallService) -> None:
+    asking = Asking(service)
+    asking.trouble = lambda question: time.sleep(0.2)
+    many = [{**ROWS[0], "id": f"q{n}"} for n in range(100)]
+    with served(service, tmp_path, asking) as http:
+        job = http.post("/v1/batches", json={"questions": many}).json()
+        early = http.get(f"/v1/batches/{job['id']}/run")
+        assert early.status_code == 409
+        assert "has no run to give" in early.json()["error"]
+        assert http.delete(f"/v1/batches/{job['id']}").json()["state"] == "cancelled"
+        time.sleep(0.6)
+        asked = len(asking.asked)
+        time.sleep(0.6)
+        assert len(asking.asked) == asked < 100
+
+
+def test_a_full_queue_says_when_to_come_again(tmp_path: Path, service: SmallService) -> None:
+    asking = Asking(service)
+    asking.trouble = lambda question: time.sleep(0.3)
+    many = [{**ROWS[0], "id": f"q{n}"} for n in range(100)]
+    with served(service, tmp_path, asking) as http:
+        replies = [http.post("/v1/batches", json={"questions": many}) for _ in range(6)]
+        for job in http.get("/v1/batches").json()["batches"]:
+            http.delete(f"/v1/batches/{job['id']}")
+    assert [reply.status_code for reply in replies] == [202] * 5 + [429]
+    assert replies[-1].headers["retry-after"] == "60"
+
+
+LONE = json.dumps({"questions": [{**ROWS[0], "body": "half \ud800"}]})
+LONE_ID = json.dumps({"questions": [{**ROWS[0], "id": "\udfff"}]})
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"questions": []}, "questions"),
+        ({"questions": {"id": "q1"}}, "questions"),
+        ({}, "questions: Field required"),
+        ({"questions": [{"id": "q1", "type": "yesno"}]}, "question 0 (id q1): field body"),
+        ({"questions": [7]}, "question 0: must be an object"),
+        ({"questions": [{**ROWS[0], "id": 7}]}, "question 0: id must be a string"),
+        ({"questions": [{**ROWS[0], "id": "x" * 201}]}, "question 0: id has 201 characters"),
+        ({"questions": [{**ROWS[0], "body": "x" * 2001}]}, "body has 2001 characters"),
+        ({"questions": [{**ROWS[0], "type": "x" * 9999}]}, "is none of yesno, factoid"),
+        ({"questions": [ROWS[0], ROWS[0]]}, "is also that of question 0"),
+        ({"questions": [{**ROWS[0], "id": f"q{n}"} for n in range(10_001)]}, "at most 10000"),
+        ({"questions": ROWS, "system": "best"}, "unknown; there are"),
+        ({"questions": ROWS, "format": "trec"}, "format: Input should be 'bioasq'"),
+        ({"questions": ROWS, "id": "../../etc"}, "id: must be 1 to 64"),
+        ({"questions": ROWS, "answers": "perhaps"}, "answers: "),
+        ({"questions": ROWS, "evidence": "given"}, "evidence: "),
+        (LONE, "question 0 (id q1): body holds half a character at 5"),
+        (LONE_ID, "question 0: id holds half a character at 0"),
+    ],
+)
+def test_what_is_no_batch_is_refused_in_one_sentence(
+    tmp_path: Path, service: SmallService, body: Any, said: str
+) -> None:
+    content = body if isinstance(body, str) else json.dumps(body)
+    headers = {"Content-Type": "application/json"}
+    with served(service, tmp_path, Asking(service)) as http:
+        reply = http.post("/v1/batches", content=content, headers=headers)
+        assert reply.status_code == 422
+        assert said in reply.json()["error"]
+        assert len(reply.json()["error"]) < 500
+        assert http.get("/v1/batches").json() == {"batches": []}
+        assert http.get("/v1/batches/none").status_code == 404
+
+
+def test_a_large_file_is_taken_and_a_larger_one_is_not(
+    tmp_path: Path, service: SmallService
+) -> None:
+    rows = [{**ROWS[0], "id": f"q{n}", "body": "x" * 900} for n in range(10_000)]
+    with served(service, tmp_path, asking := Asking(service)) as http:
+        asking.trouble = lambda question: time.sleep(0.2)
+        assert http.post("/v1/batches", json={"questions": rows, "id": "b1"}).status_code == 202
+        assert http.delete("/v1/batches/b1").json()["total"] == 10_000
+        reply = http.post("/v1/batches", json={"questions": rows, "x": "y" * 2**21})
+        assert reply.status_code == 413
+
+
+@pytest.mark.parametrize("job_id", ["..%2f..%2fetc", "%2e%2e", "a%00b", "-rf", "é", "a" * 65])
+def test_no_route_takes_an_id_for_a_path(
+    tmp_path: Path, service: SmallService, job_id: str
+) -> None:
+    with served(service, tmp_path, Asking(service)) as http:
+        for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/run")):
+            reply = http.request(method, f"/v1/batches/{job_id}{path}")
+            assert reply.status_code in (404, 422)
+            assert list(reply.json()) == ["error"]
+
+
+def test_no_question_is_asked_of_a_graph_that_still_loads(
+    tmp_path: Path, service: SmallService
+) -> None:
+    asking = Asking(service)
+
+    async def scenario() -> None:
+        loaded = asyncio.Event()
+
+        async def ready() -> None:
+            await loaded.wait()
+
+        batches = ServedBatches(settings_at(tmp_path), asking.ask, ready)
+        with pytest.raises(BatchError, match="try again in a moment") as caught:
+            await batches.list()
+        assert caught.value.status == 503
+        batches.begin()
+        while batches._opened is None:
+            await asyncio.sleep(0.01)
+        job = new_job(QUESTIONS, "citeray", False, "b1")
+        assert (await batches.add(job, QUESTIONS))["state"] == "waiting"
+        await asyncio.sleep(0.2)
+        assert asking.asked == []
+        loaded.set()
+        while (await batches.status("b1"))["state"] != "done":
+            await asyncio.sleep(0.02)
+        await batches.end()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_folder_that_another_process_has_is_taken_over_when_that_ends(
+    tmp_path: Path, service: SmallService
+) -> None:
+    async def scenario() -> None:
+        batches = ServedBatches(settings_at(tmp_path), Asking(service).ask)
+        with store_at(tmp_path) as store:
+            add(store)
+            batches.begin()
+            await asyncio.sleep(0.2)
+            with pytest.raises(BatchError, match="another process works on"):
+                await batches.status("mine")
+        while batches._opened is None:
+            await asyncio.sleep(0.01)
+        assert (await batches.status("mine"))["total"] == 3
+        await batches.end()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_a_full_disk_is_told(
+    tmp_path: Path, service: SmallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise StorageError(f"{tmp_path}: the disk is full; free some space")
+
+    with served(service, tmp_path, Asking(service)) as http:
+        monkeypatch.setattr(JobStore, "add", full)
+        reply = http.post("/v1/batches", json={"questions": ROWS})
+    assert reply.status_code == 507
+    assert "the disk is full" in reply.json()["error"]
+
+
+class Remote:
+    """A deployment's handle whose calls end as Ray would have them end."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+        self.list = self.status = self
+
+    def remote(self, *_: Any) -> Any:
+        async def reply() -> None:
+            raise self._error
+
+        return reply()
+
+
+def over_ray(error: Exception) -> Exception:
+    trace = f"Traceback (most recent call last):\n  secret.py\n{error!r}"
+    raised: Exception = RayTaskError("status", trace, error).as_instanceof_cause()
+    return raised
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (over_ray(BatchError("no batch x is here", 404)), 404, "no batch x is here"),
+        (over_ray(BatchError("5 wait", 429, 60)), 429, "5 wait"),
+        (over_ray(KeyError("a fault")), 500, "internal error; the server's log tells more"),
+        (ActorDiedError(), 503, "no batch is lost, try again in a moment"),
+    ],
+)
+def test_what_ends_a_call_of_the_deployment_is_told_without_its_trace(
+    service: SmallService, error: Exception, status: int, said: str
+) -> None:
+    api = create_api(service, load_settings().serve, batches=HandleBatches(Remote(error)))
+    with serving(api) as port:
+        reply = httpx.get(f"http://127.0.0.1:{port}/v1/batches/x")
+    assert reply.status_code == status
+    assert said in reply.json()["error"]
+    assert "secret" not in reply.text
+    assert ("retry-after" in reply.headers) == (status in (429, 503))
+
+
+def test_a_deployment_that_does_not_answer_is_not_waited_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Hanging(Remote):
+        def remote(self, *_: Any) -> Any:
+            return asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr("serve.call_stages.BATCHES_DEADLINE_S", 0.1)
+    with pytest.raises(StageLostError, match="does not answer"):
+        asyncio.run(HandleBatches(Hanging(TimeoutError())).list())

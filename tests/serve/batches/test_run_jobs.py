@@ -1,0 +1,286 @@
+"""The runner over a store: order, losses, crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cluster.errors import StorageError
+from cluster.records import Answer, Question, SearchResult
+from serve.answer_batch import answer_batch, bioasq_batch
+from serve.batches.job_store import JobStore
+from serve.batches.jobs import BatchError
+from serve.batches.run_jobs import JobRunner
+from serve.formats.bioasq import RunWriter
+from serve.watch_stages import StageLostError
+from tests.serve.batches.questions import QUESTIONS, add, entries_of, store_at, work
+from tests.serve.batches.served import Asking
+from tests.serve.service import SmallService
+from tests.serve.test_answer_batch import ServiceClient
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture
+def asking(service: SmallService) -> Asking:
+    return Asking(service)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[JobStore]:
+    with store_at(tmp_path) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_run_is_what_the_command_writes(
+    tmp_path: Path, service: SmallService, asking: Asking, store: JobStore, answers: bool
+) -> None:
+    questions = [*QUESTIONS, Question("q4", "What is AMPK?", "unknown")]
+    add(store, questions=questions, answers=answers)
+    work(store, asking)
+    output = tmp_path / "run.json"
+    client, batch = ServiceClient(service), bioasq_batch(questions, "citeray", answers=answers)
+    log = Console(file=io.StringIO())
+    answer_batch(client, batch, output, "citeray", answers=answers, concurrent=1, log=log)
+    assert store.run("mine") == output.read_bytes()
+    assert entries_of(store)[0]["documents"][0].endswith("/1")
+
+
+def test_jobs_are_worked_on_in_the_order_in_which_they_came(
+    store: JobStore, asking: Asking
+) -> None:
+    for name in ("zeta", "alpha"):
+        add(store, name, [replace(QUESTIONS[0], id=name)])
+    work(store, asking)
+    assert asking.asked == ["zeta", "alpha"]
+
+
+def test_a_batch_says_how_far_it_is(store: JobStore, asking: Asking) -> None:
+    many = [replace(QUESTIONS[0], id=f"q{n}") for n in range(8)]
+    add(store, questions=many)
+    seen: list[tuple[str, int, bool]] = []
+
+    def look(question: Question) -> None:
+        progress = store.progress("mine")
+        seen.append((progress.state, progress.done, progress.eta_s is not None))
+
+    asking.trouble = look
+    before = time.time()
+    work(store, asking, concurrent=1)
+    assert seen == [("running", n, n > 0) for n in range(8)]
+    progress = store.progress("mine")
+    assert before <= progress.started <= progress.ended <= time.time()
+    assert (progress.state, progress.index_version) == ("done", "v000001")
+
+
+def test_losses_and_moves_to_a_newer_index_are_counted(store: JobStore, tmp_path: Path) -> None:
+    class Moving(Asking):
+        async def ask(self, question: Question, *how: Any) -> Answer | SearchResult:
+            result = await super().ask(question, *how)
+            return replace(result, index_version="v000002") if question.id == "q3" else result
+
+    add(store)
+    work(store, Moving(SmallService(tmp_path / "index", broken=("rerank",))), concurrent=1)
+    assert store.progress("mine").degraded == {
+        "rerank: failed, first-stage order kept": 3,
+        "index: moved on from v000001 to v000002": 1,
+    }
+
+
+def test_a_question_without_an_answer_is_named_and_the_others_go_on(
+    store: JobStore, asking: Asking
+) -> None:
+    def fail(question: Question) -> None:
+        if question.id == "q2":
+            raise StageLostError("no shard of the index answered")
+
+    asking.trouble = fail
+    add(store)
+    work(store, asking, patience_s=0.1)
+    progress = store.progress("mine")
+    assert (progress.state, progress.done) == ("done", 2)
+    assert progress.failed == {"q2": "no shard of the index answered"}
+    assert [entry["id"] for entry in entries_of(store)] == ["q1", "q3"]
+    assert asking.asked.count("q2") > 1, "a lost stage may come back"
+
+
+def test_a_lost_stage_that_comes_back_costs_no_answer(store: JobStore, asking: Asking) -> None:
+    def fail_often(question: Question) -> None:
+        if asking.asked.count(question.id) < 6:
+            raise StageLostError("gone for a moment")
+
+    asking.trouble = fail_often
+    add(store)
+    work(store, asking)
+    assert (store.progress("mine").done, store.progress("mine").failed) == (3, {})
+
+
+def test_a_batch_of_which_nothing_could_be_answered_has_failed(
+    store: JobStore, asking: Asking
+) -> None:
+    def fail(question: Question) -> None:
+        raise ValueError("secret")
+
+    asking.trouble = fail
+    add(store)
+    work(store, asking)
+    progress = store.progress("mine")
+    assert progress.state == "failed"
+    assert "secret" not in str(progress)
+    with pytest.raises(BatchError, match="is failed"):
+        store.run("mine")
+
+
+def test_an_answer_that_no_file_can_hold_costs_its_question_alone(
+    store: JobStore, service: SmallService
+) -> None:
+    class Garbling(Asking):
+        async def ask(self, question: Question, *how: Any) -> Answer | SearchResult:
+            result = await super().ask(question, *how)
+            if question.id == "q2":
+                return replace(result, question=replace(question, body="half an emoji: \ud83d"))
+            return result
+
+    add(store)
+    work(store, Garbling(service))
+    assert (store.progress("mine").state, list(store.progress("mine").failed)) == ("done", ["q2"])
+
+
+def test_a_job_whose_questions_are_gone_keeps_none_from_its_turn(
+    store: JobStore, asking: Asking, tmp_path: Path
+) -> None:
+    add(store, "damaged")
+    add(store, "gone")
+    add(store, "whole")
+    (tmp_path / "batches" / "damaged" / "questions.json").write_text("[{}]")
+    (tmp_path / "batches" / "gone" / "questions.json").unlink()
+    work(store, asking)
+    states = [progress.state for _, progress in store.all()]
+    assert states == ["failed", "failed", "done"]
+
+
+def test_a_full_disk_ends_no_job(
+    store: JobStore, asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, calls = RunWriter.add, []
+
+    def full_at_first(run: RunWriter, entry: dict[str, Any]) -> None:
+        calls.append(entry["id"])
+        if len(calls) == 1:
+            raise StorageError("the disk is full")
+        kept(run, entry)
+
+    monkeypatch.setattr(RunWriter, "add", full_at_first)
+    monkeypatch.setattr("serve.batches.run_jobs.POLL_S", 0.05)
+    add(store)
+
+    async def scenario() -> None:
+        running = asyncio.create_task(JobRunner(store, asking.ask, 2).run_forever())
+        while store.goes_on("mine"):
+            await asyncio.sleep(0.02)
+        running.cancel()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+    assert (store.progress("mine").state, store.progress("mine").done) == ("done", 3)
+    assert asking.asked.count("q3") == 1, "who was at work beside has stopped too"
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_cancelled_batch_asks_no_more(store: JobStore, asking: Asking, busy: bool) -> None:
+    add(store)
+
+    def lost(question: Question) -> None:
+        if busy:
+            raise StageLostError("gone")
+
+    asking.trouble = lost
+
+    async def scenario() -> None:
+        asking.go_on = asyncio.Event()
+        runner = JobRunner(store, asking.ask, 1, first_wait_s=0.01)
+        running = asyncio.create_task(runner.run_waiting())
+        while not asking.asked:
+            await asyncio.sleep(0.01)
+        store.cancel("mine")
+        asking.go_on.set()
+        await running
+
+    asyncio.run(scenario())
+    assert asking.asked == ["q1"]
+    assert store.progress("mine").state == "cancelled"
+    work(store, asking)
+    assert asking.asked == ["q1"]
+
+
+CRASHING = """
+import os, signal, sys
+from pathlib import Path
+from serve.formats.bioasq import RunWriter
+from serve.batches.job_store import JobStore
+from tests.serve.batches.questions import add, store_at, work
+from tests.serve.batches.served import Asking
+from tests.serve.service import SmallService
+
+folder, where = Path(sys.argv[1]), sys.argv[2]
+asking = Asking(SmallService(folder / "other-index"))
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def trouble(question):
+    if question.id == "q1":
+        raise ValueError("fails for good")
+    if question.id == "q3" and where == "asking":
+        die()
+
+asking.trouble = trouble
+finish = RunWriter.finish
+if where == "before the run":
+    RunWriter.finish = die
+if where == "after the run":
+    RunWriter.finish = lambda *given: (finish(*given), die())
+with store_at(folder) as store:
+    work(store, asking, concurrent=1)
+"""
+
+
+@pytest.mark.parametrize("where", ["asking", "before the run", "after the run"])
+def test_a_killed_process_loses_no_job_and_asks_nothing_twice(
+    tmp_path: Path, asking: Asking, where: str
+) -> None:
+    with store_at(tmp_path) as store:
+        add(store)
+        add(store, "next", QUESTIONS[:1])
+        store.cancel("next")
+    command = [sys.executable, "-c", CRASHING, str(tmp_path), where]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    died = subprocess.run(command, env=environment, cwd=ROOT, check=False)
+    assert died.returncode == -signal.SIGKILL
+    with store_at(tmp_path) as store:
+        work(store, asking)
+        # What failed in its last second may not have come to the disk.
+        again = ["q3"] if where == "asking" else []
+        assert [one for one in asking.asked if one != "q1"] == again
+        assert [entry["id"] for entry in entries_of(store)][-2:] == ["q2", "q3"]
+        progress = store.progress("mine")
+        assert progress.state == "done"
+        assert progress.done + len(progress.failed) == 3
+        assert store.progress("next").state == "cancelled"
