@@ -32,7 +32,7 @@ from serve.answer_batch import DOCUMENTS
 from serve.answer_events import told
 from serve.answer_question import QuestionAnswerer
 from serve.batches.serve_jobs import ServedBatches
-from serve.call_stages import HandleStages, HandleTurns
+from serve.call_stages import HandleStages, HandleTurns, until_ready
 from serve.choose_snippets import choose_snippets
 from serve.follow_versions import StageVersion, follow_vocabulary
 from serve.gateway import ClusterFigures, Gateway
@@ -191,7 +191,11 @@ class Batches(ServedBatches):
             asked = (question, load_system(system), DOCUMENTS, True)
             return await (answerer.answer(*asked) if answers else answerer.search(*asked))
 
-        super().__init__(settings.serve.batches, ask)
+        async def ready() -> None:
+            # A stage that still loads would cost each answer what `degraded` says.
+            await asyncio.gather(*map(until_ready, graph.handles().values()))
+
+        super().__init__(settings.serve.batches, ask, ready)
         self.begin()
 
 

@@ -20,7 +20,7 @@ from cluster.settings import Settings
 from cluster.system_settings import SystemSettings
 from serve.answer_events import Event
 from serve.answer_question import QuestionAnswerer
-from serve.call_stages import Handle, HandleBatches, HandleStages, call
+from serve.call_stages import Handle, HandleBatches, HandleStages, call, until_ready
 from serve.follow_versions import StageVersion
 from serve.http.admit_requests import Admission
 from serve.http.api import create_api
@@ -96,11 +96,8 @@ class Gateway:
         return api
 
     async def _await_stage(self, name: str, handle: Handle) -> None:
-        while name not in self._loaded:
-            with contextlib.suppress(Exception):
-                await call(handle, "ready")
-                self._loaded.add(name)
-            await asyncio.sleep(0.2)
+        await until_ready(handle)
+        self._loaded.add(name)
 
     async def search(
         self, question: Question, system: SystemSettings, limit: int, snippets: bool
