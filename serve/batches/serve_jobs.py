@@ -17,6 +17,7 @@ from serve.batches.run_jobs import POLL_S, Ask, JobRunner
 log = logging.getLogger("citeray")
 
 NOT_YET = ("the batches are being read; try again in a moment", 503, 5)
+BROKEN = ("the batches cannot be read; the server's log tells more", 503, 60)
 
 
 async def at_once() -> None:
@@ -74,6 +75,7 @@ class ServedBatches:
                 self._problem = (str(error), 503, 60)
             except Exception:
                 log.exception("batches: %s cannot be read; trying again", kept.folder)
+                self._problem = BROKEN
             await asyncio.sleep(POLL_S)
 
     @property

@@ -255,6 +255,11 @@ def test_a_batch_goes_on_where_its_process_was_killed(service: Service) -> None:
     run = service.http.get("/v1/batches/killed/run").json()["questions"]
     assert [entry["id"] for entry in run] == [row["id"] for row in rows]
     assert status()["failed"] == {}
+    none = service.http.get("/v1/batches/none")
+    assert (none.status_code, none.json()["error"]) == (
+        404,
+        "no batch none is here; it may have been forgotten",
+    )
 
 
 def test_a_replica_that_is_killed_costs_no_question_and_comes_back(service: Service) -> None:

@@ -189,8 +189,8 @@ def test_a_full_disk_ends_no_job(
         kept(run, entry)
 
     monkeypatch.setattr(RunWriter, "add", full_at_first)
-    monkeypatch.setattr("serve.batches.run_jobs.POLL_S", 0.05)
-    add(store)
+    monkeypatch.setattr("serve.batches.run_jobs.POLL_S", 0.5)
+    add(store, questions=[replace(QUESTIONS[0], id=f"q{n}") for n in range(20)])
 
     async def scenario() -> None:
         running = asyncio.create_task(JobRunner(store, asking.ask, 2).run_forever())
@@ -199,8 +199,8 @@ def test_a_full_disk_ends_no_job(
         running.cancel()
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
-    assert (store.progress("mine").state, store.progress("mine").done) == ("done", 3)
-    assert asking.asked.count("q3") == 1, "who was at work beside has stopped too"
+    assert (store.progress("mine").state, store.progress("mine").done) == ("done", 20)
+    assert len(asking.asked) <= 20 + 2, "who was at work beside has stopped too"
 
 
 @pytest.mark.parametrize("busy", [False, True])

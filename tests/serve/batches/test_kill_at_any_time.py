@@ -1,0 +1,75 @@
+"""A batch's process killed at whatever it is doing, again and again, until the batch is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from cluster.records import Question
+from serve.batches.jobs import new_job
+from tests.serve.batches.questions import entries_of, store_at
+
+ROOT = Path(__file__).parents[3]
+TOTAL = 120
+CONCURRENT = 3
+
+WORKING = """
+import asyncio, os, sys
+from pathlib import Path
+from cluster.records import SearchResult
+from serve.batches.job_store import JobStore
+from serve.batches.run_jobs import JobRunner
+
+folder = Path(sys.argv[1])
+asked = os.open(folder / "asked", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+async def ask(question, system, answers):
+    os.write(asked, f"{question.id}\\n".encode())
+    await asyncio.sleep(0.03)
+    return SearchResult(question, system, (), (), (), (), (), "1/1", "v000001", "n1.xml", {})
+
+store = JobStore(folder / "batches", 10, 30)
+print("at work", flush=True)
+asyncio.run(JobRunner(store, ask, 3).run_waiting())
+"""
+
+
+def test_no_answer_is_lost_and_only_what_was_at_work_is_asked_again(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    questions = [Question(f"q{n}", f"Question {n}?", "yesno") for n in range(TOTAL)]
+    with store_at(tmp_path) as store:
+        store.add(new_job(questions, "citeray", False, "mine"), questions)
+    kills = 0
+    # Five times, then it may end.
+    for seconds in (*(chance.uniform(0.01, 0.4) for _ in range(5)), 60.0):
+        with subprocess.Popen(
+            [sys.executable, "-c", WORKING, str(tmp_path)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"at work\n"
+            try:
+                process.wait(seconds)
+                break
+            except subprocess.TimeoutExpired:
+                process.kill()
+                kills += 1
+    assert process.returncode == 0
+    assert kills >= 2
+    asked = Counter((tmp_path / "asked").read_text().split())
+    assert set(asked) == {question.id for question in questions}
+    assert sum(asked.values()) - TOTAL <= kills * CONCURRENT
+    with store_at(tmp_path) as store:
+        assert [entry["id"] for entry in entries_of(store)] == [q.id for q in questions]
+        progress = store.progress("mine")
+        assert (progress.state, progress.done, progress.failed) == ("done", TOTAL, {})
+        assert 0 < progress.ended <= time.time()
+        assert json.loads(store.run("mine"))["questions"][0]["type"] == "yesno"
