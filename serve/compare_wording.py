@@ -10,6 +10,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import tantivy
 
@@ -107,7 +108,7 @@ def read_wording(text: str) -> Wording:
     words: dict[str, float] = {}
     scopes: list[set[str]] = []
     reach = 0
-    for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
+    for token, following in pairwise([*tokens, ""]):
         lower = token.casefold()
         if lower in _CLAUSE_ENDS:
             reach = 0

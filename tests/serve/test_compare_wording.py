@@ -75,3 +75,8 @@ def test_dispensable_and_essential_are_opposites() -> None:
     said = read_wording("AMPK is essential for the suppression of gluconeogenesis.")
     assert not polarity_agrees(said, source)
     assert polarity_agrees(source, source)
+
+
+@pytest.mark.parametrize("text", ["", "?!", "…", "\u200b"])
+def test_a_text_without_a_word_has_no_wording(text: str) -> None:
+    assert read_wording(text).words == {}
