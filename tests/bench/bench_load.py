@@ -46,7 +46,8 @@ class Outcomes:
     ends: Counter[str] = field(default_factory=Counter)
     accepted_s: list[float] = field(default_factory=list)
     odd: list[str] = field(default_factory=list)
-    memory: list[tuple[float, int]] = field(default_factory=list)
+    memory: list[tuple[float, Counter[str]]] = field(default_factory=list)
+    losses: Counter[str] = field(default_factory=Counter)
     killed: list[tuple[float, str]] = field(default_factory=list)
     again: int = 0
 
@@ -90,7 +91,9 @@ async def send(
 def note(reply: httpx.Response, found: Outcomes, begun: float) -> None:
     if reply.status_code == 200:
         found.accepted_s.append(time.monotonic() - begun)
-        found.ends["degraded" if reply.json()["degraded"] else "answered"] += 1
+        losses = reply.json()["degraded"]
+        found.losses.update(losses)
+        found.ends["degraded" if losses else "answered"] += 1
     elif reply.status_code in (429, 503) and "Retry-After" in reply.headers:
         found.ends[f"{reply.status_code} with Retry-After"] += 1
     else:
@@ -105,7 +108,10 @@ async def capacity(http: httpx.AsyncClient, questions: list[str], seconds: float
 
     async def caller() -> None:
         while time.monotonic() < end:
+            before = len(found.accepted_s)
             await send(http, *next(asked), found)
+            if len(found.accepted_s) == before:
+                await asyncio.sleep(1)
 
     await asyncio.gather(*(caller() for _ in range(32)))
     return len(found.accepted_s) / seconds
@@ -114,7 +120,7 @@ async def capacity(http: httpx.AsyncClient, questions: list[str], seconds: float
 async def watch(graph: Graph, found: Outcomes, begun: float) -> None:
     while True:
         memory = await asyncio.to_thread(graph.memory_mib)
-        found.memory.append((time.monotonic() - begun, sum(memory.values())))
+        found.memory.append((time.monotonic() - begun, memory))
         await asyncio.sleep(SAMPLE_S)
 
 
@@ -157,9 +163,16 @@ def tell(found: Outcomes) -> None:
     p50, p95, p99 = np.percentile(found.accepted_s, (50, 95, 99))
     print(f"accepted: p50 {p50:.2f} s, p95 {p95:.2f} s, p99 {p99:.2f} s (deadline {DEADLINE_S} s)")
     half = found.memory[len(found.memory) // 2 :]
-    slope = np.polyfit(*zip(*half, strict=True), 1)[0] * 60
-    mean = statistics.mean(mib for _, mib in half)
+    seconds, held = [at for at, _ in half], [memory for _, memory in half]
+    slope = np.polyfit(seconds, [sum(memory.values()) for memory in held], 1)[0] * 60
+    mean = statistics.mean(sum(memory.values()) for memory in held)
     print(f"memory of all processes: {mean:,.0f} MiB, {slope:+.1f} MiB a minute in the second half")
+    for kind, mib in held[-1].most_common(6):
+        print(
+            f"  {kind}: {found.memory[0][1][kind]}, {held[0][kind]}, {mib} MiB (begin, half, end)"
+        )
+    for loss, count in found.losses.most_common(5):
+        print(f"  {count} x {loss}")
     for odd, count in Counter(found.odd).most_common(5):
         print(f"  {count} x {odd}")
     if found.killed:
