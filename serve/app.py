@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import aclosing
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from ray import serve as ray_serve
@@ -52,9 +54,15 @@ from serve.stages import IndexFacts
 from serve.take_turns import Lease
 from serve.write_answer import WrittenAnswer
 
+T = TypeVar("T")
 APP = "citeray"
 # How soon the replicas of a lost node are missed, and started where there is room.
 HEALTH_CHECK_S = 3.0
+
+
+async def in_thread(pool: Executor, work: Callable[..., T], *arguments: Any) -> T:
+    """What `work` gives in a thread of `pool`; what still waits for one can be cancelled."""
+    return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
 
 
 class Encoder:
@@ -62,23 +70,26 @@ class Encoder:
 
     def __init__(self, settings: Settings, manifest: Manifest) -> None:
         self._encoder = load_encoder(settings, manifest)
+        # Torch keeps a team of threads, and memory, for each thread that ever called it.
+        self._queries, self._passages = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._batched.set_max_batch_size(settings.serve.encoder.batch)
 
     @ray_serve.batch(max_batch_size=32, batch_wait_timeout_s=0.002)
     async def _batched(self, texts: list[str]) -> list[Vectors]:
-        return list(await asyncio.to_thread(self._encoder.encode_queries, texts))
+        return list(await in_thread(self._queries, self._encoder.encode_queries, texts))
 
     async def encode(self, text: str) -> Vectors:
         vector: Vectors = await self._batched(text)
         return vector
 
-    def encode_passages(self, texts: Sequence[str]) -> Vectors:
-        return self._encoder.encode(texts)
+    async def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        return await in_thread(self._passages, self._encoder.encode, texts)
 
-    def snippets(
+    async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
-        return choose_snippets(question, evidence, self._encoder.encode, window=sentences)
+        choose = partial(choose_snippets, window=sentences)
+        return await in_thread(self._passages, choose, question, evidence, self._encoder.encode)
 
     def ready(self) -> str:
         return "ready"
@@ -90,12 +101,13 @@ class Reranker:
     def __init__(self, settings: Settings, manifest: Manifest) -> None:
         late = settings.reranker.kind == "late-interaction"
         self._reranker = load_reranker(settings, load_encoder(settings, manifest) if late else None)
+        self._thread = ThreadPoolExecutor(1)
         self._batched.set_max_batch_size(settings.serve.reranker.batch)
 
     @ray_serve.batch(max_batch_size=8, batch_wait_timeout_s=0.002)
     async def _batched(self, requests: list[tuple[str, list[str]]]) -> list[np.ndarray]:
         pairs = [(question, text) for question, texts in requests for text in texts]
-        scores = await asyncio.to_thread(self._reranker.score_pairs, pairs)
+        scores = await in_thread(self._thread, self._reranker.score_pairs, pairs)
         ends = np.cumsum([len(texts) for _, texts in requests])
         return [
             scores[end - len(texts) : end] for end, (_, texts) in zip(ends, requests, strict=True)
