@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -62,7 +61,7 @@ def with_stances(
 
 
 class QuestionAnswerer:
-    """Answers questions over one index version; holds no state between them.
+    """Answers questions over one index version; of those before it knows only what they cost.
 
     `quoted` is how many characters of passages a prompt of the search may hold.
     """
@@ -77,11 +76,8 @@ class QuestionAnswerer:
         self._searcher = Searcher(stages, facts, settings, quoted)
         self.costs = Costs()
 
-    def _watch(self, question: Question, reserve_ms: float, tell: Tell = tell_nobody) -> StageWatch:
-        """Of a question that has just come, which keeps `reserve_ms` of its budget."""
-        budget = question.budget_ms
-        spare_s = max(budget - reserve_ms, 0) / 1000 if budget else math.inf
-        return StageWatch(self._settings.request_deadline_s, tell, spare_s)
+    def _watch(self, budget: Budget, tell: Tell = tell_nobody) -> StageWatch:
+        return StageWatch(self._settings.request_deadline_s, tell, budget.search_ms / 1000)
 
     async def search(
         self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
@@ -91,8 +87,8 @@ class QuestionAnswerer:
         `snippets` adds the sentences of the evidence that answer, as BioASQ wants them.
         """
         budget = Budget(question.budget_ms)
-        watch = self._watch(question, 0.0)
-        found = await self._search(question, system, limit, watch, budget, 0.0)
+        watch = self._watch(budget)
+        found = await self._search(question, system, limit, watch, budget)
         chosen = await self._snippets(question, found, system, watch) if snippets else ()
         return replace(
             found,
@@ -109,7 +105,6 @@ class QuestionAnswerer:
         limit: int,
         watch: StageWatch,
         budget: Budget,
-        reserve_ms: float,
     ) -> SearchResult:
         """What the question brings, or the search, wide enough to leave out what it excludes."""
         if question.given:
@@ -122,7 +117,7 @@ class QuestionAnswerer:
             found = await self._searcher.search(question, wider, limit + more, watch)
         else:
             wanted = max(limit + more, COMPARED)
-            found = await self._climb(question, wider, wanted, watch, budget, reserve_ms)
+            found = await self._climb(question, wider, wanted, watch, budget)
         if more or wider.ladder is not None:
             found = without(found, question.exclude, limit, system.evidence)
         return replace(found, evidence=strong(found.evidence, system.evidence_share))
@@ -134,7 +129,6 @@ class QuestionAnswerer:
         limit: int,
         watch: StageWatch,
         budget: Budget,
-        reserve_ms: float,
     ) -> SearchResult:
         ladder = system.ladder
         assert ladder is not None
@@ -144,7 +138,7 @@ class QuestionAnswerer:
         async def search(rung: RungSettings) -> SearchResult:
             return await searcher.search(question, system.at(rung), limit, watch)
 
-        found, rungs = await climb(question, ladder, budget, reserve_ms, self.costs, search)
+        found, rungs = await climb(ladder, budget, self.costs, search)
         return replace(found, spent=Spent(question.budget_ms, budget.spent_ms, rungs))
 
     async def _snippets(
@@ -181,12 +175,10 @@ class QuestionAnswerer:
         `tell` is told of the stages, of what was found, and of what the model says.
         """
         question = with_type(question)
-        budget = Budget(question.budget_ms)
-        reserve_ms = self._writing_ms(system)
-        if question.budget_ms:
-            reserve_ms = min(reserve_ms, question.budget_ms / 2)
-        watch = self._watch(question, reserve_ms, tell)
-        found = await self._search(question, system, limit, watch, budget, reserve_ms)
+        writing_ms = min(self._writing_ms(system), question.budget_ms / 2)
+        budget = Budget(question.budget_ms, writing_ms)
+        watch = self._watch(budget, tell)
+        found = await self._search(question, system, limit, watch, budget)
         tell(Found(found))
         style, begun = self._style(system, budget, watch), budget.spent_ms
         draft = None if tell is tell_nobody else lambda text: tell(Drafted(text))

@@ -8,10 +8,11 @@ look for again (`serve/remember_stages.py`).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from cluster.records import Question, SearchResult, Spent
+from cluster.records import SearchResult, Spent
 from cluster.search_settings import AskedType, LadderSettings, RungSettings
 from serve.guess_type import guess_type
 
@@ -37,11 +38,21 @@ class Costs:
 
 
 class Budget:
-    """What is left of a question's time, in ms; without a budget that has no end."""
+    """A question's time, in ms; 0 has no end. Of it `reserve_ms` is kept from the search."""
 
-    def __init__(self, budget_ms: int) -> None:
+    def __init__(self, budget_ms: int, reserve_ms: float = 0.0) -> None:
         self._begun = time.monotonic()
-        self._budget_ms = budget_ms or float("inf")
+        self._budget_ms = budget_ms or math.inf
+        self._reserve_ms = reserve_ms
+
+    @property
+    def search_ms(self) -> float:
+        """What the search may take in all."""
+        return max(self._budget_ms - self._reserve_ms, 0.0)
+
+    @property
+    def left_to_search_ms(self) -> float:
+        return self.search_ms - self.spent_ms
 
     @property
     def spent_ms(self) -> float:
@@ -68,20 +79,18 @@ def sure(found: SearchResult, shares: Mapping[AskedType, float]) -> bool:
 
 
 async def climb(
-    question: Question,
     ladder: LadderSettings,
     budget: Budget,
-    reserve_ms: float,
     costs: Costs,
     search: Callable[[RungSettings], Awaitable[SearchResult]],
 ) -> tuple[SearchResult, tuple[str, ...]]:
-    """(what the last rung found, the rungs searched). `reserve_ms` is kept for what follows.
+    """(what the last rung found, the rungs searched).
 
     The lowest rung is searched whatever the budget; raises what `search` raises.
     """
 
     def fits(rung: RungSettings) -> bool:
-        return costs.expected(rung.name, rung.expects_ms) <= budget.left_ms - reserve_ms
+        return costs.expected(rung.name, rung.expects_ms) <= budget.left_to_search_ms
 
     rungs = list(ladder.rungs)
     begin = next(n for n, rung in enumerate(rungs) if rung.name == ladder.begin)

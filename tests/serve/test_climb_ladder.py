@@ -45,7 +45,7 @@ def climbed(
     async def search(rung: RungSettings) -> SearchResult:
         return found(last)
 
-    work = climb(QUESTION, LADDER, Budget(budget_ms), reserve_ms, costs or Costs(), search)
+    work = climb(LADDER, Budget(budget_ms, reserve_ms), costs or Costs(), search)
     return asyncio.run(work)[1]
 
 
