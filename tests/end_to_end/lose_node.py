@@ -240,7 +240,7 @@ def main(folder: Path, encoder: Path) -> None:
             # Ray prints too, so what is read by a test has a file of its own.
             (folder / SURVIVED).write_text(json.dumps(asdict(lose_node(cluster, settings))))
         finally:
-            stop()
+            stop(drain_s=0)
 
 
 if __name__ == "__main__":
