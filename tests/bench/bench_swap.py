@@ -184,7 +184,7 @@ def main() -> None:
         with ProcessPoolExecutor(1, get_context("spawn")) as writer, ray_session(settings.ray):
             first = writer.submit(build, settings, encoder, chosen.citations).result()
             swap(settings, first, writer, chosen.swaps, chosen.clients)
-            stop()
+            stop(drain_s=0)
 
 
 def swap(
