@@ -162,7 +162,8 @@ def batched(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
 
 def one_ahead(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
     """`work` of each item in order, done in a thread while the caller uses the one before."""
-    if not items:
+    if len(items) < 2:
+        yield from map(work, items)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="one-ahead") as pool:
         following = pool.submit(work, items[0])
