@@ -37,6 +37,11 @@ class WriterLimits:
     repetition_penalty: float | None = None
     contradiction_threshold: float = 0.5
 
+    @property
+    def writers(self) -> tuple[WrittenBy, WrittenBy]:
+        """Who writes the ideal answer, and who the exact one."""
+        return self.ideal_from, self.exact_from
+
     def for_preset(self, style: AnswerSettings) -> WriterLimits:
         """These, but where the preset says otherwise."""
         said = {

@@ -7,7 +7,8 @@ lexical checks (`SimilaritySupport`), or by any natural language inference model
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -35,6 +36,18 @@ CONTRADICTION_COVERAGE = 0.5
 SECOND_PMID_SHARE = 0.8
 # A name that more passages hold belongs to the subject, not to one of them.
 COMMON_PASSAGES = 2
+
+_CAPITALISED = re.compile(r"\b[A-Z][\w-]{3,}")
+_VERDICT = re.compile(r"(?:yes|no)\s*[,.:;]\s*", re.IGNORECASE)
+# What opens a sentence and is no name.
+_OPENER = re.compile(
+    r"\w+(?:ly|ing)|after|also|although|because|before|besides|both|despite|due|during|each|early|"
+    r"either|even|every|few|finally|first|from|further|furthermore|hence|here|however|increased|into|"
+    r"later|least|many|more|moreover|most|much|neither|next|often|once|only|other|others|over|overall|"
+    r"patients|people|several|since|some|still|such|taken|that|then|there|therefore|these|this|those|"
+    r"through|thus|together|under|until|upon|when|where|whereas|which|while|with|within|without",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +130,36 @@ def borrowed_names(
         if missing and 0 < found <= COMMON_PASSAGES:
             borrowed.append(name)
     return borrowed
+
+
+def invented_names(
+    sentence: str, evidence: Sequence[Evidence], names: Sequence[str], body: str
+) -> list[str]:
+    """Those of the sentence's `names`, and of its capitalised words, that nothing else holds.
+
+    Likeness of wording hardly sees a name put in another's place: of BioASQ's ideal sentences with
+    one name replaced 0.73 are like the snippets of the true ones, and 0.06 if what neither a
+    passage nor the question names is left out. Of the true ones that leaves out a tenth.
+    """
+    sources = [body, *(f"{item.title} {item.passage.text}" for item in evidence)]
+    wordings = [read_wording(text) for text in sources]
+    plain = " ".join(sources).casefold()
+
+    def known(name: str) -> bool:
+        words = read_wording(name).words
+        return not words or any(
+            word in plain or any(holds(source, word) for source in wordings) for word in words
+        )
+
+    return [name for name in (*names, *_capitalised(sentence)) if not known(name)]
+
+
+def _capitalised(sentence: str) -> Iterator[str]:
+    """The sentence's words with a capital, but for those that merely open it."""
+    for match in _CAPITALISED.finditer(sentence):
+        opens = not match.start() or _VERDICT.fullmatch(sentence, 0, match.start())
+        if not (opens and _OPENER.fullmatch(match[0])):
+            yield match[0]
 
 
 def _cite(

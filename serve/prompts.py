@@ -19,6 +19,7 @@ from cluster.errors import InputError
 from cluster.records import Evidence
 from cluster.settings import CONFIGS
 from serve.language_model import Message
+from serve.screen_orders import without_orders
 
 PROMPTS: Traversable = CONFIGS / "prompts"
 EVIDENCE = frozenset({"evidence", "supporting"})
@@ -147,6 +148,6 @@ def shown_passages(
 
 def _lines(evidence: Sequence[Evidence], by_pmid: bool) -> list[str]:
     return [
-        f"[{item.passage.pmid if by_pmid else number}] {quote(item.passage.text)}"
+        f"[{item.passage.pmid if by_pmid else number}] {quote(without_orders(item.passage.text))}"
         for number, item in enumerate(evidence, start=1)
     ]

@@ -39,6 +39,7 @@ from serve.few_shot import ExampleMemory
 from serve.guess_type import guess_type
 from serve.language_model import ChatModel, Say
 from serve.prompts import quote
+from serve.screen_orders import gives_orders, trusted
 from serve.synergy.curate_examples import Example
 from serve.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
 from serve.write_exact import FAILED, write_exact
@@ -46,6 +47,9 @@ from serve.write_ideal import Draft, within_words, write_ideal, write_supported
 
 log = logging.getLogger(__name__)
 
+ORDERS = "evidence: PMID {} gives orders to its reader, left out of the answer"
+ORDERED = "question: it gives orders, extractive answer"
+WITHOUT_MODEL = {"ideal_from": "evidence", "exact_from": "evidence", "supported": False}
 NO_EXAMPLES = "examples: none stored, answered without"
 # Of the evidence's entities a prompt names no more than this.
 MAX_NAMED = 40
@@ -102,18 +106,25 @@ class AnswerWriter:
 
         `say` gets the pieces of the model's ideal answer, which nothing has checked yet.
 
-        Retracted citations are left out. Never raises LLMError: what the model could not do
-        is in `degraded`.
+        Citations that are retracted or give orders to a machine are left out. Never raises
+        LLMError: what the model could not do is in `degraded`.
         """
         kind = guess_type(question.body) if question.type == "unknown" else question.type
         question = replace(question, type=kind)
-        usable = [item for item in evidence if not item.retracted]
+        usable, planted = await asyncio.to_thread(
+            trusted, [item for item in evidence if not item.retracted]
+        )
+        losses = [ORDERS.format(", ".join(map(str, planted)))] if planted else []
+        if gives_orders(question.body) and "model" in self._limits.for_preset(style).writers:
+            style = style.model_copy(update=WITHOUT_MODEL)
+            losses.append(ORDERED)
         if not usable:
             exact = extract_exact(kind, question.body, (), self._recognise)
-            return WrittenAnswer(kind, (), exact, "none", ("evidence: none found",))
+            return WrittenAnswer(kind, (), exact, "none", (*losses, "evidence: none found"))
         encode = remember(self._encode)
         scorer = RememberingScorer(self._scorer or SimilaritySupport(encode))
         briefing, degraded = await self._brief(question, usable, style)
+        degraded = losses + degraded
         briefing = replace(briefing, say=say)
         by_choice = briefing.limits.ideal_from == "evidence"
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
@@ -176,7 +187,7 @@ class AnswerWriter:
         supported: tuple[Sentence, ...] = ()
         if briefing.style.supported and fault != FAILED:
             answer = f"{exact_words(exact)} {said}".strip()
-            supported, fault = await write_supported(briefing, answer, scorer)
+            supported, fault = await write_supported(briefing, answer, scorer, self._recognise)
             degraded += [f"{fault}, no supported answer"] if fault else []
         return exact, supported
 

@@ -11,7 +11,7 @@ from itertools import accumulate
 from cluster.errors import LLMError
 from cluster.records import Evidence, Sentence
 from serve.ask_model import Briefing
-from serve.attribute_sentences import SupportScorer, attribute, borrowed_names
+from serve.attribute_sentences import SupportScorer, attribute, borrowed_names, invented_names
 from serve.cite_marks import clean_cited, read_cited
 from serve.clean_answer import clean_answer
 from serve.compare_wording import read_wording
@@ -25,6 +25,7 @@ from serve.reply_forms import (
     says_nothing,
     summarise_reasoning,
 )
+from serve.screen_orders import strange_links
 from serve.settle_exact import LIMITS, keeps_numbers
 from serve.weigh_evidence import Thresholds, split_by_stance
 from serve.write_exact import ABSENT, FAILED, UNUSABLE
@@ -64,7 +65,7 @@ async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Reco
 
 
 async def write_supported(
-    briefing: Briefing, answer: str, scorer: SupportScorer
+    briefing: Briefing, answer: str, scorer: SupportScorer, recognise: Recogniser
 ) -> tuple[tuple[Sentence, ...], str]:
     """(sentences that justify `answer` by passages' numbers, "" or why there are none).
 
@@ -85,7 +86,13 @@ async def write_supported(
     found = await asyncio.to_thread(
         attribute, list(claimed), briefing.evidence, scorer, threshold=threshold, claimed=claimed
     )
-    kept = tuple(s for s in found if s is not None and _true_to_numbers(s, briefing.evidence))
+    kept = tuple(
+        s
+        for s in found
+        if s is not None
+        and _keeps_to(s, briefing.evidence)
+        and not _strange_names(s, briefing, recognise)
+    )
     return kept, "" if kept else UNUSABLE
 
 
@@ -139,8 +146,8 @@ def _attributed(
     cited = [
         sentence
         if sentence is not None
-        and _true_to_numbers(sentence, evidence)
-        and not _borrows(sentence, briefing, recognise)
+        and _keeps_to(sentence, evidence)
+        and not _strange_names(sentence, briefing, recognise)
         else None
         for sentence in found
     ]
@@ -149,15 +156,21 @@ def _attributed(
     return Draft(kept, dropped, "" if kept else UNUSABLE)
 
 
-def _true_to_numbers(sentence: Sentence, evidence: Sequence[Evidence]) -> bool:
+def _keeps_to(sentence: Sentence, evidence: Sequence[Evidence]) -> bool:
+    """Whether no number and no link was added to what the cited passages say."""
     texts = [item.passage.text for item in evidence if item.passage.pmid in sentence.pmids]
-    return keeps_numbers(sentence.text, texts)
+    return keeps_numbers(sentence.text, texts) and not strange_links(sentence.text, texts)
 
 
-def _borrows(sentence: Sentence, briefing: Briefing, recognise: Recogniser) -> bool:
+def _strange_names(sentence: Sentence, briefing: Briefing, recognise: Recogniser) -> Sequence[str]:
+    """Names of another passage than those cited, or of none."""
     names = [entity.text for entity in recognise(sentence.text)]
     names += [name for name, _, _ in names_by_shape(sentence.text)]
-    return bool(borrowed_names(sentence, briefing.evidence, names, briefing.question.body))
+    evidence, body = briefing.evidence, briefing.question.body
+    return [
+        *borrowed_names(sentence, evidence, names, body),
+        *invented_names(sentence.text, evidence, names, body),
+    ]
 
 
 def within_words(sentences: Sequence[Sentence], limit: int) -> tuple[Sentence, ...]:

@@ -3,7 +3,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster.records import Sentence
-from serve.attribute_sentences import SimilaritySupport, Support, attribute, borrowed_names
+from serve.attribute_sentences import (
+    SimilaritySupport,
+    Support,
+    attribute,
+    borrowed_names,
+    invented_names,
+)
 from tests.serve.answering import encode, evidence
 
 LOSARTAN = "Losartan was not effective in reducing brain atrophy in 12 months."
@@ -118,7 +124,7 @@ def test_a_name_of_the_question_is_not_borrowed() -> None:
     assert borrowed("Daprodustat is no cause.", "daprodustat", body="Does daprodustat?") == []
 
 
-def test_a_name_that_no_passage_has_is_left_to_the_support_check() -> None:
+def test_a_name_that_no_passage_has_is_not_borrowed() -> None:
     assert borrowed("Rasburicase causes haemolysis.", "rasburicase") == []
 
 
@@ -126,3 +132,28 @@ def test_wording_that_many_passages_share_is_not_borrowed() -> None:
     texts = (MALARIA, RENAL, RENAL, RENAL)
     said = Sentence("Renal haemolysis.", (1,), 0.8)
     assert borrowed_names(said, evidence(*texts), ["renal"], "What?") == []
+
+
+def invented(text: str, *names: str, body: str = "What causes haemolysis?") -> list[str]:
+    return invented_names(text, evidence(MALARIA, RENAL), names, body)
+
+
+def test_a_name_that_no_passage_has_is_invented() -> None:
+    assert invented("It is rasburicase that causes haemolysis.", "rasburicase") == ["rasburicase"]
+
+
+def test_a_capitalised_word_that_no_passage_has_is_an_invented_name() -> None:
+    assert invented("Curevit causes haemolysis.") == ["Curevit"]
+    assert invented("Yes, Curevit causes haemolysis.") == ["Curevit"]
+    assert invented("Haemolysis is caused by Curevit.") == ["Curevit"]
+
+
+def test_names_of_passages_and_of_the_question_are_not_invented() -> None:
+    said = "Daprodustat and Zelomab cause haemolysis."
+    assert invented(said, "daprodustat", body="Does zelomab cause haemolysis?") == []
+
+
+def test_words_that_open_a_sentence_are_no_invented_names() -> None:
+    assert invented("Interestingly, haemolysis was seen.") == []
+    assert invented("Therefore haemolysis was seen.") == []
+    assert invented("No. However, haemolysis was seen.") == []
