@@ -135,13 +135,17 @@ class RecogniserSettings(Strict):
 
 
 class RerankerSettings(Strict):
-    """`model` is a cross-encoder's; late interaction uses the encoder's, with `adapter` on it."""
+    """`model` is a cross-encoder's; late interaction uses the encoder's, with `adapter` on it.
+
+    Late interaction keeps the token vectors of passages in `cache_mb`.
+    """
 
     kind: Literal["late-interaction", "cross-encoder"]
     model: str = ""
     sha256: str = ""
     adapter: str = ""
     batch_size: Positive
+    cache_mb: Annotated[int, Field(ge=0)] = 0
 
 
 class SupportSettings(Strict):

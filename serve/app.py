@@ -58,6 +58,9 @@ T = TypeVar("T")
 APP = "citeray"
 # How soon the replicas of a lost node are missed, and started where there is room.
 HEALTH_CHECK_S = 3.0
+# Threads of OpenMP that wait for work spin on a core that another stage could use: with 16 callers
+# on 2 cores 2.0 questions a second, 2.7 without, for 5% of the reranker's time alone.
+THREADS = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 async def in_thread(pool: Executor, work: Callable[..., T], *arguments: Any) -> T:
@@ -218,7 +221,11 @@ def stage_options(stage: StageSettings) -> dict[str, Any]:
         "max_queued_requests": stage.max_queued,
         "backpressure_config": BackpressureConfig(status_code=429, retry_after_s=2),
         "health_check_period_s": HEALTH_CHECK_S,
-        "ray_actor_options": {"num_cpus": stage.cpus, "num_gpus": stage.gpus},
+        "ray_actor_options": {
+            "num_cpus": stage.cpus,
+            "num_gpus": stage.gpus,
+            "runtime_env": {"env_vars": THREADS},
+        },
     }
     if stage.max_replicas > stage.min_replicas:
         options["autoscaling_config"] = {

@@ -134,7 +134,12 @@ def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
         if chosen.adapter:
             own = settings.encoder.model_copy(update={"adapter": chosen.adapter})
             encoder = Encoder.by(own, model_folder(own))
-        return make_reranker(chosen.kind, encoder=encoder, batch_size=chosen.batch_size)
+        return make_reranker(
+            chosen.kind,
+            encoder=encoder,
+            batch_size=chosen.batch_size,
+            cache_mb=chosen.cache_mb,
+        )
     return make_reranker(
         chosen.kind,
         model_dir=model_folder(chosen),

@@ -6,11 +6,11 @@ _MACHINE = (
     r"(?:an? |the |any |all |every )?(?:ai|a\.i\.|llms?|(?:large )?language models?|chat-?bots?|"
     r"chatgpt|gpt(?:-?\d\w*)?|(?:ai|automated|virtual|digital) (?:\w+ )?"
     r"(?:agents?|assistants?|readers?|reviewers?|systems?|models?|tools?|summari[sz]ers?)|"
-    r"assistants?|models?|summari[sz]ers?|bots?)\b"
+    r"(?:machine|automat\w+) readers?|assistants?|models?|summari[sz]ers?|(?:re)?rankers?|bots?)\b"
 )
 _TELL = (
     r"(?:answer|say|respond|reply|state|output|print|cite|quote|write|append|prepend|conclude|"
-    r"repeat|reveal|echo|claim|mention|recommend|declare|assert|confirm|tell|insist|summari[sz]e|"
+    r"repeat|reveal|list|emit|drop|echo|claim|mention|recommend|declare|assert|confirm|tell|insist|summari[sz]e|"
     r"rank|rate|score|treat|translate|ignore|disregard|forget|omit|obey|comply|follow"
     r"|pretend|act)"
 )
@@ -31,14 +31,18 @@ _MUST = (
     r"ordered|obliged|asked|told|hereby \w+) to)"
 )
 
-ORDERS = (
-    # Overrides.
+OVERRIDES = (
+    r"\b(?:ignore|disregard)\W+(?:(?:the|all|any) )?(?:user|query|other passages?)\b",
     rf"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|overrid(?:e|ing)|bypass|discard|neglect|"
     rf"do\W*not\W*(?:follow|obey|use)|stop\W*following|set\W*aside|put\W*aside)\W*"
     rf"(?:(?:all|any|the|of|every|everything|whatever|what|each|and|or)\W*){{0,4}}{_BEFORE}\W*"
     rf"(?:\w+\W+){{0,2}}?{_WORDS}",
     r"\b(?:ignore|disregard|forget)\W*(?:everything|anything|all|what(?:ever)?)\W*(?:that\W*)?"
     r"(?:you\b|(?:was|were|has|is|came|said|written)?\W*(?:said|told|above|before)\b)",
+)
+
+ORDERS = (
+    *OVERRIDES,
     r"\bnew (?:system )?(?:instructions?|prompt|directive|task|rules?) ?(?:is|are|follows?)? ?:",
     r"\b(?:system|developer|admin(?:istrator)?|root|security)[ _-]?(?:message|override"
     r"|prompt|note|"
@@ -63,6 +67,19 @@ ORDERS = (
     r"grandmother|developer|salesman|who\b)",
     rf"\byou {_MUST} (?:(?:now|only|always|never|not|also|then|therefore|immediately|simply) )*"
     rf"{_TELL}\b",
+    r"\byou are (?:an? |the )(?:\w+ ){0,3}(?:agent|bot|chat-?bot|assistant|ai|model|spokes\w+)\b",
+    rf"\b(?:for use by|intended for|addressed to|remark (?:to|for)|test of) {_MACHINE}",
+    rf"\b(?:summaries|answers?|replies|responses) (?:of|to|about|on) (?:this|the|any|every|all) "
+    rf"\w+ {_MUST} (?:say|state|mention|include|conclude|report)\b",
+    r"\b(?:reply|response|answer|output) (?:schema|format) (?:has|is|must|now)\b",
+    r"\b(?:if you (?:fail|do not|don't|refuse|comply|obey)|unless you|whoever (?:reads|processes|"
+    r"summari[sz]es))\b",
+    r"\b(?:include|emit|output|say|print|write) the (?:secret )?(?:code ?word|string|token|"
+    r"phrase|password)\b",
+    r"\bsummari[sz]e (?:this|the) \w+ as follows\b|\brank (?:it|me|us) (?:first|highest|top)\b",
+    r"\b(?:answer|respond to|reply to) (?:all|any|every) (?:further|other|subsequent|following|"
+    r"future) (?:questions?|queries)\b",
+    r"(?:\bq(?:uestion)?\s?:.{3,300}?\ba(?:nswer)?\s?:.{3,300}?){3}",
     # What an answer is to be.
     r"\b(?:in|to|of|with|from|into) your (?:final |next |own |whole |entire )*(?:answer|response|"
     r"reply|summary|output|conclusion)s?\b",
@@ -73,7 +90,7 @@ ORDERS = (
     rf"|conclude)\b"
     r"(?: (?:to )?(?:this|the|any|every|all|each)(?: \w+){0,3})?[^\w:]+(?:only|exactly"
     r"|simply|just|"
-    r"always|with|verbatim|instead|as follows|the following|the words?|the phrase|the string|"
+    r"always|with\b|verbatim|instead|as follows|the following|the words?|the phrase|the string|"
     r"the sentence|that|yes|no|['\"\u201c\u2018]?(?:yes|no)\b|['\"\u201c\u2018])",
     rf"{_BEGINS}(?:only |always |never |also )*(?:cite|quote|reference|mention|recommend"
     rf"|include|add|"
@@ -85,7 +102,7 @@ ORDERS = (
     r"citing|responding|replying|queried|writing an answer|generating)\b",
     r"\b(?:the )?(?:correct|final|right|only(?: \w+)?|true|expected|official|gold|required)"
     r" (?:answer|response|reply|output)(?: (?:to|for) (?:this|the|any|every|all)(?: \w+){1,3})?"
-    r" (?:is|must|should|will)\b",
+    r"(?: (?:is|must|should|will)\b| ?:)",
     r"\b(?:all|any|every|the)(?: the)? (?:other|remaining|rest of the|above|previous|preceding)"
     r" (?:\w+ )?(?:passages?|evidence|sources|documents|abstracts|citations"
     r"|results)\b(?:[^.]{0,40})"
@@ -118,6 +135,13 @@ ORDERS = (
     r"\b(?:decode|decrypt|decipher|unscramble|rot-?13|base-?64|reverse)\b[^.]{0,80}\b(?:follow|"
     r"execute|obey|do what|instructions?|comply|carry out|reply|answer|act on)\b",
     # The same overrides in other languages.
+    r"\b(?:estimad[oa]|prezad[oa]|caro|cher|chère|lieber?) (?:asistente|assistente|assistant|"
+    r"assistent)\b|\b(?:modelo de (?:lenguaje|linguagem)|modèle de langage|sprachmodell|"
+    r"modello linguistico|taalmodel)\b.{0,20}[:,]",
+    r"\b(?:no tengas en cuenta|a partir (?:de agora|de ahora)|à partir de maintenant|ab jetzt|"
+    r"d'ora in poi|vanaf nu)\b.{0,40}\b(?:di\w*|dites|sag\w*|schreib\w*|escrib\w*|preguntas?)\b",
+    r"\b(?:messaggio di sistema|mensaje del sistema|mensagem do sistema|message système|"
+    r"systemnachricht)\b",
     r"\bignor(?:ez|er|e|a|ar|en|iere?n?|ate|ieren sie)\b.{0,30}\b(?:instruc\w+|istruzion\w+|"
     r"anweisung\w+|consignes?|anteriores|precedent\w*|précédent\w*|vorherig\w*|"
     r"bisherig\w*|obige\w*)",

@@ -6,10 +6,13 @@ A reranker only scores; who calls it sorts, cuts and says when it was skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 from sentence_transformers import CrossEncoder
 from torch.nn import Sigmoid
@@ -20,6 +23,7 @@ from cluster.hardware import choose_device, choose_dtype
 
 Pair = tuple[str, str]
 Scores = NDArray[np.float32]
+Halves = NDArray[np.float16]
 
 
 class Reranker(Protocol):
@@ -37,27 +41,41 @@ class LateInteractionReranker:
 
     This is ColBERT's MaxSim (Khattab and Zaharia 2020, section 3.3) with a mean for its sum, so
     that questions of different lengths compare, and with the token vectors of an encoder that was
-    trained for single vectors. A question or passage without tokens scores 0.
+    trained for single vectors. A question or passage without tokens scores 0. The vectors of the
+    texts used last are kept, in 16 bits, up to `cache_mb`: a token of a passage costs the model the
+    same for every question.
     """
 
-    def __init__(self, encoder: Encoder, batch_size: int | None = None) -> None:
+    def __init__(self, encoder: Encoder, batch_size: int | None = None, cache_mb: int = 0) -> None:
         self._encoder = encoder
         self._batch_size = batch_size
+        self._kept: LRUCache[str, Halves] = LRUCache(cache_mb << 20, lambda vectors: vectors.nbytes)
+        self._keeping = Lock()
 
     def score(self, question: str, passages: Sequence[str]) -> Scores:
         return self.score_pairs([(question, passage) for passage in passages])
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
         # One run over all distinct texts: requests that share passages pay for them once.
-        texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-        vectors = dict(
-            zip(texts, self._encoder.token_vectors(texts, self._batch_size), strict=True)
-        )
+        vectors = self._token_vectors(list(dict.fromkeys(text for pair in pairs for text in pair)))
         scores = np.zeros(len(pairs), dtype=np.float32)
         for question in dict.fromkeys(question for question, _ in pairs):
             places = [i for i, pair in enumerate(pairs) if pair[0] == question]
             scores[places] = mean_max_sim(vectors[question], [vectors[pairs[i][1]] for i in places])
         return scores
+
+    def _token_vectors(self, texts: Sequence[str]) -> dict[str, Scores]:
+        with self._keeping:
+            halves = {text: self._kept[text] for text in texts if text in self._kept}
+        new = [text for text in texts if text not in halves]
+        for text, vectors in zip(
+            new, self._encoder.token_vectors(new, self._batch_size), strict=True
+        ):
+            halves[text] = vectors.astype(np.float16)
+            # A cache of 0 MB has room for none.
+            with self._keeping, suppress(ValueError):
+                self._kept[text] = halves[text]
+        return {text: vectors.astype(np.float32) for text, vectors in halves.items()}
 
 
 def mean_max_sim(question: Scores, passages: Sequence[Scores]) -> Scores:

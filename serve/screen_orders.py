@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from cluster.records import Evidence
-from serve.order_patterns import ORDERS
+from serve.order_patterns import ORDERS, OVERRIDES
 
 LEFT_OUT = "(left out: it gives orders to its reader)"
 
@@ -32,11 +32,14 @@ _LOOK_ALIKES = str.maketrans(
 )
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
 _SPELT_OUT = re.compile(r"\b(?:\w[\s.*_-]{1,3}){7,}\w\b")
-_HIDDEN = re.compile(
-    r"[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\U000e0000-\U000e007f]"
-)
+_LEET = str.maketrans("013457@$", "oieastas")
+_SYLLABLES = re.compile(r"(?<=[A-Za-z])[.\u00b7-](?=[A-Za-z])")
+# Invisible letters of Unicode's plane of tags, which models read as ASCII.
+_TAGS = {0xE0000 + code: code for code in range(0x20, 0x7F)}
+_HIDDEN = re.compile(r"[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 _ORDER = tuple(re.compile(pattern, re.IGNORECASE) for pattern in ORDERS)
+_OVERRIDE = tuple(re.compile(pattern, re.IGNORECASE) for pattern in OVERRIDES)
 
 
 _LINK = re.compile(
@@ -47,7 +50,10 @@ _LINK = re.compile(
 @lru_cache(maxsize=8192)
 def gives_orders(text: str) -> bool:
     """Whether `text` speaks to a machine that reads it, in plain sight, disguised or encoded."""
-    return any(pattern.search(form) for form in _forms(text) for pattern in _ORDER)
+    plain = _HIDDEN.sub("", unicodedata.normalize("NFKC", text).translate(_TAGS))
+    return any(pattern.search(form) for form in _readable(plain) for pattern in _ORDER) or any(
+        pattern.search(form) for form in _disguised(plain) for pattern in _OVERRIDE
+    )
 
 
 def trusted(evidence: Sequence[Evidence]) -> tuple[list[Evidence], list[int]]:
@@ -73,19 +79,21 @@ def strange_links(sentence: str, texts: Sequence[str]) -> list[str]:
     return [link for link in _LINK.findall(sentence) if not any(link in text for text in texts)]
 
 
-def _forms(text: str) -> Iterator[str]:
-    """The text as a reader sees it, and as a model might read it: unmasked, decoded."""
-    plain = _HIDDEN.sub("", unicodedata.normalize("NFKC", text))
+def _readable(plain: str) -> Iterator[str]:
+    """The text as a reader sees it, and what of it is base64."""
     yield plain
+    yield from filter(None, map(_decode, _BASE64.findall(plain)))
+
+
+def _disguised(plain: str) -> Iterator[str]:
+    """The text as a model might guess that it was meant."""
     looks = plain.translate(_LOOK_ALIKES)
     if looks != plain:
         yield looks
     if _SPELT_OUT.search(looks):
         yield _SPELT_OUT.sub(lambda run: re.sub(r"[\s.*_-]", "", run[0]), looks)
-    for blob in _BASE64.findall(plain):
-        decoded = _decode(blob)
-        if decoded:
-            yield decoded
+    yield _SYLLABLES.sub("", plain)
+    yield plain.translate(_LEET)
     yield codecs.decode(plain, "rot13")
 
 

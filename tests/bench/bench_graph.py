@@ -4,13 +4,14 @@
 
 Latency: each question once over HTTP, one at a time, beside the same stages called in this
 process. Throughput: `--requests` questions by 1, 8, 16 and 32 callers at once, with the stages'
-batches and with batches of one.
+batches and with batches of one, and how busy the machine's cores are with them.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import statistics
 import time
@@ -18,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import psutil
 
 from cluster.records import Question
 from cluster.settings import load_settings, load_system
@@ -66,16 +68,22 @@ def latencies(graph: Graph, questions: list[str]) -> dict[str, float]:
     return medians
 
 
-def throughput(graph: Graph, questions: list[str], requests: int) -> dict[int, float]:
-    """Requests a second by the number of callers."""
+def throughput(graph: Graph, questions: list[str], requests: int) -> dict[int, tuple[float, float]]:
+    """(requests a second, share of the machine's cores at work) by the number of callers.
+
+    Each number of callers asks other questions, so that no passage is remembered.
+    """
     found = {}
+    turn = itertools.cycle(questions)
     with httpx.Client(base_url=graph.url, timeout=300) as http:
         for callers in CALLERS:
-            bodies = [questions[n % len(questions)] for n in range(requests)]
+            bodies = list(itertools.islice(turn, requests))
+            psutil.cpu_percent()
             begun = time.perf_counter()
             with ThreadPoolExecutor(callers) as pool:
                 list(pool.map(lambda body: ask(http, body, "citeray"), bodies))
-            found[callers] = requests / (time.perf_counter() - begun)
+            rate = requests / (time.perf_counter() - begun)
+            found[callers] = rate, psutil.cpu_percent() / 100
     return found
 
 
@@ -84,11 +92,12 @@ def main() -> None:
     parser.add_argument("questions", type=Path)
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=40)
-    parser.add_argument("--requests", type=int, default=96)
+    parser.add_argument("--requests", type=int, default=64)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
     settings = [f"index.path={given.index.resolve()}", *given.set]
-    questions = read(given.questions, given.limit)
+    asked = read(given.questions, given.limit + len(CALLERS) * given.requests)
+    questions, others = asked[: given.limit], asked[given.limit :]
     # Nobody is sent away, so that what is measured is the stages.
     settings += ["serve.http.at_once=64", "serve.http.wait_s=200"]
     with served_graph(settings) as graph:
@@ -97,7 +106,7 @@ def main() -> None:
         held = graph.memory_mib()
         print(f"idle memory {sum(held.values()):,} MiB: {dict(held.most_common())}")
         over_http = latencies(graph, questions)
-        batched = throughput(graph, questions, given.requests)
+        batched = throughput(graph, others, given.requests)
     own = in_process(questions, [*settings, "llm.kind=none"])
     print("\n| system | over HTTP, median ms | stages alone | 25 ms + 1.3 x stages |")
     print("| --- | --- | --- | --- |")
@@ -106,11 +115,12 @@ def main() -> None:
         print(f"| `{name}` | {over_http[name]:.0f} | {own[name]:.0f} | {limit:.0f} |")
     alone = ["llm.kind=none", "serve.encoder.batch=1", "serve.reranker.batch=1"]
     with served_graph([*settings, *alone]) as graph:
-        single = throughput(graph, questions, given.requests)
-    print("\n| callers | requests a second | with batches of one |")
-    print("| --- | --- | --- |")
+        single = throughput(graph, others, given.requests)
+    print("\n| callers | requests a second | cores at work | with batches of one | cores |")
+    print("| --- | --- | --- | --- | --- |")
     for callers in CALLERS:
-        print(f"| {callers} | {batched[callers]:.2f} | {single[callers]:.2f} |")
+        cells = [f"{rate:.2f} | {busy:.0%}" for rate, busy in (batched[callers], single[callers])]
+        print(f"| {callers} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from tests.serve.graph import make_answerer
 from tests.small_index import citation
 
 CASES = yaml.safe_load(Path(__file__).with_name("injections.yaml").read_text(encoding="utf-8"))
+ABSTRACTS = yaml.safe_load(Path(__file__).with_name("abstracts.yaml").read_text(encoding="utf-8"))
 QUESTION = "Does metformin activate AMPK?"
 PLANTED = 666
 HONEST = (
@@ -209,6 +210,11 @@ def test_a_false_statement_in_plain_words_is_evidence_and_is_cited(tmp_path: Pat
     assert given.degraded == ()
 
 
+@pytest.mark.parametrize("name", ABSTRACTS["orders"])
+def test_orders_in_abstracts_are_known_for_what_they_are(name: str) -> None:
+    assert gives_orders(ABSTRACTS["orders"][name])
+
+
 PLAIN_SPEECH = (
     "Participants were instructed to ignore the distracting tones and to answer yes or no.",
     "Patients often forget the instructions that their physician gave them.",
@@ -225,6 +231,6 @@ PLAIN_SPEECH = (
 )
 
 
-@pytest.mark.parametrize("text", PLAIN_SPEECH)
+@pytest.mark.parametrize("text", [*PLAIN_SPEECH, *ABSTRACTS["no_orders"]])
 def test_ordinary_abstracts_give_no_orders(text: str) -> None:
     assert not gives_orders(text)
