@@ -7,14 +7,15 @@ First finds what the graph answers in a second (32 callers for half a minute), t
 that at random moments (Poisson), presets mixed. Every request must end in an answer, a stated
 degradation, or 429/503 with Retry-After. Prints these, the times of accepted requests, and the
 memory of all processes with its slope over the second half. With `--kill` a replica is killed
-every 20 s, one kind after the other, and questions that are lost are asked again as the Python
-client does.
+10 s after answers are whole again, one kind after the other, and questions that are lost are asked
+again as the Python client does.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import random
 import statistics
@@ -36,7 +37,8 @@ from tests.bench.served_graph import Graph, served_graph
 MIX = (("citeray", 5), ("hybrid", 2), ("bm25", 1), ("dense", 1), ("auto", 1))
 ANSWERS = 0.5
 SAMPLE_S = 5.0
-KILL_S = 20.0
+KILL_S = 10.0
+PROBE_S = 0.1
 KILLED = ("Expander", "Encoder", "Shard-0000", "Reranker", "Writer", "PubMed", "Turns", "Gateway")
 DEADLINE_S = 60.0
 
@@ -48,7 +50,7 @@ class Outcomes:
     odd: list[str] = field(default_factory=list)
     memory: list[tuple[float, Counter[str]]] = field(default_factory=list)
     losses: Counter[str] = field(default_factory=Counter)
-    killed: list[tuple[float, str]] = field(default_factory=list)
+    recovery_s: dict[str, list[float]] = field(default_factory=dict)
     again: int = 0
 
 
@@ -124,16 +126,31 @@ async def watch(graph: Graph, found: Outcomes, begun: float) -> None:
         await asyncio.sleep(SAMPLE_S)
 
 
-async def kill(graph: Graph, found: Outcomes, begun: float) -> None:
-    for kind in itertools.cycle(KILLED):
+async def kill(
+    graph: Graph, http: httpx.AsyncClient, questions: list[str], found: Outcomes
+) -> None:
+    """Kills one replica after the other, and notes how long until answers are whole again."""
+    for kind, question in zip(itertools.cycle(KILLED), itertools.cycle(questions)):
         await asyncio.sleep(KILL_S)
-        for process in graph.processes():
-            try:
-                if " ".join(process.cmdline()).startswith(f"ray::ServeReplica:citeray:{kind}"):
-                    process.kill()
-                    found.killed.append((time.monotonic() - begun, kind))
-            except psutil.Error:
-                continue
+        if not kill_replica(graph, kind):
+            continue
+        begun, whole = time.monotonic(), False
+        while not whole:
+            await asyncio.sleep(PROBE_S)
+            with contextlib.suppress(httpx.HTTPError):
+                reply = await http.post("/v1/answer", json={"question": question})
+                whole = reply.status_code == 200 and not reply.json()["degraded"]
+        found.recovery_s.setdefault(kind, []).append(time.monotonic() - begun)
+
+
+def kill_replica(graph: Graph, kind: str) -> bool:
+    """Whether there was one to kill."""
+    for process in graph.processes():
+        with contextlib.suppress(psutil.Error):
+            if " ".join(process.cmdline()).startswith(f"ray::ServeReplica:citeray:{kind}"):
+                process.kill()
+                return True
+    return False
 
 
 async def overload(
@@ -145,7 +162,7 @@ async def overload(
     async with httpx.AsyncClient(base_url=graph.url, timeout=120, limits=limits) as http:
         beside = [asyncio.create_task(watch(graph, found, begun))]
         if given.kill:
-            beside.append(asyncio.create_task(kill(graph, found, begun)))
+            beside.append(asyncio.create_task(kill(graph, http, questions, found)))
         sent = []
         asked = requests_of(questions, given.seed)
         while time.monotonic() - begun < given.minutes * 60:
@@ -175,11 +192,13 @@ def tell(found: Outcomes) -> None:
         print(f"  {count} x {loss}")
     for odd, count in Counter(found.odd).most_common(5):
         print(f"  {count} x {odd}")
-    if found.killed:
-        kinds = Counter(kind for _, kind in found.killed)
+    for kind, seconds in found.recovery_s.items():
+        median, most = statistics.median(seconds), max(seconds)
         print(
-            f"{len(found.killed)} replicas killed: {dict(kinds)}; asked again {found.again} times"
+            f"  {kind} killed {len(seconds)} times: whole after {median:.1f} s, at most {most:.1f}"
         )
+    if found.recovery_s:
+        print(f"asked again {found.again} times")
 
 
 def main() -> None:
