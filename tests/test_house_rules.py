@@ -13,6 +13,7 @@ MAY_IMPORT_RAY = {
     "pipelines/jobs.py",
     "pipelines/train/ray_workers.py",
     "serve/app.py",
+    "serve/deployments.py",
     "serve/llm_app.py",
     "serve/ray_meters.py",
 }
