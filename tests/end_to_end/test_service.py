@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from prometheus_client.parser import text_string_to_metric_families
 
+from cluster.settings import CONFIGS
 from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
 from tests.end_to_end.test_serve import await_ready
@@ -212,6 +214,20 @@ def test_figures_of_all_stages_stand_on_one_page(service: Service) -> None:
     found = counted()
     assert "ray_citeray_requests_total" in found
     assert "ray_serve_deployment_processing_latency_ms_count" in found
+
+
+def test_every_figure_of_the_dashboard_is_on_that_page(service: Service) -> None:
+    board = (CONFIGS / "grafana" / "citeray.json").read_text(encoding="utf-8")
+    wanted = set(re.findall(r"\bray_\w+", board))
+    service.http.post("/v1/search", json={"question": QUESTION}).raise_for_status()
+
+    def missing() -> set[str]:
+        page = service.http.get("/metrics").text
+        families = text_string_to_metric_families(page)
+        return wanted - {sample.name for family in families for sample in family.samples}
+
+    # No answer has done without a stage yet.
+    assert eventually(lambda: missing() <= {"ray_citeray_losses_total"}, 60), missing()
 
 
 def test_a_question_is_one_trace_across_all_its_stages(service: Service) -> None:
