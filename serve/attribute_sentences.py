@@ -7,6 +7,7 @@ lexical checks (`SimilaritySupport`), or by any natural language inference model
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from serve.compare_wording import (
     polarity_agrees,
     read_wording,
 )
+
+log = logging.getLogger(__name__)
 
 Encoder = Callable[[Sequence[str]], np.ndarray]
 Stance = Literal["support", "contradict", "neutral", "unknown"]
@@ -240,6 +243,25 @@ class RememberingScorer:
         if new:
             self._known.update(zip(new, self._scorer.score(new), strict=True))
         return [self._known[pair] for pair in pairs]
+
+
+class SecondScorer:
+    """Scores by `first`, and once that fails by `second`; `lost` says whether it did."""
+
+    def __init__(self, first: SupportScorer | None, second: SupportScorer) -> None:
+        self._first = first
+        self._second = second
+        self.lost = False
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        if self._first is not None and not self.lost:
+            try:
+                return self._first.score(pairs)
+            except Exception:
+                # A model's faults have no common type: out of memory, a lost device, bad weights.
+                log.exception("support: the model cannot score %d pairs", len(pairs))
+                self.lost = True
+        return self._second.score(pairs)
 
 
 def split_sentences(text: str) -> list[str]:

@@ -29,6 +29,7 @@ from serve.ask_model import EXACT_TYPES, Briefing, WriterLimits
 from serve.attribute_sentences import (
     Encoder,
     RememberingScorer,
+    SecondScorer,
     SimilaritySupport,
     Stance,
     SupportScorer,
@@ -50,6 +51,7 @@ log = logging.getLogger(__name__)
 ORDERS = "evidence: PMID {} gives orders to its reader, left out of the answer"
 ORDERED = "question: it gives orders, extractive answer"
 WITHOUT_MODEL = {"ideal_from": "evidence", "exact_from": "evidence", "supported": False}
+UNCHECKED = "support: model lost, sentences checked by likeness"
 NO_EXAMPLES = "examples: none stored, answered without"
 # Of the evidence's entities a prompt names no more than this.
 MAX_NAMED = 40
@@ -122,7 +124,8 @@ class AnswerWriter:
             exact = extract_exact(kind, question.body, (), self._recognise)
             return WrittenAnswer(kind, (), exact, "none", (*losses, "evidence: none found"))
         encode = remember(self._encode)
-        scorer = RememberingScorer(self._scorer or SimilaritySupport(encode))
+        chosen = SecondScorer(self._scorer, SimilaritySupport(encode))
+        scorer = RememberingScorer(chosen)
         briefing, degraded = await self._brief(question, usable, style)
         degraded = losses + degraded
         briefing = replace(briefing, say=say)
@@ -136,6 +139,7 @@ class AnswerWriter:
             degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
         exact, supported = await self._after(briefing, draft, scorer, degraded)
         ideal, stances = await asyncio.to_thread(_with_stances, briefing, draft, scorer)
+        degraded += [UNCHECKED] if chosen.lost else []
         return WrittenAnswer(
             kind,
             ideal,

@@ -11,6 +11,7 @@ import pytest
 from cluster.errors import LLMError
 from cluster.records import Entity, Evidence, Question, QuestionType, Sentence
 from serve.ask_model import WriterLimits
+from serve.attribute_sentences import Support
 from serve.language_model import Message
 from serve.reply_forms import entities_schema, read_entities
 from serve.write_answer import AnswerWriter, WrittenAnswer, remember
@@ -75,6 +76,23 @@ def test_supported_sentence_is_kept_with_its_pmid() -> None:
     answer = write(Script(TEXT))
     assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
     assert (answer.origin, answer.degraded) == ("generated", ())
+
+
+class LostScorer:
+    """A claim checker whose device is gone."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+
+def test_without_its_claim_checker_sentences_are_checked_by_likeness() -> None:
+    writer = AnswerWriter(
+        Script(f"{TEXT} Aspirin prevents colorectal cancer."), encode, LostScorer(), recognise
+    )
+    asked = Question("q", "Which drug lowers glucose?", "summary")
+    answer = asyncio.run(writer.write(asked, evidence(TEXT)))
+    assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
+    assert answer.degraded == ("support: model lost, sentences checked by likeness",)
 
 
 def test_unsupported_sentence_is_dropped_and_reported() -> None:
