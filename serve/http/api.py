@@ -7,37 +7,56 @@ GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /me
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Any
 
-from fastapi import FastAPI, Path, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute, Route
 
 from cluster.errors import InputError
 from cluster.records import Answer, Citation, SearchResult
 from cluster.settings import ServeSettings, load_system
 from serve.http.admit_requests import Admission
 from serve.http.batches_api import Batches, add_batches
-from serve.http.event_stream import as_failure, event_stream
+from serve.http.event_stream import NAMES, as_failure, event_stream
 from serve.http.guard import Guard
 from serve.http.mcp_tools import add_mcp
 from serve.http.note_requests import Meters, NoMeters, NotedService
 from serve.http.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
 from serve.http.openai_form import add_openai_form
-from serve.http.request_forms import MAX_PMID, AnswerRequest, SearchRequest, explain_problems
+from serve.http.problem_forms import DOOR, KEYED, events, problems
+from serve.http.request_forms import (
+    AnswerRequest,
+    PathPmid,
+    SearchRequest,
+    explain_problems,
+    explain_unreadable,
+)
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
 from serve.watch_stages import StageLostError
 
 RETRY_AFTER_S = 5
-EVENTS: dict[str, Any] = {"text/event-stream": {"schema": {"type": "string"}}}
+FIGURES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+    **problems(*KEYED),
+}
+ASKED = problems(*KEYED, 422, 503)
 
 
 def _problem(status: int, message: str, **headers: str) -> JSONResponse:
     return JSONResponse({"error": message}, status, headers=headers)
+
+
+def methods_of(routes: Sequence[BaseRoute], path: str) -> str:
+    """The methods of all routes at `path`; Starlette tells those of the first alone."""
+    here = [r for r in routes if isinstance(r, Route) and r.path_regex.match(path)]
+    return ", ".join(sorted({method for route in here for method in route.methods or ()}))
 
 
 def create_api(
@@ -62,6 +81,9 @@ def create_api(
     api = FastAPI(
         title="CiteRay",
         description="Cited answers to biomedical questions from PubMed.",
+        responses=problems(*DOOR),
+        # A redirect would be to whatever host the caller names.
+        redirect_slashes=False,
     )
     api.add_middleware(Guard, settings=http, admission=admission, meters=meters)
     api.add_middleware(OpenAIErrors)
@@ -76,13 +98,19 @@ def create_api(
 
     @api.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        if request.url.path == CHAT:
+        if request.scope["path"] == CHAT:
             return explain_chat_problems(error.errors())
         return _problem(422, explain_problems(error.errors()))
 
     @api.exception_handler(HTTPException)
-    async def refused(_: Request, error: HTTPException) -> JSONResponse:
-        return _problem(error.status_code, f"{error.detail}; /docs lists what there is")
+    async def refused(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400:
+            status = 400 if request.scope["path"] == CHAT else 422
+            return _problem(status, explain_unreadable(error.__cause__))
+        said = f"{error.detail}; /docs lists what there is"
+        if error.status_code == 405:
+            return _problem(405, said, Allow=methods_of(api.routes, request.scope["path"]))
+        return _problem(error.status_code, said)
 
     @api.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> JSONResponse:
@@ -100,7 +128,9 @@ def create_api(
         if loading := service.loading():
             raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
 
-    @api.post("/v1/answer", response_model=Answer, responses={200: {"content": EVENTS}})
+    @api.post(
+        "/v1/answer", response_model=Answer, responses={200: {"content": events(NAMES)}, **ASKED}
+    )
     async def answer(request: AnswerRequest) -> Any:
         """An answer whose every sentence names the PMIDs that support it."""
         await require_ready()
@@ -110,15 +140,15 @@ def create_api(
             return event_stream(service.answer_events(*asked))
         return await service.answer(*asked)
 
-    @api.post("/v1/search")
+    @api.post("/v1/search", responses=ASKED)
     async def search(request: SearchRequest) -> SearchResult:
         """Ranked citations and the passages that speak to the question."""
         await require_ready()
         system = load_system(request.system or default_system)
         return await service.search(request.as_question(), system, request.k, request.snippets)
 
-    @api.get("/v1/citations/{pmid}", response_model=Citation)
-    async def citation(pmid: Annotated[int, Path(ge=1, le=MAX_PMID)]) -> Any:
+    @api.get("/v1/citations/{pmid}", response_model=Citation, responses={**ASKED, **problems(404)})
+    async def citation(pmid: PathPmid) -> Any:
         """The whole record of one PMID."""
         await require_ready()
         found = await service.citation(pmid)
@@ -131,7 +161,7 @@ def create_api(
         """This process is alive."""
         return {"status": "alive"}
 
-    @api.get("/readyz", response_model=Readiness)
+    @api.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
     async def readyz() -> Any:
         """200 once every stage can serve, 503 before."""
         readiness = await service.readiness()
@@ -144,7 +174,7 @@ def create_api(
         add_batches(api, batches, default_system)
     add_mcp(api, service, default_system, http.cors_origins)
 
-    @api.get("/metrics", response_class=Response)
+    @api.get("/metrics", response_class=Response, responses=FIGURES)
     async def metrics() -> Response:
         """The whole graph's figures, and Ray's own, in Prometheus' text format."""
         return Response(await service.metrics(), media_type=CONTENT_TYPE_LATEST)

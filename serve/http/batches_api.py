@@ -9,16 +9,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Protocol
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Path
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from cluster.records import Question
-from serve.batches.jobs import BatchError, Job, new_job
-from serve.formats.bioasq import as_questions
-from serve.http.request_forms import known_system
+from cluster.records import QUESTION_TYPES, Question
+from serve.batches.jobs import BatchError, Job, State, new_job
+from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, as_questions
+from serve.http.problem_forms import KEYED, problems
+from serve.http.request_forms import SystemName
 
 MAX_QUESTIONS = 10_000
+JobId = Annotated[str, Path(examples=["b1"])]
+
+
+# Checked by the reader of BioASQ's files, which says what is wrong with which question.
+QUESTION = {
+    "type": "object",
+    "required": ["id", "type", "body"],
+    "properties": {
+        "id": {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS},
+        "type": {"enum": list(QUESTION_TYPES)},
+        "body": {"type": "string", "minLength": 1, "maxLength": MAX_BODY_CHARS},
+    },
+}
 
 
 class Batches(Protocol):
@@ -48,16 +62,54 @@ class BatchRequest(BaseModel):
         },
     )
 
-    questions: Annotated[list[Any], Field(min_length=1, max_length=MAX_QUESTIONS)]
-    system: str | None = None
-    answers: bool = True
+    questions: Annotated[
+        list[Any],
+        Field(min_length=1, max_length=MAX_QUESTIONS, json_schema_extra={"items": QUESTION}),
+    ]
+    system: SystemName | None = None
+    answers: StrictBool = True
     format: Literal["bioasq"] = "bioasq"
     id: Annotated[str, Field(max_length=64)] = ""
 
-    @field_validator("system")
-    @classmethod
-    def known(cls, value: str | None) -> str | None:
-        return known_system(value)
+
+class BatchFigures(BaseModel):
+    """How far a batch is. Times are ISO 8601 in UTC, None for not yet."""
+
+    id: str
+    system: str
+    answers: bool
+    state: State
+    total: int
+    done: int
+    failed_count: int
+    degraded: dict[str, int]
+    index_version: str
+    error: str
+    eta_s: float | None
+    created: str
+    started: str | None
+    ended: str | None
+
+
+class Batch(BatchFigures):
+    """`failed` has the first questions that got no answer, with the reason."""
+
+    failed: dict[str, str]
+
+
+class BatchList(BaseModel):
+    batches: list[BatchFigures]
+
+
+ADDED = {202: {"model": Batch}, **problems(*KEYED, 409, 422, 503, 507)}
+LISTED = {200: {"model": BatchList}, **problems(*KEYED, 503)}
+ONE = problems(*KEYED, 404, 422, 503)
+TOLD = {200: {"model": Batch}, **ONE}
+RUN = {
+    200: {"content": {"application/json": {"schema": {"type": "object"}}}},
+    **ONE,
+    **problems(409),
+}
 
 
 def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
@@ -68,7 +120,7 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
         headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else None
         return JSONResponse({"error": error.message}, error.status, headers=headers)
 
-    @api.post("/v1/batches", status_code=202)
+    @api.post("/v1/batches", status_code=202, responses=ADDED)
     async def add(request: BatchRequest) -> dict[str, Any]:
         """Take a batch of questions; it is worked on after those that came before."""
         questions = as_questions(request.questions, "questions")
@@ -76,23 +128,23 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
         job = new_job(questions, system, request.answers, request.id)
         return await batches.add(job, questions)
 
-    @api.get("/v1/batches")
+    @api.get("/v1/batches", responses=LISTED)
     async def list_all() -> dict[str, Any]:
         """All batches, in the order in which they came."""
         return {"batches": await batches.list()}
 
-    @api.get("/v1/batches/{job_id}")
-    async def status(job_id: str) -> dict[str, Any]:
+    @api.get("/v1/batches/{job_id}", responses=TOLD)
+    async def status(job_id: JobId) -> dict[str, Any]:
         """How far a batch is."""
         return await batches.status(job_id)
 
-    @api.delete("/v1/batches/{job_id}")
-    async def cancel(job_id: str) -> dict[str, Any]:
+    @api.delete("/v1/batches/{job_id}", responses=TOLD)
+    async def cancel(job_id: JobId) -> dict[str, Any]:
         """Ask no more of its questions."""
         return await batches.cancel(job_id)
 
-    @api.get("/v1/batches/{job_id}/run", response_class=Response)
-    async def run(job_id: str) -> Response:
+    @api.get("/v1/batches/{job_id}/run", response_class=Response, responses=RUN)
+    async def run(job_id: JobId) -> Response:
         """The run file, once the batch is done."""
         name = f'attachment; filename="run-{job_id}.json"'
         headers = {"Content-Disposition": name}

@@ -28,6 +28,7 @@ log = logging.getLogger("citeray")
 
 # A quiet connection is cut by proxies between; a comment now and then keeps it.
 PING_S = 15
+NAMES = ("stage", "evidence", "draft", "answer", "error")
 
 
 def as_named(event: Event) -> tuple[str, dict[str, Any]]:

@@ -26,6 +26,7 @@ from serve.answer_events import Event, Finished
 from serve.http.answer_words import answer_pieces
 from serve.http.event_stream import PING_S, as_failure
 from serve.http.openai_errors import CHAT, MODELS, openai_error
+from serve.http.openai_reply import CHATTED, LISTED, NAMED
 from serve.http.openai_request import ChatRequest
 from serve.http.service import Service
 
@@ -99,17 +100,17 @@ def model_card(name: str) -> dict[str, Any]:
 def add_openai_form(api: FastAPI, service: Service) -> None:
     """Add the routes to `api`."""
 
-    @api.get(MODELS)
+    @api.get(MODELS, responses=LISTED)
     async def models() -> dict[str, Any]:
         """The presets, as OpenAI's clients list models."""
         return {"object": "list", "data": [model_card(name) for name in system_names()]}
 
-    @api.get(MODELS + "/{name}")
+    @api.get(MODELS + "/{name}", responses=NAMED)
     async def model(name: str) -> Any:
         """One preset."""
         return model_card(name) if name in system_names() else _unknown(name)
 
-    @api.post(CHAT)
+    @api.post(CHAT, responses=CHATTED)
     async def complete(request: ChatRequest) -> Any:
         """A cited answer as a chat completion; `model` is a preset."""
         if request.model not in system_names():

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    WithJsonSchema,
+)
 
 from cluster.errors import InputError
 from cluster.records import Question
@@ -27,13 +35,17 @@ def _text(content: Any) -> Any:
         raise ValueError(f"has over {MAX_MESSAGES} parts")
     if not all(isinstance(part, dict) and part.get("type") == "text" for part in content):
         raise ValueError("holds what is no text; images, audio and files are not read")
-    return "\n".join(str(part.get("text", "")) for part in content)
+    texts = [part.get("text") for part in content]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("has a part of type text whose text is no string")
+    return "\n".join(texts)
 
 
+# The limit stands beside the type: only a limited string is searched for half characters.
 Content = Annotated[
     str,
-    BeforeValidator(_text),
     Field(max_length=MAX_MESSAGE_CHARACTERS),
+    BeforeValidator(_text),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": PART}]}),
 ]
 
@@ -46,7 +58,7 @@ class ChatMessage(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    include_usage: bool = False
+    include_usage: StrictBool = False
 
 
 def only(*values: Any) -> AfterValidator:
@@ -77,7 +89,7 @@ class ChatRequest(BaseModel):
 
     model: Annotated[str, Field(max_length=200)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
-    stream: bool = False
+    stream: StrictBool = False
     stream_options: StreamOptions | None = None
     n: Annotated[Any, only(1)] = None
     tools: Annotated[Any, only([])] = None

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from fastapi import Path
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationInfo,
+    field_validator,
+)
 
 from cluster.records import Passage, Question, QuestionType, SectionName
 from cluster.settings import system_names
@@ -20,15 +30,31 @@ MAX_GIVEN_CHARACTERS = 5000
 MAX_PROBLEMS = 5
 MAX_BUDGET_MS = 600_000
 
-Pmid = Annotated[int, Field(ge=1, le=MAX_PMID)]
-Offset = Annotated[int, Field(ge=0)]
+# Strict, or `true` would be taken for 1 and "5" for 5, which the API's document does not say.
+Pmid = Annotated[int, Field(ge=1, le=MAX_PMID, strict=True)]
+Offset = Annotated[int, Field(ge=0, strict=True)]
 
 
-def known_system(value: str | None) -> str | None:
-    """The preset's name, or None; raises ValueError naming the presets there are."""
-    if value is not None and value not in system_names():
+def plain_digits(value: Any) -> Any:
+    """Refuses what Python would read as a number and nobody means as a PMID: `1_0`, ` 1`, `1.0`."""
+    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+        raise ValueError("is no PMID; give its digits alone")
+    return value
+
+
+PathPmid = Annotated[int, Path(ge=1, le=MAX_PMID), BeforeValidator(plain_digits)]
+
+
+def known_system(value: str) -> str:
+    """The preset's name; raises ValueError naming the presets there are."""
+    if value not in system_names():
         raise ValueError(f"unknown; there are: {', '.join(system_names())}")
     return value
+
+
+SystemName = Annotated[
+    str, AfterValidator(known_system), Field(json_schema_extra={"enum": [*system_names()]})
+]
 
 
 class SearchRequest(BaseModel):
@@ -37,14 +63,21 @@ class SearchRequest(BaseModel):
         json_schema_extra={"examples": [{"question": "Does metformin activate AMPK?", "k": 5}]},
     )
 
-    question: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARACTERS)]
-    system: str | None = None
-    k: Annotated[int, Field(ge=1, le=MAX_CITATIONS)] = 10
+    question: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_QUESTION_CHARACTERS,
+            json_schema_extra={"pattern": r"\S"},
+        ),
+    ]
+    system: SystemName | None = None
+    k: Annotated[int, Field(ge=1, le=MAX_CITATIONS, strict=True)] = 10
     id: Annotated[str, Field(max_length=200)] = ""
     type: QuestionType = "unknown"
-    snippets: bool = False
+    snippets: StrictBool = False
     exclude: Annotated[tuple[Pmid, ...], Field(max_length=MAX_EXCLUDED)] = ()
-    budget_ms: Annotated[int, Field(ge=0, le=MAX_BUDGET_MS)] = 0
+    budget_ms: Annotated[int, Field(ge=0, le=MAX_BUDGET_MS, strict=True)] = 0
 
     @field_validator("question")
     @classmethod
@@ -52,11 +85,6 @@ class SearchRequest(BaseModel):
         if not value.strip():
             raise ValueError("is empty; ask a question")
         return value.strip()
-
-    @field_validator("system")
-    @classmethod
-    def known(cls, value: str | None) -> str | None:
-        return known_system(value)
 
     def as_question(self) -> Question:
         return Question(self.id, self.question, self.type, self.exclude, budget_ms=self.budget_ms)
@@ -119,7 +147,7 @@ class AnswerRequest(SearchRequest):
     )
 
     evidence: Annotated[tuple[GivenPassage, ...], Field(max_length=MAX_GIVEN)] = ()
-    stream: bool = False
+    stream: StrictBool = False
 
     def as_question(self) -> Question:
         given = tuple(passage.as_passage() for passage in self.evidence)
@@ -133,11 +161,29 @@ def explain_problems(problems: Sequence[Any]) -> str:
     """
     parts = []
     for problem in problems[:MAX_PROBLEMS]:
-        place = ".".join(str(p) for p in problem["loc"] if p != "body") or "body"
-        message = str(problem["msg"]).removeprefix("Value error, ")
-        given = repr(problem.get("input"))
-        shown = given if len(given) <= 60 else given[:57] + "..."
-        parts.append(f"{place}: {message} (got {shown})")
+        if problem["type"] == "json_invalid":
+            parts.append(f"body: is no JSON: {problem['ctx']['error']} at {problem['loc'][-1]}")
+        elif problem["loc"] == ("body",) and isinstance(problem.get("input"), bytes):
+            parts.append("body: send JSON, with the header `Content-Type: application/json`")
+        else:
+            parts.append(_explain(problem))
     if more := len(problems[MAX_PROBLEMS:]):
         parts.append(f"and {more} more")
     return "; ".join(parts)
+
+
+def _explain(problem: Mapping[str, Any]) -> str:
+    place = ".".join(str(p) for p in problem["loc"] if p != "body") or "body"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    given = repr(problem.get("input"))
+    shown = given if len(given) <= 60 else given[:57] + "..."
+    return f"{place}: {message} (got {shown})"
+
+
+def explain_unreadable(error: BaseException | None) -> str:
+    """What is wrong with a body that Python's JSON reader gave up on, for reasons of its own."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"body: is not UTF-8 at byte {error.start}; send JSON in UTF-8"
+    if isinstance(error, RecursionError):
+        return "body: is nested too deep; no field here holds more than a few levels"
+    return "body: cannot be read as JSON; a number in it may have too many digits"
