@@ -112,6 +112,7 @@ def _top_elements(chunks: Iterable[bytes], source: str) -> Iterator[Element]:
 
 
 # No entity is resolved, nothing fetched; libxml2's own limits guard depth, length and growth.
+# `collect_ids` stays as it is: set to False, lxml 6 has libxml2 read the file's own DTD.
 SAFE_XML: Mapping[str, Any] = {
     "resolve_entities": False,
     "load_dtd": False,
@@ -120,7 +121,7 @@ SAFE_XML: Mapping[str, Any] = {
     "remove_comments": True,
     "remove_pis": True,
 }
-_safe_parser = partial(etree.XMLPullParser, collect_ids=False, **SAFE_XML)
+_safe_parser = partial(etree.XMLPullParser, **SAFE_XML)
 
 
 def _feed(parser: etree.XMLPullParser, chunk: bytes) -> etree.XMLSyntaxError | None:
@@ -135,8 +136,15 @@ def _feed(parser: etree.XMLPullParser, chunk: bytes) -> etree.XMLSyntaxError | N
 def _not_xml(source: str, records: int, error: etree.XMLSyntaxError) -> SourceError:
     return SourceError(
         f"{source}: not well-formed XML after {records} records, at line {error.lineno} "
-        f"({error.msg}); download it again"
+        f"({_short(error.msg)}); download it again"
     )
+
+
+def _short(text: object) -> str:
+    """One line that fits a sentence: libxml2's messages may bring line feeds, a name 50,000
+    characters, and a reference to an entity, which has no name, a function."""
+    line = " ".join(str(text).split()) if isinstance(text, str) else "reference to an entity"
+    return line if len(line) <= 200 else line[:197] + "..."
 
 
 def _root_seen(probe: etree.XMLPullParser, chunk: bytes, source: str) -> bool:
@@ -146,7 +154,7 @@ def _root_seen(probe: etree.XMLPullParser, chunk: bytes, source: str) -> bool:
         root = cast(Element, event)
         if root.tag not in (_ROOT, _ARTICLE):
             raise SourceError(
-                f"{source}: the root element is {root.tag}, not {_ROOT}; download it again"
+                f"{source}: the root element is {_short(root.tag)}, not {_ROOT}; download it again"
             )
         subset: Any = root.getroottree().docinfo.internalDTD
         if subset is not None and (any(subset.entities()) or any(subset.elements())):
@@ -184,8 +192,8 @@ def _records(element: Element, source: str, position: int) -> Iterator[Record]:
                 yield Deletion(number, source, at)
     elif element.tag == _BOOK:
         book_pmid = element.find("BookDocument/PMID")
-        name = "unknown" if book_pmid is None else read_text(book_pmid)
+        name = "unknown" if book_pmid is None else _short(read_text(book_pmid))
         yield Rejected("book", f"PMID {name}: a book article", source, position)
     else:
-        detail = f"{_ROOT} has a child {element.tag}, which is no kind of record"
+        detail = f"{_ROOT} has a child {_short(element.tag)}, which is no kind of record"
         yield Rejected("unknown-element", detail, source, position)

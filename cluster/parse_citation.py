@@ -9,6 +9,7 @@ import html
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any, TypeAlias
 
 from lxml import etree
@@ -28,6 +29,8 @@ Element: TypeAlias = etree._Element
 
 # NLM's PMIDs have at most eight digits; nine still fit 32 bits.
 _NUMBER = re.compile(r"0*([1-9][0-9]{0,8})")
+# A citation's longest texts have some tens of thousands; batches of citations must fit memory.
+MAX_CHARACTERS = 500_000
 _XML_SPACES = re.compile(r"[ \t\r\n]+")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 # fmt: off
@@ -44,10 +47,14 @@ _MONTH = re.compile(rf"\b({'|'.join(_MONTH_NUMBERS)})", re.IGNORECASE)
 # The arguments of a Citation, gathered element by element in document order.
 _Fields: TypeAlias = dict[str, Any]
 _Reader: TypeAlias = Callable[[_Fields, Element], None]
+# Those of which a record may have several lists.
+_GATHERED = frozenset({"other_abstracts", "keywords"})
 
 # Few headings and chemicals make up most of PubMed: share the records, which are immutable.
-_heading = lru_cache(maxsize=2**16)(MeshHeading)
-_chemical = lru_cache(maxsize=2**16)(Chemical)
+_shared_heading = lru_cache(maxsize=2**16)(MeshHeading)
+_shared_chemical = lru_cache(maxsize=2**16)(Chemical)
+# NLM's longest names have some 200 characters; to share a longer one is to keep it for good.
+_MAX_SHARED_CHARS = 500
 
 
 def parse_citation(record: Element, source: str, position: int) -> Citation | Rejected:
@@ -59,7 +66,28 @@ def parse_citation(record: Element, source: str, position: int) -> Citation | Re
     except _UnusableError as fault:
         reason, detail = fault.args
         return Rejected(reason, detail, source, position)
-    return Citation(**fields)
+    for name in _GATHERED & fields.keys():
+        fields[name] = tuple(fields[name])
+    citation = Citation(**fields)
+    size = _characters(citation)
+    if size > MAX_CHARACTERS:
+        detail = f"PMID {citation.pmid}: {size} characters of text, at most {MAX_CHARACTERS}"
+        return Rejected("too-long", detail, source, position)
+    return citation
+
+
+def _characters(citation: Citation) -> int:
+    """Those of all texts that are kept; a part of a list counts as one more, even if empty."""
+    sections = [*citation.sections, *(s for o in citation.other_abstracts for s in o.sections)]
+    parts = [
+        *((section.label, section.text) for section in sections),
+        *((other.language, other.kind) for other in citation.other_abstracts),
+        *((named.ui, named.name) for named in (*citation.mesh, *citation.chemicals)),
+        *((link.kind, link.source) for link in citation.links),
+    ]
+    lists = (citation.keywords, citation.languages, citation.publication_types, *parts)
+    own = (citation.title, citation.journal, citation.doi, citation.pmcid)
+    return len(parts) + sum(map(len, chain(own, *lists)))
 
 
 class _UnusableError(CiteRayError):
@@ -203,6 +231,11 @@ def _read_publication_types(fields: _Fields, types: Element) -> None:
     fields["publication_types"] = _texts(types, "PublicationType")
 
 
+def _chemical(ui: str, name: str) -> Chemical:
+    is_short = len(ui) + len(name) <= _MAX_SHARED_CHARS
+    return (_shared_chemical if is_short else Chemical)(ui, name)
+
+
 def _read_chemicals(fields: _Fields, chemicals: Element) -> None:
     fields["chemicals"] = tuple(
         [
@@ -210,6 +243,11 @@ def _read_chemicals(fields: _Fields, chemicals: Element) -> None:
             for name in chemicals.iter("NameOfSubstance")
         ]
     )
+
+
+def _heading(ui: str, name: str, major: bool) -> MeshHeading:
+    is_short = len(ui) + len(name) <= _MAX_SHARED_CHARS
+    return (_shared_heading if is_short else MeshHeading)(ui, name, major)
 
 
 def _read_mesh(fields: _Fields, headings: Element) -> None:
@@ -226,7 +264,7 @@ def _read_mesh(fields: _Fields, headings: Element) -> None:
 
 def _read_links(fields: _Fields, links: Element) -> None:
     found = []
-    for link in links:
+    for link in links.iterchildren("CommentsCorrections"):
         pmid, source = None, ""
         for part in link:
             if part.tag == "PMID":
@@ -239,11 +277,11 @@ def _read_links(fields: _Fields, links: Element) -> None:
 
 def _read_other_abstract(fields: _Fields, other: Element) -> None:
     abstract = OtherAbstract(other.get("Language", ""), other.get("Type", ""), _sections(other))
-    fields["other_abstracts"] = (*fields.get("other_abstracts", ()), abstract)
+    fields.setdefault("other_abstracts", []).append(abstract)
 
 
 def _read_keywords(fields: _Fields, keywords: Element) -> None:
-    fields["keywords"] = fields.get("keywords", ()) + _texts(keywords, "Keyword")
+    fields.setdefault("keywords", []).extend(_texts(keywords, "Keyword"))
 
 
 def _read_ids(fields: _Fields, pubmed_data: Element) -> None:

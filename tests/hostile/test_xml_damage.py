@@ -1,0 +1,184 @@
+"""Files cut, flipped and wrongly declared: sound records, then one sentence that names the file."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import zlib
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import SourceError
+from cluster.parse_articles import Record, read_records
+from cluster.records import Citation
+from tests.cluster.pubmed_sets import article
+from tests.hostile.hostile_sets import check_record, check_sentence, outcome, set_of
+
+
+def rich(pmid: int) -> str:
+    """A record that has something in every field that is read."""
+    return article(
+        f'<PMID Version="1">{pmid}</PMID>',
+        "<Journal><JournalIssue><PubDate><Year>2001</Year><Month>Mar</Month></PubDate>"
+        "</JournalIssue><Title>Gut</Title></Journal><ArticleTitle>On <i>iron</i> &amp; zinc"
+        '</ArticleTitle><ELocationID EIdType="doi">10.1/x</ELocationID><Abstract>'
+        '<AbstractText Label="AIM">Läuft &#x3b1; &lt; 5.</AbstractText></Abstract>'
+        "<Language>eng</Language><PublicationTypeList><PublicationType>Review</PublicationType>"
+        "</PublicationTypeList>",
+        "<ChemicalList><Chemical><NameOfSubstance UI='D1'>Iron</NameOfSubstance></Chemical>"
+        "</ChemicalList><CommentsCorrectionsList><CommentsCorrections RefType='ErratumIn'>"
+        "<RefSource>Gut</RefSource><PMID>7</PMID></CommentsCorrections></CommentsCorrectionsList>"
+        "<MeshHeadingList><MeshHeading><DescriptorName UI='D2' MajorTopicYN='Y'>Zinc"
+        "</DescriptorName></MeshHeading></MeshHeadingList><OtherAbstract Language='ger'>"
+        "<AbstractText>Über Eisen.</AbstractText></OtherAbstract><KeywordList><Keyword>zinc"
+        "</Keyword></KeywordList>",
+        '<ArticleIdList><ArticleId IdType="pmc">PMC1</ArticleId></ArticleIdList>',
+    )
+
+
+SOUND = set_of(*(rich(n + 1) for n in range(40)), "<DeleteCitation><PMID>9</PMID></DeleteCitation>")
+RECORDS = outcome(SOUND)[0]
+
+
+def read_packed(path: Path, packed: bytes) -> tuple[list[Record], str]:
+    path.write_bytes(packed)
+    records: list[Record] = []
+    try:
+        records.extend(read_records(path, "set.xml"))
+    except SourceError as error:
+        check_sentence(str(error), "set.xml: ")
+        return records, str(error)
+    finally:
+        for record in records:
+            check_record(record)
+    return records, ""
+
+
+def test_the_sound_set_is_read_whole() -> None:
+    assert len(RECORDS) == 41
+    assert outcome(SOUND) == (RECORDS, "")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_file_cut_anywhere_gives_its_first_records_unchanged(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    packed = gzip.compress(SOUND)
+    for _ in range(40):
+        whole, read = dice.choice(
+            [(SOUND, outcome), (packed, lambda cut: read_packed(tmp_path / "set.xml.gz", cut))]
+        )
+        records, sentence = read(whole[: dice.randrange(len(whole))])
+        assert records == RECORDS[: len(records)]
+        assert sentence
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_flipped_bytes_of_xml_give_sound_records_or_a_sentence(seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(60):
+        data = bytearray(SOUND)
+        for _ in range(dice.choice([1, 1, 4, 64])):
+            at = dice.randrange(len(data))
+            data[at] = dice.choice([data[at] ^ 1 << dice.randrange(8), dice.randrange(256), 0])
+        outcome(bytes(data))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_flipped_bytes_of_gzip_never_pass_unnoticed(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    packed = gzip.compress(SOUND, mtime=0)
+    for _ in range(60):
+        data = bytearray(packed)
+        data[dice.randrange(10, len(data))] ^= 1 << dice.randrange(8)
+        records, sentence = read_packed(tmp_path / "set.xml.gz", bytes(data))
+        assert sentence or records == RECORDS
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pieces_of_xml_in_the_wrong_place_give_sound_records_or_a_sentence(seed: int) -> None:
+    dice = random.Random(seed)
+    pieces = [
+        b"<PMID>", b"</PMID>", b"<PubmedArticle>", b"</PubmedArticle>", b"<!--", b"-->",
+        b"<![CDATA[", b"]]>", b"<?x ?>", b"&nbsp;", b"&#0;", b"&#xD800;", b"&#99999999999;", b'" a="', b"\xff",
+        b"\xef\xbf\xbf", b"\xed\xa0\x80", b"<PubmedArticleSet>", b"<x:y/>", b"xmlns='u'", b"\x00",
+        b"</PubmedArticleSet>", b"<DeleteCitation><PMID/><PMID>-1</PMID></DeleteCitation>",
+    ]  # fmt: skip
+    for _ in range(60):
+        data = SOUND
+        for _ in range(dice.choice([1, 2, 8])):
+            at = dice.randrange(len(data))
+            data = data[:at] + dice.choice(pieces) + data[at + dice.choice([0, 0, 5, 50]) :]
+        outcome(data)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        gzip.compress(SOUND)[:3],
+        gzip.compress(SOUND)[:10],
+        b"\x1f\x8b\x08\xff" + bytes(40),
+        b"\x1f\x8b\x07" + bytes(40),
+        gzip.compress(SOUND) + b"trailing bytes that are no gzip",
+        gzip.compress(b""),
+        zlib.compress(SOUND),
+    ],
+)
+def test_what_is_not_quite_gzip_is_one_sentence(tmp_path: Path, packed: bytes) -> None:
+    assert read_packed(tmp_path / "set.xml.gz", packed)[1]
+
+
+DECLARED = '<?xml version="1.0" encoding="{}"?>'
+PLAIN = set_of(article(inside="<ArticleTitle>plain</ArticleTitle>"), doctype="").decode()
+
+
+@pytest.mark.parametrize("name", ["utf-16", "utf-16-le", "utf-16-be", "iso-8859-1"])
+def test_a_file_in_the_encoding_that_it_declares_is_read(name: str) -> None:
+    declared = name[:6] if name.startswith("utf") else name
+    (record,), sentence = outcome((DECLARED.format(declared) + PLAIN).encode(name))
+    assert sentence == ""
+    assert isinstance(record, Citation)
+    assert record.title == "plain"
+
+
+@pytest.mark.parametrize(
+    ("declared", "written"),
+    [
+        ("utf-16", "utf-8"),
+        ("utf-8", "utf-16"),
+        ("utf-16-le", "utf-8"),
+        ("utf-7", "utf-8"),
+        ("utf-7", "utf-7"),
+        ("cp037", "cp037"),
+        ("IBM037", "utf-8"),
+        ("utf-8", "cp037"),
+        ("utf-32", "utf-32"),
+        ("utf-8", "utf-32-be"),
+        ("x-none-such", "utf-8"),
+        ("idna", "utf-8"),
+        ("rot13", "utf-8"),
+        ("HTML", "utf-8"),
+        ("us-ascii", "utf-8"),
+        ("", "utf-8"),
+        ("e" * 40_000, "utf-8"),
+        ("\n\n", "utf-8"),
+    ],
+)
+@pytest.mark.parametrize("title", ["plain", "+ADw-script+AD4-", "Läuft"])
+def test_a_wrong_or_rare_encoding_gives_the_text_or_a_sentence(
+    declared: str, written: str, title: str
+) -> None:
+    text = DECLARED.format(declared) + PLAIN.replace("plain", title)
+    records, sentence = outcome(text.encode(written, "xmlcharrefreplace"))
+    assert sentence or [getattr(r, "title", None) for r in records] == [title]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"\x80", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\0", b"\x1b[2J"],
+)
+def test_bytes_that_are_no_text_are_told_by_their_line(bad: bytes) -> None:
+    data = SOUND.replace(b"zinc</ArticleTitle>", b"zinc" + bad + b"</ArticleTitle>", 1)
+    records, sentence = outcome(data)
+    assert records == []
+    assert "at line 3" in sentence

@@ -1,0 +1,143 @@
+"""Entities and what else could make the parser fetch or swell: nothing is read, nothing grows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from lxml import etree
+
+from tests.cluster.pubmed_sets import article
+from tests.hostile.hostile_sets import outcome, set_of
+
+SECRET = "the-planted-secret"
+
+
+class Trap:
+    """A file and a server that must not be read; both give a secret or declare one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.asked: list[str] = []
+        asked = self.asked
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path)
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(f'<!ENTITY x "{SECRET}">'.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/x"
+        (folder / "secret.txt").write_text(SECRET)
+        (folder / "secret.dtd").write_text(f'<!ENTITY x "{SECRET}">')
+        self.text, self.dtd = ((folder / f"secret.{end}").as_uri() for end in ("txt", "dtd"))
+
+
+@pytest.fixture(scope="module")
+def trap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trap]:
+    trap = Trap(tmp_path_factory.mktemp("trap"))
+    thread = threading.Thread(target=trap.server.serve_forever)
+    thread.start()
+    yield trap
+    trap.server.shutdown()
+    thread.join()
+    trap.server.server_close()
+
+
+DOCTYPES = {
+    "general": '<!DOCTYPE PubmedArticleSet [<!ENTITY x SYSTEM "{}">]>',
+    "public": '<!DOCTYPE PubmedArticleSet [<!ENTITY x PUBLIC "p" "{}">]>',
+    "parameter": '<!DOCTYPE PubmedArticleSet [<!ENTITY % p SYSTEM "{}"> %p;]>',
+    "declared by a parameter": (
+        "<!DOCTYPE PubmedArticleSet [<!ENTITY % p \"<!ENTITY x SYSTEM '{}'>\"> %p;]>"
+    ),
+    "of the external subset": '<!DOCTYPE PubmedArticleSet SYSTEM "{}">',
+    "of the public subset": '<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD//EN" "{}">',
+    "unparsed": (
+        '<!DOCTYPE PubmedArticleSet [<!NOTATION n SYSTEM "{0}"><!ENTITY x SYSTEM "{0}" NDATA n>]>'
+    ),
+    "a style sheet": '<?xml-stylesheet type="text/xsl" href="{}"?>',
+}
+BODIES = {
+    "text": "<ArticleTitle>&x;</ArticleTitle>",
+    "attribute": '<ArticleTitle>T</ArticleTitle><Abstract><AbstractText Label="&x;">t'
+    "</AbstractText></Abstract>",
+    "inclusion": '<ArticleTitle xmlns:i="http://www.w3.org/2001/XInclude"><i:include '
+    'href="{}" parse="text"/>T</ArticleTitle>',
+    "schema": '<ArticleTitle xmlns:s="http://www.w3.org/2001/XMLSchema-instance" '
+    's:noNamespaceSchemaLocation="{}">T</ArticleTitle>',
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("doctype", DOCTYPES.values(), ids=DOCTYPES)
+def test_no_file_and_no_server_is_read(trap: Trap, doctype: str, body: str) -> None:
+    for address in (trap.text, trap.dtd, trap.url):
+        data = set_of(article(inside=body.format(address)), doctype=doctype.format(address))
+        records, sentence = outcome(data)
+        assert SECRET not in f"{records} {sentence}"
+        assert records or sentence
+    assert trap.asked == []
+
+
+def test_the_planted_file_is_one_that_a_careless_parser_reads(trap: Trap) -> None:
+    data = set_of("<a>&x;</a>", doctype=DOCTYPES["general"].format(trap.text))
+    careless = etree.XMLParser(resolve_entities=True, load_dtd=True)
+    assert SECRET in "".join(etree.fromstring(data, careless).itertext())
+
+
+def laughs(count: int) -> str:
+    levels = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(count))
+    return f'<!ENTITY e0 "ha">{levels}<!ENTITY x "&e{count};">'
+
+
+BOMBS = {
+    "laughs": laughs(12),
+    "quadratic": f'<!ENTITY e "{"a" * 20_000}"><!ENTITY x "{"&e;" * 3_000}">',
+    "parameters": (
+        "<!ENTITY % a '<!ENTITY &#37; b \"<!ENTITY x \\'boom\\'>\"> &#37;b;'> %a;"
+        + "<!ENTITY % l0 '<!-- ha -->'>"
+        + "".join(f"<!ENTITY % l{n + 1} '{f'&#37;l{n};' * 10}'>" for n in range(12))
+        + "%l12;"
+    ),
+    "itself": '<!ENTITY x "&y;"><!ENTITY y "&x;">',
+    "beyond the first read": f"<!--{'c' * 200_000}-->{laughs(12)}",
+    "default attributes": f'<!ATTLIST a b CDATA "{"a" * 20_000}">',
+}
+
+
+@pytest.mark.parametrize("uses", ["&x;", '<i a="&x;"/>', "&x;" * 5_000, "<a/>" * 30_000])
+@pytest.mark.parametrize("declared", BOMBS.values(), ids=BOMBS)
+def test_bombs_are_refused_at_once_and_the_next_file_is_read(declared: str, uses: str) -> None:
+    begun = monotonic()
+    doctype = f"<!DOCTYPE PubmedArticleSet [{declared}]>"
+    records, sentence = outcome(
+        set_of(article(inside=f"<ArticleTitle>{uses}</ArticleTitle>"), doctype=doctype)
+    )
+    # Without a use of it a default attribute is no bomb; a title is then none either.
+    assert sentence or len(repr(records)) < 10_000
+    assert monotonic() - begun < 2
+    assert len(outcome(set_of(article()))[0]) == 1
+
+
+def test_references_to_entities_that_nobody_declares_stay_references() -> None:
+    # In a list of links, between records, and as all that a record is made of.
+    links = "<CommentsCorrectionsList>&x;</CommentsCorrectionsList>"
+    records, sentence = outcome(
+        set_of(article(after=links), "&x;", "<PubmedArticle>&x;</PubmedArticle>", "&x;")
+    )
+    assert sentence == ""
+    details = [getattr(r, "detail", "") for r in records]
+    assert details[1:] == [
+        "PubmedArticleSet has a child reference to an entity, which is no kind of record",
+        "MedlineCitation/PMID is missing",
+        "PubmedArticleSet has a child reference to an entity, which is no kind of record",
+    ]

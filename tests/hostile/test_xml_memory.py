@@ -1,0 +1,121 @@
+"""Files that decompress to more than a machine holds: refused or read, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from cluster.parse_articles import MAX_RECORD_BYTES
+from tests.cluster.pubmed_sets import DOCTYPE, article
+from tests.hostile.hostile_sets import (
+    BLOCK,
+    check_sentence,
+    outcome,
+    read_in_fresh_process,
+    set_of,
+    write_gzip,
+)
+
+GIGABYTE = 1024**3
+TITLE = "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>1</PMID><Article><ArticleTitle>"
+# An interpreter with lxml has 75 MiB; a record is kept whole until it ends or is too large.
+FLAT_MIB = 200
+
+GIGABYTES = {
+    "a text": (TITLE, b"x" * BLOCK),
+    "a text in many lines": (TITLE, b"xxxxxxx\n" * (BLOCK // 8)),
+    "an attribute": ("<PubmedArticleSet><PubmedArticle a='", b"x" * BLOCK),
+    "a name": ("<PubmedArticleSet><P", b"x" * BLOCK),
+    "a comment": ("<PubmedArticleSet><!--", b"x" * BLOCK),
+    "an instruction": ("<PubmedArticleSet><?x ", b"x" * BLOCK),
+    "character data": ("<PubmedArticleSet><PubmedArticle><![CDATA[", b"x" * BLOCK),
+    "space": ("<PubmedArticleSet>", b" " * BLOCK),
+    "space before the root": (DOCTYPE, b" " * BLOCK),
+    "the subset of a DTD": ("<!DOCTYPE PubmedArticleSet [", b" " * BLOCK),
+    "the address of a DTD": ("<!DOCTYPE PubmedArticleSet SYSTEM '", b"x" * BLOCK),
+    "comments": ("<PubmedArticleSet>", b"<!---->\n" * (BLOCK // 8)),
+    "NUL bytes": ("<PubmedArticleSet>", b"\0" * BLOCK),
+}
+
+
+@pytest.mark.parametrize(("before", "block"), GIGABYTES.values(), ids=GIGABYTES)
+def test_a_gigabyte_of_one_thing_is_refused_in_the_memory_of_one_record(
+    tmp_path: Path, before: str, block: bytes
+) -> None:
+    path = write_gzip(tmp_path / "bomb.xml.gz", before, block, GIGABYTE // BLOCK + 1, "")
+    assert path.stat().st_size < 20 * 1024**2
+    reading = read_in_fresh_process([path])
+    check_sentence(reading.sentence, "bomb.xml.gz: ")
+    assert reading.records == 0
+    assert reading.peak_mib < FLAT_MIB
+
+
+@pytest.mark.parametrize("block", [b"<a/>", b"&a;", b'<a b=""/>', b"<a>b</a>"])
+def test_a_gigabyte_of_small_elements_is_refused_in_the_memory_of_one_record(
+    tmp_path: Path, block: bytes
+) -> None:
+    # libxml2 makes 120 bytes of each, whatever it took to write.
+    opening = f"{DOCTYPE}<PubmedArticleSet><PubmedArticle>"
+    whole = block * (BLOCK // len(block))
+    path = write_gzip(tmp_path / "bomb.xml.gz", opening, whole, GIGABYTE // BLOCK + 1, "")
+    reading = read_in_fresh_process([path])
+    assert f"no other ends within {MAX_RECORD_BYTES} bytes" in reading.sentence
+    assert reading.peak_mib < 1300
+
+
+def test_a_gigabyte_of_records_with_long_texts_is_read_in_the_memory_of_one(
+    tmp_path: Path,
+) -> None:
+    huge = article(inside=f"<ArticleTitle>{'x' * 2 * BLOCK}</ArticleTitle>").encode()
+    path = write_gzip(
+        tmp_path / "long.xml.gz", "<PubmedArticleSet>", huge, 128, f"{article()}</PubmedArticleSet>"
+    )
+    reading = read_in_fresh_process([path])
+    assert (reading.records, reading.sentence) == (129, "")
+    assert reading.peak_mib < FLAT_MIB
+
+
+def test_long_names_of_headings_and_chemicals_are_not_kept_for_good(tmp_path: Path) -> None:
+    path = tmp_path / "headings.xml.gz"
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.write("<PubmedArticleSet>")
+        for number in range(60):
+            name = f"{number}{'z' * BLOCK}"
+            file.write(
+                article(
+                    after="<ChemicalList><Chemical><NameOfSubstance>"
+                    f"{name}</NameOfSubstance></Chemical></ChemicalList><MeshHeadingList>"
+                    f"<MeshHeading><DescriptorName>{name}</DescriptorName></MeshHeading>"
+                    "</MeshHeadingList>"
+                )
+            )
+        file.write("</PubmedArticleSet>")
+    assert read_in_fresh_process([path]).peak_mib < FLAT_MIB
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "<OtherAbstract/>",
+        "<OtherAbstract><AbstractText>x</AbstractText></OtherAbstract>",
+        "<KeywordList><Keyword>x</Keyword></KeywordList>",
+        "<CommentsCorrectionsList><CommentsCorrections/></CommentsCorrectionsList>",
+        "<PMID>1</PMID>",
+        "<Article><ArticleTitle>x</ArticleTitle></Article>",
+    ],
+)
+def test_parts_without_number_take_time_in_proportion(part: str) -> None:
+    begun = monotonic()
+    records, sentence = outcome(set_of(article(after=part * (8 * 1024**2 // len(part)))))
+    assert (len(records), sentence) == (1, "")
+    assert monotonic() - begun < 15
+
+
+def test_bombs_of_bombs_are_not_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "twice.xml.gz"
+    path.write_bytes(gzip.compress(gzip.compress(b"x" * BLOCK)))
+    reading = read_in_fresh_process([path])
+    assert "not well-formed XML" in reading.sentence

@@ -1,0 +1,165 @@
+"""Records that are well-formed and absurd: kept in their form, or rejected by name."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import pytest
+
+from cluster.parse_citation import MAX_CHARACTERS
+from cluster.records import Citation, Rejected
+from tests.cluster.pubmed_sets import abstract, article, parse_one
+from tests.hostile.hostile_sets import outcome, set_of
+
+
+def kept(*records: str) -> list[Citation]:
+    found, sentence = outcome(set_of(*records))
+    assert sentence == ""
+    return [record for record in found if isinstance(record, Citation)]
+
+
+def test_duplicate_pmids_are_kept_in_their_order() -> None:
+    titles = [f"<ArticleTitle>{n}</ArticleTitle>" for n in range(3)]
+    found = kept(*(article("<PMID>5</PMID>", title) for title in titles))
+    assert [(c.pmid, c.title, c.position) for c in found] == [(5, "0", 0), (5, "1", 1), (5, "2", 2)]
+
+
+@pytest.mark.parametrize(
+    "pmid",
+    [
+        "-1",
+        "0",
+        "1e3",
+        "0x10",
+        "1.0",
+        "1 2",
+        "+5",
+        "1_000",
+        "9" * 10,
+        "9" * 1_000_000,
+        "\u0663",
+        "",
+    ],
+)
+def test_what_is_no_pmid_rejects_the_record_and_no_other(pmid: str) -> None:
+    for version in ("1", pmid):
+        number = article(
+            f"<PMID>{pmid}</PMID>" if version == "1" else f'<PMID Version="{pmid}">5</PMID>'
+        )
+        (rejected, after), sentence = outcome(set_of(number, article()))
+        assert sentence == ""
+        assert isinstance(rejected, Rejected)
+        assert isinstance(after, Citation)
+
+
+@pytest.mark.parametrize(
+    ("date", "found"),
+    [
+        ("<Year>2001</Year><Month>13</Month>", (2001, None)),
+        ("<Year>2001</Year><Month>0</Month>", (2001, None)),
+        ("<Year>2001</Year><Month>-3</Month>", (2001, None)),
+        ("<Year>99999</Year><Month>Mai</Month>", (None, None)),
+        ("<Year/><Month/><Day/>", (None, None)),
+        (f"<Year>{'2' * 100_000}</Year><Month>{'1' * 100_000}</Month>", (None, None)),
+        ("<MedlineDate>\u0662\u0660\u0660\u0661 Jan</MedlineDate>", (None, 1)),
+        ("<Year>&x;</Year>&x;<Month><Month>3</Month></Month>", (None, 3)),
+        ("", (None, None)),
+    ],
+)
+def test_impossible_dates_are_none(date: str, found: tuple[int | None, int | None]) -> None:
+    journal = f"<Journal><JournalIssue><PubDate>{date}</PubDate></JournalIssue></Journal>"
+    citation = parse_one(inside=f"{journal}<ArticleTitle>T</ArticleTitle>")
+    assert (citation.year, citation.month) == found
+
+
+EMPTY = (
+    "ArticleTitle Journal ELocationID Abstract PublicationTypeList Language Vernacular AuthorList",
+    "MedlineJournalInfo ChemicalList CommentsCorrectionsList MeshHeadingList OtherAbstract "
+    "KeywordList",
+    "ArticleIdList ReferenceList History",
+)
+
+
+def test_empty_elements_make_an_empty_citation() -> None:
+    inside, after, data = ("".join(f"<{name}/>" for name in names.split()) for names in EMPTY)
+    (citation,) = kept(article(inside=inside, after=after, data=data))
+    assert (citation.title, citation.sections, citation.journal) == ("", (), "")
+    assert citation.other_abstracts[0].sections == ()
+
+
+def test_elements_where_none_belong_are_passed_over() -> None:
+    odd = "<PMID>9</PMID><?pi x?><!-- c --><Odd a='b'>text</Odd>&x;text"
+    lists = ("ChemicalList", "CommentsCorrectionsList", "MeshHeadingList", "KeywordList")
+    after = "".join(f"<{name}>{odd}</{name}>" for name in lists)
+    (citation,) = kept(article(inside=f"{odd}<ArticleTitle>T</ArticleTitle>{odd}", after=after))
+    assert (citation.pmid, citation.title) == (1, "T")
+    assert (citation.mesh, citation.links, citation.keywords, citation.chemicals) == ((),) * 4
+
+
+def test_text_is_read_through_comments_instructions_and_character_data() -> None:
+    title = "a<!-- <b> --><?pi &?><![CDATA[<script>&amp;]]><i><!-- - -->c</i><?x?>d"
+    (citation,) = kept(article(inside=f"<ArticleTitle>{title}</ArticleTitle>"))
+    assert citation.title == "a<script>&amp;cd"
+
+
+@pytest.mark.parametrize(
+    ("inside", "after"),
+    [
+        ("<AuthorList>" + "<Author><LastName>X</LastName></Author>" * 100_000 + "</AuthorList>",
+         ""),
+        ("", "<MeshHeadingList>" + "<MeshHeading><DescriptorName UI='D1'>N</DescriptorName>"
+         "</MeshHeading>" * 100_000 + "</MeshHeadingList>"),
+        ("", "<KeywordList>" + "<Keyword>k</Keyword>" * 100_000 + "</KeywordList>"),
+        ("", "<InvestigatorList>" + "<Investigator/>" * 100_000 + "</InvestigatorList>"),
+    ],
+    ids=["authors", "headings", "keywords", "investigators"],
+)  # fmt: skip
+def test_a_hundred_thousand_of_something_are_read_in_a_moment(inside: str, after: str) -> None:
+    begun = monotonic()
+    (citation,) = kept(article(inside=f"<ArticleTitle>T</ArticleTitle>{inside}", after=after))
+    assert {len(citation.mesh), len(citation.keywords)} <= {0, 100_000}
+    assert monotonic() - begun < 5
+
+
+def test_text_that_no_batch_could_hold_rejects_the_record() -> None:
+    fits, too_long = (
+        article("<PMID>5</PMID>", abstract(f"<AbstractText>{'x' * size}</AbstractText>"))
+        for size in (MAX_CHARACTERS - 10, MAX_CHARACTERS)
+    )
+    (first, second, third), sentence = outcome(set_of(fits, too_long, article()))
+    assert sentence == ""
+    assert isinstance(first, Citation)
+    assert isinstance(second, Rejected)
+    assert second.reason == "too-long"
+    assert "PMID 5: 500" in second.detail
+    assert f"at most {MAX_CHARACTERS}" in second.detail
+    assert isinstance(third, Citation)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "<OtherAbstract Language='{}'/>",
+        "<KeywordList><Keyword>{}</Keyword></KeywordList>",
+        "<MeshHeadingList><MeshHeading><DescriptorName UI='{}'/></MeshHeading></MeshHeadingList>",
+        "<ChemicalList><NameOfSubstance>{}</NameOfSubstance></ChemicalList>",
+        "<CommentsCorrectionsList><CommentsCorrections RefType='{}'/></CommentsCorrectionsList>",
+    ],
+)
+def test_every_text_that_is_kept_counts(field: str) -> None:
+    (record,), _ = outcome(set_of(article(after=field.format("x" * MAX_CHARACTERS))))
+    assert isinstance(record, Rejected)
+    assert record.reason == "too-long"
+
+
+def test_names_without_end_are_cut_in_what_is_said() -> None:
+    long = "r" * 40_000
+    for data in (
+        f"<{long}/>".encode(),
+        set_of(f"<{long}/>"),
+        set_of(f"<{long}></b>"),
+        set_of(f"<a {long}='1' {long}='1'/>"),
+        set_of(f"<PubmedBookArticle><BookDocument><PMID>{long}</PMID></BookDocument>"
+               "</PubmedBookArticle>"),
+    ):  # fmt: skip
+        outcome(data)
