@@ -82,7 +82,8 @@ def _characters(citation: Citation) -> int:
     parts = [
         *((section.label, section.text) for section in sections),
         *((other.language, other.kind) for other in citation.other_abstracts),
-        *((named.ui, named.name) for named in (*citation.mesh, *citation.chemicals)),
+        *((heading.ui, heading.name) for heading in citation.mesh),
+        *((chemical.ui, chemical.name) for chemical in citation.chemicals),
         *((link.kind, link.source) for link in citation.links),
     ]
     lists = (citation.keywords, citation.languages, citation.publication_types, *parts)
