@@ -30,6 +30,7 @@ import numpy as np
 import psutil
 
 from serve.call_endpoint import PAUSES_S
+from serve.llm_app import LLM_APP
 from tests.bench.bench_graph import read
 from tests.bench.served_graph import Graph, served_graph
 
@@ -39,7 +40,14 @@ ANSWERS = 0.5
 SAMPLE_S = 5.0
 KILL_S = 10.0
 PROBE_S = 0.1
-KILLED = ("Expander", "Encoder", "Shard-0000", "Reranker", "Writer", "PubMed", "Turns", "Gateway")
+KINDS = ("Expander", "Encoder", "Shard-0000", "Reranker", "Writer", "PubMed", "Turns", "Gateway")
+# The process of each kind of replica; the language model computes in one beside its replica.
+KILLED = {
+    **{kind: f"ray::ServeReplica:citeray:{kind}" for kind in KINDS},
+    "LanguageModel": f"ray::ServeReplica:{LLM_APP}:LanguageModel",
+    "EngineCore": "EngineCore",
+}
+PROBED = {"LanguageModel": "citeray-model", "EngineCore": "citeray-model"}
 DEADLINE_S = 60.0
 
 
@@ -135,10 +143,11 @@ async def kill(
         if not kill_replica(graph, kind):
             continue
         begun, whole = time.monotonic(), False
+        probe = {"question": question, "system": PROBED.get(kind, "citeray")}
         while not whole:
             await asyncio.sleep(PROBE_S)
             with contextlib.suppress(httpx.HTTPError):
-                reply = await http.post("/v1/answer", json={"question": question})
+                reply = await http.post("/v1/answer", json=probe)
                 whole = reply.status_code == 200 and not reply.json()["degraded"]
         found.recovery_s.setdefault(kind, []).append(time.monotonic() - begun)
 
@@ -147,7 +156,7 @@ def kill_replica(graph: Graph, kind: str) -> bool:
     """Whether there was one to kill."""
     for process in graph.processes():
         with contextlib.suppress(psutil.Error):
-            if " ".join(process.cmdline()).startswith(f"ray::ServeReplica:citeray:{kind}"):
+            if KILLED[kind] in " ".join(process.cmdline()):
                 process.kill()
                 return True
     return False

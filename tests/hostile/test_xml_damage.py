@@ -101,8 +101,9 @@ def test_pieces_of_xml_in_the_wrong_place_give_sound_records_or_a_sentence(seed:
     pieces = [
         b"<PMID>", b"</PMID>", b"<PubmedArticle>", b"</PubmedArticle>", b"<!--", b"-->",
         b"<![CDATA[", b"]]>", b"<?x ?>", b"&nbsp;", b"&#0;", b"&#xD800;", b"&#99999999999;",
-        b'" a="', b"\xff", b"\xef\xbf\xbf", b"\xed\xa0\x80", b"<PubmedArticleSet>", b"<x:y/>", b"xmlns='u'", b"\x00",
-        b"</PubmedArticleSet>", b"<DeleteCitation><PMID/><PMID>-1</PMID></DeleteCitation>",
+        b'" a="', b"\xff", b"\xef\xbf\xbf", b"\xed\xa0\x80", b"<PubmedArticleSet>", b"<x:y/>",
+        b"xmlns='u'", b"\x00", b"</PubmedArticleSet>",
+        b"<DeleteCitation><PMID/><PMID>-1</PMID></DeleteCitation>",
     ]  # fmt: skip
     for _ in range(60):
         data = SOUND
