@@ -1,7 +1,7 @@
 """More questions than the graph can answer, for minutes: what becomes of each.
 
     python -m tests.bench.bench_load QUESTIONS.json --index INDEX [--minutes 10] [--times 2]
-        [--kill] [--seed 0] [--set ...]
+        [--kill [--kinds KIND ...]] [--seed 0] [--set ...]
 
 First finds what the graph answers in a second (32 callers for half a minute), then sends `--times`
 that at random moments (Poisson), presets mixed. Every request must end in an answer, a stated
@@ -135,10 +135,14 @@ async def watch(graph: Graph, found: Outcomes, begun: float) -> None:
 
 
 async def kill(
-    graph: Graph, http: httpx.AsyncClient, questions: list[str], found: Outcomes
+    graph: Graph,
+    http: httpx.AsyncClient,
+    questions: list[str],
+    kinds: Sequence[str],
+    found: Outcomes,
 ) -> None:
     """Kills one replica after the other, and notes how long until answers are whole again."""
-    for kind, question in zip(itertools.cycle(KILLED), itertools.cycle(questions)):
+    for kind, question in zip(itertools.cycle(kinds), itertools.cycle(questions)):
         await asyncio.sleep(KILL_S)
         if not kill_replica(graph, kind):
             continue
@@ -171,7 +175,7 @@ async def overload(
     async with httpx.AsyncClient(base_url=graph.url, timeout=120, limits=limits) as http:
         beside = [asyncio.create_task(watch(graph, found, begun))]
         if given.kill:
-            beside.append(asyncio.create_task(kill(graph, http, questions, found)))
+            beside.append(asyncio.create_task(kill(graph, http, questions, given.kinds, found)))
         sent = []
         asked = requests_of(questions, given.seed)
         while time.monotonic() - begun < given.minutes * 60:
@@ -217,6 +221,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--times", type=float, default=2)
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=[*KILLED])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
