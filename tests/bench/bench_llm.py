@@ -59,7 +59,8 @@ async def round_of(ask: Ask, conversations: Sequence[Sequence[Message]]) -> tupl
     return list(replies), time.perf_counter() - begun
 
 
-async def compare(model: str, conversations: Sequence[Sequence[Message]], rounds: int) -> None:
+async def compare(model: str, conversations: Sequence[Sequence[Message]], rounds: int) -> list[str]:
+    """The lines to print."""
     engine = ray_serve.get_deployment_handle(DEPLOYMENT, LLM_APP)
     writer = ray_serve.get_deployment_handle("Writer", APP)
     tokens: dict[str, int] = {}
@@ -86,10 +87,14 @@ async def compare(model: str, conversations: Sequence[Sequence[Message]], rounds
         rates["by us"].append(sum(tokens.get(text, 0) for text in replies) / took)
         same += sum(a == b for a, b in zip(expected, replies, strict=True))
         total += len(replies)
-    for name, found in rates.items():
-        print(f"{name}: tokens a second {', '.join(f'{rate:.1f}' for rate in found)}")
     ratio = statistics.median(rates["by us"]) / statistics.median(rates["alone"])
-    print(f"by us / alone {ratio:.3f}; {same} of {total} replies the same")
+    return [
+        *(
+            f"{name}: tokens a second {', '.join(f'{rate:.1f}' for rate in found)}"
+            for name, found in rates.items()
+        ),
+        f"by us / alone {ratio:.3f}; {same} of {total} replies the same",
+    ]
 
 
 def main() -> None:
@@ -103,7 +108,8 @@ def main() -> None:
     settings = load_settings(overrides=[f"index.path={given.index.resolve()}", *given.set])
     conversations = prompts(given.questions, given.limit, settings.llm.evidence_characters)
     with running_graph(settings, Console(stderr=True)):
-        asyncio.run(compare(settings.llm.model_id, conversations, given.rounds))
+        lines = asyncio.run(compare(settings.llm.model_id, conversations, given.rounds))
+    print(*lines, sep="\n")
 
 
 if __name__ == "__main__":
