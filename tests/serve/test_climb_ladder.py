@@ -1,6 +1,8 @@
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -10,6 +12,7 @@ from cluster.search_settings import LadderSettings, RungSettings
 from cluster.settings import load_settings, load_system
 from cluster.system_settings import SystemSettings
 from serve.climb_ladder import Budget, Costs, climb, sure
+from serve.language_model import Message
 from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.graph import SmallStages, make_answerer
 from tests.serve.service import CORPUS
@@ -129,6 +132,35 @@ def test_the_reply_carries_what_was_spent_and_on_what(tmp_path: Path) -> None:
     assert low.spent is not None
     assert (low.spent.budget_ms, low.spent.rungs) == (1, ("dense",))
     assert low.degraded == ()
+
+
+class Helpful:
+    """Three sub-questions in one reply, a ranking in the next ones."""
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        ranks = "[1]" in messages[-1]["content"]
+        return "[2] > [1]" if ranks else "Query 1: What is AMPK?\nQuery 2: What is metformin?"
+
+
+def test_a_ladder_goes_up_to_the_language_model_where_doubt_and_budget_last(
+    tmp_path: Path,
+) -> None:
+    unsure = load_system("auto-model")
+    assert unsure.ladder is not None
+    never = unsure.ladder.model_copy(update={"sure": dict.fromkeys(EVERY, 2.0)})
+    unsure = unsure.model_copy(update={"ladder": never})
+    answerer = make_answerer(tmp_path, MANY, model=Helpful())
+
+    def climbed(budget_ms: int) -> tuple[str, ...]:
+        question = replace(QUESTION, budget_ms=budget_ms)
+        reply = asyncio.run(answerer.search(question, unsure, 3))
+        assert reply.spent is not None
+        assert reply.degraded == ()
+        return reply.spent.rungs
+
+    assert climbed(1) == ("bm25",)
+    assert climbed(2000) == ("hybrid", "rerank")
+    assert climbed(0) == ("hybrid", "rerank", "sub-questions", "listwise")
 
 
 def test_the_last_rung_finds_what_citeray_finds(tmp_path: Path) -> None:

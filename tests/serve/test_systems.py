@@ -22,7 +22,7 @@ from tests.serve.graph import make_answerer
 from tests.serve.pubmed_online import QuickOnline
 from tests.small_index import citation
 
-OURS = ("auto", "bm25", "dense", "hybrid", "citeray", "citeray-model")
+OURS = ("auto", "auto-model", "bm25", "dense", "hybrid", "citeray", "citeray-model")
 PUBLISHED = [name for name in system_names() if name not in OURS]
 WITH_MODEL = (
     *("biorag-v2", "biorag-v4", "biorag-v5", "biorag-v6"),
@@ -108,7 +108,10 @@ def test_a_published_system_finds_the_citation_that_answers(graph: Graph, system
 
 
 def test_a_preset_says_whether_its_search_asks_the_model() -> None:
-    assert {name for name in system_names() if load_system(name).asks_model} == set(WITH_MODEL)
+    assert {name for name in system_names() if load_system(name).asks_model} == {
+        "auto-model",
+        *WITH_MODEL,
+    }
 
 
 @pytest.mark.parametrize("system", PUBLISHED)
