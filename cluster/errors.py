@@ -47,3 +47,9 @@ class LLMError(CiteRayError):
 
 class PubMedError(CiteRayError):
     """PubMed's E-utilities are unreachable, at fault, too slow, or refuse the caller."""
+
+
+def cut(text: str, length: int = 200) -> str:
+    """`text` in one line of at most `length` characters, to stand in a sentence."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 3]}..."

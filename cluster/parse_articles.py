@@ -10,7 +10,7 @@ from typing import IO, Any, TypeAlias, cast
 
 from lxml import etree
 
-from cluster.errors import SourceError
+from cluster.errors import SourceError, cut
 from cluster.object_store import File
 from cluster.parse_citation import Element, number_fault, parse_citation, read_number, read_text
 from cluster.records import Citation, Deletion, Rejected
@@ -136,15 +136,13 @@ def _feed(parser: etree.XMLPullParser, chunk: bytes) -> etree.XMLSyntaxError | N
 def _not_xml(source: str, records: int, error: etree.XMLSyntaxError) -> SourceError:
     return SourceError(
         f"{source}: not well-formed XML after {records} records, at line {error.lineno} "
-        f"({_short(error.msg)}); download it again"
+        f"({cut(error.msg or '')}); download it again"
     )
 
 
-def _short(text: object) -> str:
-    """One line that fits a sentence: libxml2's messages may bring line feeds, a name 50,000
-    characters, and a reference to an entity, which has no name, a function."""
-    line = " ".join(str(text).split()) if isinstance(text, str) else "reference to an entity"
-    return line if len(line) <= 200 else line[:197] + "..."
+def _name(element: Element) -> str:
+    """A reference to an entity has none, and others have up to 50,000 characters."""
+    return cut(element.tag) if isinstance(element.tag, str) else "reference to an entity"
 
 
 def _root_seen(probe: etree.XMLPullParser, chunk: bytes, source: str) -> bool:
@@ -154,7 +152,7 @@ def _root_seen(probe: etree.XMLPullParser, chunk: bytes, source: str) -> bool:
         root = cast(Element, event)
         if root.tag not in (_ROOT, _ARTICLE):
             raise SourceError(
-                f"{source}: the root element is {_short(root.tag)}, not {_ROOT}; download it again"
+                f"{source}: the root element is {_name(root)}, not {_ROOT}; download it again"
             )
         subset: Any = root.getroottree().docinfo.internalDTD
         if subset is not None and (any(subset.entities()) or any(subset.elements())):
@@ -192,8 +190,8 @@ def _records(element: Element, source: str, position: int) -> Iterator[Record]:
                 yield Deletion(number, source, at)
     elif element.tag == _BOOK:
         book_pmid = element.find("BookDocument/PMID")
-        name = "unknown" if book_pmid is None else _short(read_text(book_pmid))
+        name = "unknown" if book_pmid is None else cut(read_text(book_pmid))
         yield Rejected("book", f"PMID {name}: a book article", source, position)
     else:
-        detail = f"{_ROOT} has a child {_short(element.tag)}, which is no kind of record"
+        detail = f"{_ROOT} has a child {_name(element)}, which is no kind of record"
         yield Rejected("unknown-element", detail, source, position)

@@ -13,7 +13,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -23,22 +22,26 @@ from pydantic import (
 )
 
 from cluster.answer_settings import WrittenBy
-from cluster.errors import InputError
+from cluster.errors import InputError, cut
 from cluster.object_store import check_url, local_path
+from cluster.parse_yaml import MAX_DEPTH, parse_yaml
 from cluster.places import Place, StoredPlace
 from cluster.system_settings import SystemSettings
 
 CONFIGS = resources.files("configs")
 DEFAULT_CONFIG = "laptop.yaml"
+MAX_CONFIG_BYTES = 64 * 1024
+MAX_PROBLEMS = 10
 
 Positive = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0)]
+# A socket takes no more than some billions.
+Seconds = Annotated[float, Field(gt=0, le=10**6)]
 Share = Annotated[float, Field(ge=0, le=1)]
 SemanticType = Annotated[str, Field(pattern=r"^T\d{3}$")]
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class RaySettings(Strict):
@@ -308,10 +311,7 @@ def _merge(
 
 
 def _read_yaml(text: str, origin: str) -> dict[str, Any]:
-    try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"{origin}: not YAML: {' '.join(str(error).split())}") from error
+    data = parse_yaml(text, origin)
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -330,40 +330,58 @@ def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
 
 
 def _explain(error: ValidationError, model: type[BaseModel], origin: str) -> InputError:
+    problems = error.errors()
     lines = []
-    for problem in error.errors():
-        place = ".".join(str(part) for part in problem["loc"])
+    for problem in problems[:MAX_PROBLEMS]:
+        # Pydantic names a branch of a union as one, with brackets.
+        place = cut(".".join(str(part) for part in problem["loc"] if "[" not in str(part)))
         if problem["type"] == "extra_forbidden":
             valid = _field_names(model, problem["loc"][:-1])
-            near = difflib.get_close_matches(str(problem["loc"][-1]), valid, n=1, cutoff=0.0)
+            near = difflib.get_close_matches(str(problem["loc"][-1])[:80], valid, n=1, cutoff=0.0)
             hint = f"; did you mean {near[0]}?" if near else ""
             lines.append(f"unknown key {place}{hint}")
         elif place:
-            lines.append(f"{place}: {problem['msg']} (got {problem.get('input')!r})")
+            lines.append(f"{place}: {problem['msg']} (got {cut(repr(problem.get('input')))})")
         else:
             lines.append(problem["msg"].removeprefix("Value error, "))
+    if more := len(problems[MAX_PROBLEMS:]):
+        lines.append(f"and {more} more")
     return InputError(f"{origin}: " + "; ".join(lines))
 
 
 def _apply_override(data: dict[str, Any], override: str) -> dict[str, Any]:
     key, separator, value = override.partition("=")
-    if not separator or not key:
-        raise InputError(f"--set {override}: expected key=value, such as index.shards=4")
-    nested: Any = _read_yaml(f"value: {value}", f"--set {override}")["value"] if value else ""
+    origin = f"--set {cut(override)}"
+    if not separator or not key or key.count(".") > MAX_DEPTH:
+        raise InputError(f"{origin}: expected key=value, such as index.shards=4")
+    if len(value.splitlines()) > 1:
+        raise InputError(f"{origin}: expected a value of one line")
+    nested: Any = _read_yaml(f"value: {value}", origin)["value"] if value else ""
     for part in reversed(key.split(".")):
         nested = {part: nested}
     return _merge(data, nested)
 
 
 def _config_text(name: str | Path) -> str:
-    path = Path(name)
-    if path.is_file():
-        return path.read_text(encoding="utf-8")
-    packaged = CONFIGS / str(name)
-    if packaged.is_file():
-        return packaged.read_text(encoding="utf-8")
-    shipped = sorted(p.name for p in CONFIGS.iterdir() if p.name.endswith(".yaml"))
-    raise InputError(f"--config {name}: no such file; shipped with CiteRay: {', '.join(shipped)}")
+    try:
+        for path in (Path(name), CONFIGS / str(name)):
+            if path.is_file():
+                with path.open("rb") as file:
+                    content = file.read(MAX_CONFIG_BYTES + 1)
+                break
+        else:
+            shipped = sorted(p.name for p in CONFIGS.iterdir() if p.name.endswith(".yaml"))
+            raise InputError(
+                f"--config {name}: no such file; shipped with CiteRay: {', '.join(shipped)}"
+            )
+    except OSError as error:
+        raise InputError(f"--config {cut(str(name))}: cannot be read: {error.strerror}") from None
+    if len(content) > MAX_CONFIG_BYTES:
+        raise InputError(f"--config {name}: more than {MAX_CONFIG_BYTES} bytes; no config is")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"--config {name}: not in UTF-8: {error}; save it as UTF-8") from None
 
 
 def load_settings(config: str | Path | None = None, overrides: Sequence[str] = ()) -> Settings:

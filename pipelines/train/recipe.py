@@ -8,7 +8,8 @@ from typing import Annotated, TypeVar
 import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from cluster.errors import InputError
+from cluster.errors import InputError, cut
+from cluster.parse_yaml import parse_yaml
 from cluster.settings import CONFIGS, Positive, Share, Strict
 
 Amount = Annotated[float, Field(ge=0)]
@@ -91,14 +92,15 @@ def read_recipe(kind: type[AnyRecipe], name: str, changes: Sequence[str] = ()) -
         key, equals, value = change.partition("=")
         if not equals or key not in kind.model_fields:
             raise InputError(
-                f"--with {change}: write it as KEY=VALUE with one of the keys "
+                f"--with {cut(change)}: write it as KEY=VALUE with one of the keys "
                 f"{', '.join(kind.model_fields)}"
             )
-        values[key] = yaml.safe_load(value)
+        values[key] = parse_yaml(value, f"--with {cut(change)}")
     try:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
+        given = cut(repr(first.get("input")))
         raise InputError(
-            f"recipe {name}: {first['loc'][0]}: {first['msg']} (got {first.get('input')!r})"
+            f"recipe {name}: {first['loc'][0]}: {first['msg']} (got {given})"
         ) from error

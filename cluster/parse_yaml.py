@@ -1,0 +1,59 @@
+"""YAML from outside, refused in one sentence where it is none or could swell."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Any
+
+import yaml
+
+from cluster.contained import contained
+from cluster.errors import InputError, cut
+
+# Aliases count each time that they are used, so that few lines cannot stand for billions.
+MAX_VALUES = 10_000
+MAX_DEPTH = 20
+# Python shows no number of more than 4300 digits, not even in an error.
+MAX_NUMBER = 2**63 - 1
+# What the loader raises, beside its own errors, for a text that is not what its tag or form says.
+_UNLIKE = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
+# No path, address or text can hold these.
+_UNFIT = re.compile("[\0\ud800-\udfff]")
+
+
+def parse_yaml(text: str, place: str) -> Any:
+    """The plain value that `text` holds: no objects of Python.
+
+    Raises InputError naming `place` for what is not YAML, holds more than `MAX_VALUES` values
+    or nests them deeper than `MAX_DEPTH`, and for NUL or half characters in a text and numbers of
+    more than 64 bits.
+    """
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{place}: not YAML: {cut(str(error))}") from None
+    except _UNLIKE as error:
+        why = f": {cut(str(error))}" if isinstance(error, ValueError) else ""
+        raise InputError(f"{place}: a value is not what its form or tag says{why}") from None
+    except RecursionError:
+        raise InputError(f"{place}: nested too deep; no settings are") from None
+    _check(value, place)
+    return value
+
+
+def _check(value: Any, place: str) -> None:
+    level, count = [value], 1
+    for _ in range(MAX_DEPTH):
+        for each in level:
+            if isinstance(each, str) and _UNFIT.search(each):
+                raise InputError(f"{place}: NUL or half a character in {cut(repr(each))}")
+            if isinstance(each, int) and abs(each) > MAX_NUMBER:
+                raise InputError(f"{place}: a number beyond {MAX_NUMBER}; no setting is")
+        level = list(islice(contained(level), MAX_VALUES))
+        count += len(level)
+        if not level:
+            return
+        if count > MAX_VALUES:
+            raise InputError(f"{place}: more than {MAX_VALUES} values; no settings are so many")
+    raise InputError(f"{place}: nested deeper than {MAX_DEPTH}; no settings are")

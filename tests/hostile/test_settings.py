@@ -1,0 +1,188 @@
+"""Settings from an enemy: exit code 2 and one sentence, in no time and no memory."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from cluster.cli import main
+from cluster.errors import InputError
+from cluster.settings import MAX_CONFIG_BYTES, load_settings
+from tests.hostile.hostile_sets import MAX_SENTENCE
+
+LAUGHS = ", ".join(
+    f"{letter}: &{letter} [{','.join([f'*{before}' if before else 'ha'] * 9)}]"
+    for before, letter in zip(["", *"abcdefghijk"], "abcdefghijkl", strict=True)
+)
+
+
+def refused(config: str | Path | None, *overrides: str) -> str:
+    begun = monotonic()
+    with pytest.raises(InputError) as caught:
+        load_settings(config, overrides)
+    assert monotonic() - begun < 5
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert len(sentence) <= MAX_SENTENCE
+    return sentence
+
+
+VALUES = {
+    "laughs": f"{{{LAUGHS}}}",
+    "itself": "&a [*a]",
+    "itself by key": "&a {shards: *a}",
+    "deep list": "[" * 5000,
+    "deep closed list": "[" * 300 + "]" * 300,
+    "deep map": "{a: " * 300 + "1" + "}" * 300,
+    "object": "!!python/object/apply:os.system ['touch pwned']",
+    "new object": "!!python/object/new:subprocess.Popen [[touch, pwned]]",
+    "name": "!!python/name:os.system",
+    "module": "!!python/module:antigravity",
+    "tuple": "!!python/tuple [1]",
+    "own tag": "!own 1",
+    "no month": "2001-99-99",
+    "no time": "!!timestamp x",
+    "no number": "!!int x",
+    "empty number": "!!int ''",
+    "no float": "!!float x",
+    "no bool": "!!bool x",
+    "no bytes": "!!binary x",
+    "no pairs": "!!omap [1]",
+    "long number": "9" * 5000,
+    "large number": "9" * 4000,
+    "large hexadecimal": f"0x{'f' * 20_000}",
+    "sexagesimal": "1" + ":59" * 3000,
+    "not a number": ".nan",
+    "infinite": ".inf",
+    "a list for a key": "{[1]: 2}",
+    "two documents": "4\n---\n5",
+    "two values": "4\nvalue: 5",
+    "another key": "4\nserve: 5",
+    "NUL": '"a\\0b"',
+    "half a character": '"\\ud800"',
+    "no character": '"\\Uffffffff"',
+    "a bell": "\a",
+    "a byte that is no text": "\udc80",
+}
+
+
+@pytest.mark.parametrize("key", ["index.shards", "index.path", "llm.engine", "recogniser.labels"])
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+def test_a_hostile_value_is_one_sentence(value: str, key: str) -> None:
+    sentence = refused(None, f"{key}={value}")
+    assert key in sentence
+
+
+def test_nothing_of_a_value_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(None, f"llm.engine={VALUES['object']}")
+    refused(None, f"llm.engine={VALUES['new object']}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        ".".join(["a"] * 5000) + "=1",
+        "llm.engine." + ".".join(["a"] * 5000) + "=1",
+        "x" * 100_000 + "=1",
+        "x" * 100_000,
+        "index.hnsw_m" * 100 + "=" + "x" * 100_000,
+        "index.shards=" + "x" * 100_000,
+        ".=1",
+        "index..shards=1",
+        "=",
+        "",
+    ],
+)
+def test_a_hostile_key_is_one_sentence(override: str) -> None:
+    refused(None, override)
+
+
+def test_of_many_faults_the_first_are_named_and_the_others_counted() -> None:
+    sentence = refused(None, *(f"x{n}=1" for n in range(500)))
+    assert "unknown key x0" in sentence
+    assert sentence.endswith("; and 490 more")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"index: \xff\xfe",
+        "index: {shards: 3}".encode("utf-16"),
+        b"index: {path: \xc0\xaf}",
+        b"index:\0",
+        b"index: {shards: 3}\n" * 2 + b"\x1b[2J",
+        f"{{{LAUGHS}}}".encode(),
+        f"x: {{{LAUGHS}}}\nllm: {{engine: *l}}".encode(),
+        b"- " * 3000,
+        b"?" * 3000,
+        b"{" * 100_000,
+        b"a: " * 3000,
+        b"#" * (MAX_CONFIG_BYTES + 1),
+        b"%YAML 9.9\n---\n",
+        b"%TAG ! tag:yaml.org,2002:python/\n---\n!name:os.system",
+        b"index: !!python/object/apply:os.system [ls]",
+        b"serve: [" + b"1," * 20_000 + b"1]",
+        "\n".join(f"k{n}: 1" for n in range(9_000)).encode(),
+    ],
+)
+def test_a_hostile_config_file_is_one_sentence(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "hostile.yaml"
+    path.write_bytes(content)
+    assert "hostile.yaml" in refused(path)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "\udc80", "a\0b", "/dev/zero", "/", "", "../.."])
+def test_a_config_that_is_no_file_is_one_sentence(name: str) -> None:
+    assert "--config" in refused(name)
+
+
+def test_aliases_in_reason_are_taken(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("serve: {encoder: &s {deadline_s: 7}, shard: *s, writer: {<<: *s, batch: 2}}")
+    serve = load_settings(path).serve
+    assert {serve.encoder.deadline_s, serve.shard.deadline_s, serve.writer.deadline_s} == {7}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_texts_are_settings_or_refused(seed: int) -> None:
+    dice = random.Random(seed)
+    pieces = [
+        *"[]{}&*!|>'\"%@`#-?:, \\",
+        "a",
+        "1",
+        "~",
+        "<<",
+        ": ",
+        "!!",
+        "0x",
+        ".inf",
+        "é",
+        "\t",
+        "1e9",
+    ]
+    keys = ["index.shards", "llm.engine", "serve.http.cors_origins", "index.path", "support", ""]
+    for _ in range(60):
+        value = "".join(dice.choices(pieces, k=dice.randrange(1, 30)))
+        with suppress(InputError):
+            load_settings(None, [f"{dice.choice(keys)}={value}"])
+
+
+@pytest.mark.parametrize("value", ["laughs", "deep list", "object", "no month", "NUL"])
+def test_the_command_ends_with_2_and_one_line(
+    value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["citeray", "models", "list", "--set", f"index.path={VALUES[value]}"]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("citeray: --set index.path=")
