@@ -37,10 +37,9 @@ class WriterLimits:
     repetition_penalty: float | None = None
     contradiction_threshold: float = 0.5
 
-    @property
-    def writers(self) -> tuple[WrittenBy, WrittenBy]:
-        """Who writes the ideal answer, and who the exact one."""
-        return self.ideal_from, self.exact_from
+    def asks_model(self, style: AnswerSettings) -> bool:
+        """Whether the language model has a word in the preset's answers."""
+        return style.supported or "model" in (self.ideal_from, self.exact_from)
 
     def for_preset(self, style: AnswerSettings) -> WriterLimits:
         """These, but where the preset says otherwise."""

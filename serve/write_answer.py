@@ -117,31 +117,40 @@ class AnswerWriter:
             trusted, [item for item in evidence if not item.retracted]
         )
         losses = [ORDERS.format(", ".join(map(str, planted)))] if planted else []
-        if gives_orders(question.body) and "model" in self._limits.for_preset(style).writers:
+        if gives_orders(question.body) and self._limits.for_preset(style).asks_model(style):
             style = style.model_copy(update=WITHOUT_MODEL)
             losses.append(ORDERED)
         if not usable:
             exact = extract_exact(kind, question.body, (), self._recognise)
             return WrittenAnswer(kind, (), exact, "none", (*losses, "evidence: none found"))
+        written = await self._write(question, usable, style, say)
+        return replace(written, degraded=(*losses, *written.degraded))
+
+    async def _write(
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings,
+        say: Say | None,
+    ) -> WrittenAnswer:
         encode = remember(self._encode)
         chosen = SecondScorer(self._scorer, SimilaritySupport(encode))
         scorer = RememberingScorer(chosen)
-        briefing, degraded = await self._brief(question, usable, style)
-        degraded = losses + degraded
+        briefing, degraded = await self._brief(question, evidence, style)
         briefing = replace(briefing, say=say)
         by_choice = briefing.limits.ideal_from == "evidence"
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
         origin: Literal["generated", "extractive"] = "generated"
         if by_choice or draft.fault:
             origin = "extractive"
-            ideal = await asyncio.to_thread(extract_ideal, question, usable, encode)
+            ideal = await asyncio.to_thread(extract_ideal, question, evidence, encode)
             draft = replace(draft, sentences=ideal)
             degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
         exact, supported = await self._after(briefing, draft, scorer, degraded)
         ideal, stances = await asyncio.to_thread(_with_stances, briefing, draft, scorer)
         degraded += [UNCHECKED] if chosen.lost else []
         return WrittenAnswer(
-            kind,
+            question.type,
             ideal,
             exact,
             origin if ideal else "none",
