@@ -76,7 +76,7 @@ def _read_question(entry: Any, place: str) -> Question:
     name = _read_field(entry, "id", place)
     if len(name) > MAX_ID_CHARS:
         raise InputError(f"{place}: id has {len(name)} characters, at most {MAX_ID_CHARS}")
-    place = f"{place} (id {name})"
+    place = f"{place} (id {name if name.isprintable() else repr(name)})"
     kind = _read_field(entry, "type", place)
     if kind not in QUESTION_TYPES:
         raise InputError(f"{place}: type {kind!r:.60} is none of {', '.join(QUESTION_TYPES)}")

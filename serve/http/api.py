@@ -53,10 +53,14 @@ def _problem(status: int, message: str, **headers: str) -> JSONResponse:
     return JSONResponse({"error": message}, status, headers=headers)
 
 
-def methods_of(routes: Sequence[BaseRoute], path: str) -> str:
-    """The methods of all routes at `path`; Starlette tells those of the first alone."""
+def methods_at(path: str, routes: Sequence[BaseRoute]) -> str:
+    """The methods of all routes at `path`; Starlette tells those of the first alone.
+
+    What no route is at are the page's files, which are read.
+    """
     here = [r for r in routes if isinstance(r, Route) and r.path_regex.match(path)]
-    return ", ".join(sorted({method for route in here for method in route.methods or ()}))
+    methods = sorted({method for route in here for method in route.methods or ()})
+    return ", ".join(methods or ["GET", "HEAD"])
 
 
 def create_api(
@@ -109,7 +113,7 @@ def create_api(
             return _problem(status, explain_unreadable(error.__cause__))
         said = f"{error.detail}; /docs lists what there is"
         if error.status_code == 405:
-            return _problem(405, said, Allow=methods_of(api.routes, request.scope["path"]))
+            return _problem(405, said, Allow=methods_at(request.scope["path"], api.routes))
         return _problem(error.status_code, said)
 
     @api.exception_handler(Exception)

@@ -29,6 +29,8 @@ OPEN_FOLDERS = ("/static/",)
 WORK = frozenset({"/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp"})
 BATCHES = "/v1/batches"
 BATCH_BYTES = 10 << 20
+# The server before us (uvicorn with httptools) has no limit of its own.
+HEADER_BYTES = 64 << 10
 UNMATCHED = "unmatched"
 SAFE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -95,6 +97,7 @@ class Guard:
         send: Send,
     ) -> None:
         try:
+            check_size(headers)
             self._check_key(scope["path"], headers, notes)
             body = await self._body(scope, headers, receive)
             receive = replay(body, receive)
@@ -140,6 +143,13 @@ class Guard:
         except BodyError as error:
             # The rest of the body would be read as the next request.
             raise RefusedError(error.status, str(error), Connection="close") from None
+
+
+def check_size(headers: Headers) -> None:
+    """Raises RefusedError for headers of over `HEADER_BYTES`."""
+    if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
+        said = f"the headers are over {HEADER_BYTES:,} bytes; send fewer, or shorter ones"
+        raise RefusedError(431, said, Connection="close")
 
 
 def route_of(scope: Scope) -> str:

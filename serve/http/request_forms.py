@@ -32,7 +32,8 @@ MAX_BUDGET_MS = 600_000
 
 # Strict, or `true` would be taken for 1 and "5" for 5, which the API's document does not say.
 Pmid = Annotated[int, Field(ge=1, le=MAX_PMID, strict=True)]
-Offset = Annotated[int, Field(ge=0, strict=True)]
+# Beyond it JSON's readers round.
+Offset = Annotated[int, Field(ge=0, le=2**53, strict=True)]
 
 
 def plain_digits(value: Any) -> Any:
@@ -76,7 +77,8 @@ class SearchRequest(BaseModel):
     id: Annotated[str, Field(max_length=200)] = ""
     type: QuestionType = "unknown"
     snippets: StrictBool = False
-    exclude: Annotated[tuple[Pmid, ...], Field(max_length=MAX_EXCLUDED)] = ()
+    # A list, whose length is looked at first: a tuple's items are all read, however many.
+    exclude: Annotated[list[Pmid], Field(max_length=MAX_EXCLUDED)] = []
     budget_ms: Annotated[int, Field(ge=0, le=MAX_BUDGET_MS, strict=True)] = 0
 
     @field_validator("question")
@@ -87,7 +89,8 @@ class SearchRequest(BaseModel):
         return value.strip()
 
     def as_question(self) -> Question:
-        return Question(self.id, self.question, self.type, self.exclude, budget_ms=self.budget_ms)
+        left_out = tuple(self.exclude)
+        return Question(self.id, self.question, self.type, left_out, budget_ms=self.budget_ms)
 
 
 class GivenPassage(BaseModel):
@@ -146,7 +149,7 @@ class AnswerRequest(SearchRequest):
         },
     )
 
-    evidence: Annotated[tuple[GivenPassage, ...], Field(max_length=MAX_GIVEN)] = ()
+    evidence: Annotated[list[GivenPassage], Field(max_length=MAX_GIVEN)] = []
     stream: StrictBool = False
 
     def as_question(self) -> Question:

@@ -153,7 +153,7 @@ BAD_EVIDENCE = {
     "negative offset": ([{**GIVEN, "begin": -1}], "evidence.0.begin: "),
     "end before begin": ([{**GIVEN, "begin": 45}], "evidence.0.end: is before begin (got 44)"),
     "unknown field": ([{**GIVEN, "score": 1}], "evidence.0.score: "),
-    "too many": ([GIVEN] * 201, "evidence: Tuple should have at most 200 items"),
+    "too many": ([GIVEN] * 201, "evidence: List should have at most 200 items"),
     "many bad ones": ([{}] * 3, "and 10 more"),
 }
 

@@ -1,0 +1,75 @@
+"""Questions in characters that no question needs."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+METFORMIN = "Does metformin activate AMPK?"
+QUESTIONS = {
+    "right to left": f"\u202e{METFORMIN}\u202c",
+    "isolates left open": "\u2066" * 500 + METFORMIN,
+    "zero width within words": "Does\u200b met\u200dfor\u2060min acti\ufeffvate AM\u00adPK?",
+    "zero width alone": "\u200b" * 2000,
+    "a flood of accents": "Does metformin activate A" + "\u0301" * 1970 + "MPK?",
+    "homoglyphs": "Dоеs mеtfоrmin асtivаtе АМРК?",  # noqa: RUF001
+    "2,000 emoji": "\U0001f9ec" * 2000,
+    "families": "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 400,
+    "tags": "\U000e0041" * 2000,
+    "no characters": "\ufffe\uffff" * 500,
+    "private ones": "\U0010ffff" * 2000,
+    "NULs": "\0" * 2000,
+    "control characters": "".join(map(chr, range(1, 32))) * 60 + "a",
+    "line separators": "a\u2028b\u2029c\x85" * 300,
+    "what grows when folded": "İßﬁ\ufdfa" * 500,
+    "letters of mathematics": "𝔐𝔢𝔱𝔣𝔬𝔯𝔪𝔦𝔫 " * 200,
+    "other digits": "٣۳३３" * 500,
+    "operators of a search": 'NOT AND OR ("*"~^:[]{}+-!\\/) ' * 60,
+    "brackets": "(" * 2000,
+    "spaces": "a" + " " * 1998 + "b",
+    "full stops": "." * 2000,
+    "one long word": "A" * 2000,
+    "many short words": "is a " * 400,
+    "capitals and dashes": "aA1-" * 500,
+}
+TYPES = ("yesno", "factoid", "list", "summary", "unknown")
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_any_text_is_a_question_and_comes_back_as_it_was(http: httpx.Client, question: str) -> None:
+    for kind in TYPES:
+        asked = {"question": question, "type": kind, "snippets": True}
+        reply = http.post("/v1/answer", json=asked)
+        assert reply.status_code == 200, reply.text
+        answer = reply.json()
+        assert answer["question"]["body"] == question.strip()
+        cited = {pmid for sentence in answer["ideal"] for pmid in sentence["pmids"]}
+        assert cited <= {item["passage"]["pmid"] for item in answer["evidence"]}
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_any_text_can_be_asked_about_in_every_form(http: httpx.Client, question: str) -> None:
+    assert http.post("/v1/search", json={"question": question}).status_code == 200
+    streamed = http.post("/v1/answer", json={"question": question, "stream": True})
+    assert "event: answer" in streamed.text
+    turns = [{"role": "user", "content": question}]
+    said = http.post("/v1/chat/completions", json={"model": "citeray", "messages": turns})
+    assert said.status_code == 200, said.text
+    call = {"name": "search_pubmed", "arguments": {"question": question}}
+    tool = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    told = http.post("/mcp", json=tool, headers={"Accept": "application/json"})
+    assert "structuredContent" in told.json()["result"], told.text
+
+
+def test_the_words_within_odd_characters_are_still_found(http: httpx.Client) -> None:
+    found = http.post("/v1/search", json={"question": QUESTIONS["right to left"]}).json()
+    assert found["citations"][0]["pmid"] == 1
+
+
+@pytest.mark.parametrize("character", ["\U0001f9ec", "\u0301", "\u200b"])
+def test_a_character_counts_as_one_however_many_bytes_it_has(
+    http: httpx.Client, character: str
+) -> None:
+    reply = http.post("/v1/search", json={"question": character * 2001})
+    assert reply.status_code == 422
+    assert "at most 2000 characters" in reply.json()["error"]
