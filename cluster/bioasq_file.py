@@ -7,6 +7,7 @@ from typing import Any
 
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
+from cluster.read_given import read_given
 
 
 def read_rows(path: Path) -> list[Any]:
@@ -14,13 +15,7 @@ def read_rows(path: Path) -> list[Any]:
 
     Raises InputError naming the file when it cannot be read or has not that form.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
-    content = parse_json(text, str(path))
+    content = parse_json(read_given(path), str(path))
     rows = content.get("questions") if isinstance(content, dict) else None
     if not isinstance(rows, list):
         raise InputError(f'{path}: not BioASQ\'s form; it must be {{"questions": [...]}}')

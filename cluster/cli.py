@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster.adapters import base_of, is_adapter
-from cluster.errors import CiteRayError
+from cluster.errors import CiteRayError, one_line
 from cluster.models import ModelStore, read_pins
 from cluster.settings import Settings, load_settings
 
@@ -163,7 +163,7 @@ def main() -> None:
         app()
     except CiteRayError as error:
         Console(stderr=True, highlight=False).print(
-            f"citeray: {error}", style="red", soft_wrap=True, markup=False
+            f"citeray: {one_line(str(error))}", style="red", soft_wrap=True, markup=False
         )
         sys.exit(error.exit_code)
 

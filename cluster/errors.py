@@ -49,7 +49,15 @@ class PubMedError(CiteRayError):
     """PubMed's E-utilities are unreachable, at fault, too slow, or refuse the caller."""
 
 
+def one_line(text: str) -> str:
+    """`text` in one line, with escapes for what would steer a terminal or cannot be encoded."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in " ".join(text.split())
+    )
+
+
 def cut(text: str, length: int = 200) -> str:
-    """`text` in one line of at most `length` characters, to stand in a sentence."""
-    line = " ".join(text.split())
+    """`text` as `one_line` of at most `length` characters, to stand in a sentence."""
+    line = one_line(text[: length + 1])
     return line if len(line) <= length else f"{line[: length - 3]}..."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
+from cluster.read_given import read_given
 from evaluation.bioasq.read_bioasq import (
     Entry,
     Snippet,
@@ -66,12 +67,7 @@ def read_qrels(path: Path) -> dict[str, frozenset[str]]:
 
     Raises InputError naming the line that has not that form.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
+    lines = read_given(path).splitlines()
     found: dict[str, set[str]] = {}
     for number, line in enumerate(lines, start=1):
         parts = line.split()

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
+from cluster.read_given import read_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +101,9 @@ def _pmids(item: Row, field: str, place: str) -> tuple[int, ...]:
     return tuple(pmid_of(pmid, f"{place}: field {field}") for pmid in value)
 
 
-def content(path: Path) -> str:
-    """The text of a file in UTF-8. Raises InputError naming it when it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
-
-
 def records(path: Path) -> Iterator[tuple[str, Row]]:
     """(place, object) of each record of a JSON list, or of each line that is not blank."""
-    whole = content(path)
+    whole = read_given(path)
     if whole.lstrip().startswith("["):
         for number, value in enumerate(parse_json(whole, str(path)), start=1):
             place = f"{path}: record {number}"

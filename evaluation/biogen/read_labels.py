@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cluster.errors import InputError
-from evaluation.biogen.read_biogen import content, id_of, items, object_of, pmid_of, records, text
+from cluster.read_given import read_given
+from evaluation.biogen.read_biogen import id_of, items, object_of, pmid_of, records, text
 
 Relation = Literal["support", "partial", "contradict", "neutral", "irrelevant", "unknown"]
 """What a document says of a sentence: partial is partial support, unknown is not judged."""
@@ -150,7 +151,7 @@ def _task_a_labels(row: Mapping[str, Any], place: str) -> Iterator[Label]:
 
 
 def _csv_labels(path: Path) -> Iterator[Label]:
-    reader = csv.DictReader(io.StringIO(content(path), newline=""))
+    reader = csv.DictReader(io.StringIO(read_given(path), newline=""))
     try:
         for row in reader:
             place = f"{path}: line {reader.line_num}"

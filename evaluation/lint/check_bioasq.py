@@ -42,7 +42,7 @@ def check_bioasq(
             mended.append(row)
             continue
         asked = _asked(checker, row, place, questions or {})
-        place = f"{place} (id {row.get('id')})"
+        place = f"{place} (id {row.get('id')!s:.80})"
         new = _material(checker, row, place)
         wanted = dict.fromkeys(said, "other questions have one")
         if synergy:
@@ -66,7 +66,7 @@ def _asked(checker: Checker, row: Row, place: str, questions: Mapping[str, Asked
     if not isinstance(id_, str) or not id_.strip():
         checker.note(place, f"id must be a string that is not empty, not {id_!r:.40}")
         id_ = ""
-    where = f"{place} (id {id_}), type"
+    where = f"{place} (id {id_:.80}), type"
     asked = questions.get(id_, Asked())
     if kind is None:
         if asked.type is None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
+from cluster.read_given import read_given
 from cluster.storage import write_atomically
-from evaluation.biogen.read_biogen import content, records
+from evaluation.biogen.read_biogen import records
 from evaluation.lint.check_bioasq import answer_ready, check_bioasq
 from evaluation.lint.check_biogen import check_biogen
 from evaluation.lint.note_problems import Asked, Checked
@@ -104,7 +105,7 @@ def write_run_file(path: Path, run: Run) -> None:
 
 
 def _read_rows(path: Path) -> tuple[list[Any], Form, dict[str, Any]]:
-    text = content(path)
+    text = read_given(path)
     try:
         value = parse_json(text, str(path))
     except InputError:

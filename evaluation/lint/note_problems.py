@@ -12,6 +12,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cluster.errors import cut
+
 if TYPE_CHECKING:
     from evaluation.find_citations import CitationLookup
 
@@ -21,7 +23,7 @@ Item = TypeVar("Item")
 # 1; 2), [3]. Bare numbers of four digits may be years, two of them an interval, and a bracket
 # that goes on as a word is chemistry: all these stay.
 _MARK = re.compile(
-    r"\s*(?:[\[(]\s*PMIDs?\s*:?\s*\d+(?:\s*[,;]\s*(?:PMID\s*:?\s*)?\d+)*\s*[\])]"
+    r"(?<!\s)\s*(?:[\[(]\s*PMIDs?\s*:?\s*\d+(?:\s*[,;]\s*(?:PMID\s*:?\s*)?\d+)*\s*[\])]"
     r"|\[\s*\d{5,8}(?:\s*[,;]\s*\d{5,8})*\s*\](?![\w-])"
     r"|\[\d{1,3}\](?![\w-]))",
     re.IGNORECASE,
@@ -31,6 +33,8 @@ _PMID = re.compile(
     r"|PMID:?\s*)?0*(?P<pmid>[1-9][0-9]{0,7})/?",
     re.IGNORECASE,
 )
+
+MAX_NESTED_MARKS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Checker:
         self._drop_unknown = drop_unknown
 
     def note(self, place: str, message: str, mend: str = "") -> None:
-        self.problems.append(Problem(place, message, mend))
+        self.problems.append(Problem(cut(place, 300), cut(message, 300), mend))
 
     def items(self, row: Mapping[str, Any], field: str, place: str) -> list[Any] | None:
         """The list in `field`; None where it is absent, null, or (noted) no list."""
@@ -149,8 +153,11 @@ class Checker:
         if mark is None:
             return text
         self.note(place, f"has a citation in its text: {mark[0].strip()}", "takes citations out")
-        while _MARK.search(text):
-            text = _MARK.sub("", text)
+        # What is taken out may leave another mark; a text of thousands, one in the other, stays.
+        for _ in range(MAX_NESTED_MARKS):
+            text, found = _MARK.subn("", text)
+            if not found:
+                break
         return text.strip()
 
     def ids(self, ids: Sequence[str], asked: Mapping[str, Asked] | None) -> None:

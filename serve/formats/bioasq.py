@@ -94,14 +94,19 @@ def _read_field(entry: Mapping[str, Any], field: str, place: str) -> str:
         raise InputError(f"{place}: {field} must be a string, not {value!r:.60}")
     if not value.strip():
         raise InputError(f"{place}: {field} is empty")
+    return whole_text(value, field, place)
+
+
+def whole_text(text: str, field: str, place: str) -> str:
+    """`text` itself, which can be written as UTF-8, or an InputError."""
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
             f"{place}: {field} holds half a character at {error.start} (a lone surrogate);"
             " write it whole, or leave it out"
         ) from None
-    return value
+    return text
 
 
 def to_entry(result: Answer | SearchResult, snippets: Sequence[Passage] | None = None) -> Entry:
@@ -241,10 +246,11 @@ class RunWriter:
         for line in self._partial.read_bytes().splitlines():
             try:
                 record = json.loads(line)
-            except ValueError:
+                entry, key = record["entry"], {k: record.get(k, "") for k in self._key}
+                if key == self._key and isinstance(entry["id"], str):
+                    entries.append(entry)
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 continue  # the line that was being written when the run was interrupted
-            if {key: record.get(key, "") for key in self._key} == self._key:
-                entries.append(record["entry"])
         return entries
 
     def _rewrite_partial(self) -> TextIO:

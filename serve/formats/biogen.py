@@ -7,6 +7,7 @@ sentences of an answer, task B answers a question in at most 250 words.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,17 @@ from typing import Any
 
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
+from cluster.read_given import read_given
 from cluster.records import Question, Sentence
 from cluster.storage import write_atomically
+from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, whole_text
 from serve.ground_sentences import Grounds
 
 TEAM = "citeray"
 MAX_WORDS = 250
 MAX_PMIDS = 3
+MAX_SENTENCE_CHARS = 5000
+_PMID = re.compile(r"\s*[0-9]{1,9}\s*")
 
 Entry = dict[str, Any]
 
@@ -98,12 +103,7 @@ def write_lines(path: Path, entries: Iterable[Entry]) -> None:
 
 def _rows(path: Path, id_field: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
     """(place, record) of a JSON list or of JSON lines, ids checked to differ."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
+    text = read_given(path)
     if text.lstrip().startswith("["):
         values = list(enumerate(parse_json(text, str(path)), start=1))
         word = "record"
@@ -135,7 +135,16 @@ def _question(row: Mapping[str, Any], id_field: str, place: str) -> Question:
     body = inner.get("question", row.get("question"))
     if not isinstance(body, str) or not body.strip():
         raise InputError(f"{place}: field question must be a string that is not empty")
-    return Question(str(id_).strip(), " ".join(body.split()))
+    return Question(
+        _fitting(str(id_).strip(), MAX_ID_CHARS, id_field, place),
+        _fitting(" ".join(body.split()), MAX_BODY_CHARS, "question", place),
+    )
+
+
+def _fitting(text: str, most: int, field: str, place: str) -> str:
+    if len(text) > most:
+        raise InputError(f"{place}: {field} has {len(text)} characters, at most {most}")
+    return whole_text(text, field, place)
 
 
 def _sentences(row: Mapping[str, Any], place: str) -> tuple[GivenSentence, ...]:
@@ -154,9 +163,10 @@ def _sentences(row: Mapping[str, Any], place: str) -> tuple[GivenSentence, ...]:
                 f"{where}: field existing_supported_citations must be a list of PMIDs, not "
                 f"{given!r:.40}"
             )
+        text = _fitting(text, MAX_SENTENCE_CHARS, "text", where)
         found.append(GivenSentence(text, tuple(int(pmid) for pmid in given)))
     return tuple(found)
 
 
 def _is_pmid(value: Any) -> bool:
-    return str(value).strip().isdecimal() if type(value) in (int, str) else False
+    return type(value) in (int, str) and _PMID.fullmatch(str(value)) is not None

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from cluster.records import ExactAnswer, QuestionType
+from serve.formats.bioasq import whole_text
 from serve.settle_exact import LIMITS, settle_names, trim_name
 
 MAX_NAME_CHARS = 300
@@ -60,6 +62,7 @@ def _example(row: Row, place: str) -> Example | None:
     exact = _exact(kind, row.get("exact_answer"), f"{place}: exact_answer")
     if not isinstance(ideal, str):
         raise InputError(f"{place}: ideal_answer must hold strings, not {ideal!r:.40}")
+    whole_text(ideal, "ideal_answer", place)
     if not ideal.strip() and not exact:
         return None
     return Example(id_, cast(QuestionType, kind), body, " ".join(ideal.split()), exact)
@@ -69,7 +72,7 @@ def _text(row: Row, field: str, place: str) -> str:
     value = row.get(field)
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{place}: {field} must be a string that is not empty, not {value!r:.40}")
-    return value.strip()
+    return whole_text(value.strip(), field, place)
 
 
 def _golden(value: Any, place: str) -> Iterable[Any]:
@@ -90,6 +93,8 @@ def _exact(kind: str, value: Any, place: str) -> ExactAnswer:
     groups = [[item] if isinstance(item, str) else item for item in items]
     if not all(isinstance(g, list) and all(isinstance(n, str) for n in g) for g in groups):
         raise InputError(f"{place}: must be strings or lists of strings, not {value!r:.60}")
+    for name in chain(*groups):
+        whole_text(name, "a name", place)
     if kind == "yesno":
         words = [trim_name(name).casefold() for group in groups for name in group]
         return next((word for word in words if word in ("yes", "no")), None)

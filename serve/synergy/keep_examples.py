@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
+from cluster.read_given import read_given
 from cluster.storage import sha256_of, write_atomically
 from serve.synergy.curate_examples import Example, curate_examples
 
@@ -54,7 +55,7 @@ def read_round(folder: Path, number: int | None = None) -> Round:
             "make it with `citeray remember`"
         )
     path = _path(folder, number or stored[-1])
-    value = parse_json(path.read_text(encoding="utf-8"), str(path))
+    value = parse_json(read_given(path), str(path))
     try:
         if value["format"] != FORMAT:
             raise InputError(f"{path}: format {value['format']!r}, this CiteRay reads {FORMAT}")

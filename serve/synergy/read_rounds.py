@@ -6,6 +6,7 @@ answers, the others only new documents (participants-area.bioasq.org, Task Syner
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from cluster.records import Question
 from serve.formats.bioasq import read_questions
+
+_PMID = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def _judgement(item: Any, field: str, place: str) -> tuple[int, bool]:
     judged = item if isinstance(item, dict) else {field: item}
     name, golden = judged.get(field), judged.get("golden", True)
     last = name.rstrip("/").rpartition("/")[2] if isinstance(name, str) else ""
-    if not last.isdecimal():
+    if not _PMID.fullmatch(last):
         raise InputError(f"{place}: {field} must end in a PMID, not {name!r:.60}")
     if not isinstance(golden, bool):
         raise InputError(f"{place}: golden must be true or false, not {golden!r:.40}")

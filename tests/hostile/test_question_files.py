@@ -1,0 +1,261 @@
+"""Question and run files from an enemy: read soundly, or refused in one sentence with its place."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from cluster import read_given
+from cluster.cli import main
+from cluster.errors import InputError
+from evaluation.audit.read_answers import read_answers
+from evaluation.bioasq.read_bioasq import read_gold, read_run
+from evaluation.bioasq.read_judgements import read_feedback
+from evaluation.biogen.read_biogen import read_task_a, read_task_b
+from evaluation.biogen.read_labels import read_labels
+from evaluation.lint.lint_run import check_run, read_asked, read_run_file, write_run_file
+from serve.biogen_batch import biogen_b_batch
+from serve.formats.biogen import read_topics_a, read_topics_b
+from serve.formats.bioasq import RunWriter, read_questions
+from serve.formats.given_snippets import give_snippets
+from serve.synergy.curate_examples import curate_examples
+from serve.synergy.keep_examples import remember
+from serve.synergy.read_rounds import read_judged, read_round_questions
+from tests.evaluation.lint.lint_runs import cited, grounded, sentence, snippet
+from tests.hostile.hostile_sets import check_sentence
+
+
+def lint(path: Path) -> None:
+    """Lints, mends, writes and lints again, as the command does with --fix."""
+    run, asked = read_run_file(path), read_asked(path)
+    checked = check_run(run, asked)
+    mended = path.with_name("mended")
+    write_run_file(mended, type(run)(run.format, checked.rows, run.form, run.frame))
+    read_run_file(mended, run.format)
+    for problem in checked.problems:
+        check_sentence(f"{problem.place}: {problem.message}", "")
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "questions": read_questions,
+    "snippets": lambda path: give_snippets(read_questions(path), [path]),
+    "synergy": read_round_questions,
+    "judged": lambda path: read_judged([path]),
+    "examples": curate_examples,
+    "remembered": lambda path: remember(path.with_name("examples"), [path]),
+    "gold": read_gold,
+    "run": lambda path: read_run(path, read_gold(path)),
+    "feedback": lambda path: read_feedback([path]),
+    "topics A": read_topics_a,
+    "topics B": read_topics_b,
+    "batch B": lambda path: biogen_b_batch(path, "bm25"),
+    "task A": read_task_a,
+    "task B": read_task_b,
+    "labels": read_labels,
+    "answers": lambda path: list(read_answers(path)),
+    "lint": lint,
+}
+
+URL = "http://www.ncbi.nlm.nih.gov/pubmed/7"
+QUESTION = {
+    "id": "q1",
+    "type": "list",
+    "body": "Which drugs activate AMPK?",
+    "documents": [URL, {"id": URL, "golden": False}],
+    "snippets": [snippet(), snippet(golden=True)],
+    "ideal_answer": ["Metformin does."],
+    "exact_answer": [["metformin"], ["AICAR", "acadesine"]],
+    "answerReady": True,
+}
+FILES: list[Any] = [
+    {"questions": [QUESTION, {**QUESTION, "id": "q2", "type": "yesno", "exact_answer": "yes"}]},
+    [grounded()],
+    [cited(sentence())],
+    [{"id": 7, "question": "What is stored?", "answer": grounded()["answer"]}],
+]
+BAD: list[Any] = [
+    None, True, 0, -1, 10**4000, -(10**30), 1.5, 1e308, "", " ", "x" * 5000, "9" * 5000, "\ud800",
+    "\0", "\x1b[2J", "\u0663", "\u202e", [], [[]], [[[1]]], {}, {"id": {}}, [None], {"": 1},
+    "http://www.ncbi.nlm.nih.gov/pubmed/" + "9" * 5000, "[1" * 3000 + "]" * 3000, " " * 50_000,
+]  # fmt: skip
+
+
+def outcome(reader: str, path: Path) -> str:
+    """The sentence of a reader's InputError, "" if it read the file; nothing else may come."""
+    begun = monotonic()
+    try:
+        READERS[reader](path)
+    except InputError as error:
+        sentence = str(error)
+        check_sentence(sentence.replace("\n", "\\n"), "")
+        assert path.name in sentence or "mended" in sentence
+        return sentence
+    finally:
+        assert monotonic() - begun < 10
+    return ""
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """(container, key) of every value inside."""
+    keys = (
+        value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    )
+    return [p for key in keys for p in ((value, key), *places(value[key]))]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_wrong_values_anywhere_are_one_sentence(reader: str, tmp_path: Path) -> None:
+    dice = random.Random(reader)
+    for number in range(150):
+        value = copy.deepcopy(FILES[number % len(FILES)])
+        for _ in range(dice.choice([1, 1, 2, 5])):
+            container, key = dice.choice(places(value))
+            if isinstance(container, dict) and dice.random() < 0.2:
+                del container[key]
+            else:
+                container[key] = copy.deepcopy(dice.choice(BAD))
+            if not places(value):
+                break
+        path = tmp_path / f"file{number}.json"
+        path.write_text(json.dumps(value))
+        outcome(reader, path)
+
+
+def nested(depth: int, inside: str = "1") -> str:
+    return f'{{"questions": [{{"id": {"[" * depth}{inside}{"]" * depth}, "type": "list"}}]}}'
+
+
+TEXTS = {
+    "empty": b"",
+    "NUL": b"\0" * 1000,
+    "no UTF-8": b'{"questions": ["\xff\xfe"]}',
+    "a surrogate in UTF-8": b'{"questions": ["\xed\xa0\x80"]}',
+    "UTF-16": '{"questions": []}'.encode("utf-16"),
+    "deep": nested(100_000).encode(),
+    "unclosed": b'{"questions": ' + b"[" * 100_000,
+    "unclosed maps": b'{"questions":' * 50_000,
+    "long number": nested(0, "9" * 5000).encode(),
+    "long exponent": nested(0, "1e999999999").encode(),
+    "beyond a float": nested(0, "-1e999").encode(),
+    "no number": nested(0, "NaN").encode(),
+    "two values": b'{"questions": []} {}',
+    "a number": b"7",
+    "a string": b'"questions"',
+    "questions by name": b'{"questions": {"0": {}}}',
+    "no questions": b'{"questions": null}',
+    "a list of lists": b"[[[]]]",
+    "many lines": b"{}\n" * 1000,
+    "carriage returns": b'{"id": "a"}\r{"id": "b"}\r\n\r\n\x0c',
+}
+
+
+@pytest.mark.parametrize("content", TEXTS.values(), ids=TEXTS)
+def test_a_file_of_another_form_is_one_sentence(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_bytes(content)
+    for reader in READERS:
+        assert outcome(reader, path) or reader == "lint"
+
+
+@pytest.mark.parametrize("depth", [*range(90, 110, 4), 300, *range(850, 1000, 10), 5000])
+def test_what_json_can_just_nest_can_be_shown_and_written_or_is_refused(
+    depth: int, tmp_path: Path
+) -> None:
+    # Showing a value, and writing it again, both recurse deeper than reading it.
+    path = tmp_path / "file.json"
+    path.write_text(nested(depth))
+    for reader in ("questions", "gold", "lint", "judged", "examples", "snippets"):
+        outcome(reader, path)
+
+
+@pytest.mark.parametrize("name", ["nowhere.json", "x" * 5000, ".", "/dev/null", "\udc80"])
+def test_what_is_no_file_is_one_sentence(name: str, tmp_path: Path) -> None:
+    for reader in READERS:
+        with pytest.raises(InputError):
+            READERS[reader](tmp_path / name)
+
+
+def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_given.read_given, "__defaults__", (1024**2,))
+    for reader in READERS:
+        with pytest.raises(InputError, match=r"zero"):
+            READERS[reader](Path("/dev/zero"))
+
+
+def test_marks_in_a_long_text_take_time_in_proportion(tmp_path: Path) -> None:
+    for text in (
+        " " * 1_000_000,
+        "[1" * 200_000 + "]" * 200_000,
+        "[12345, " * 100_000,
+        "(" * 10**6,
+    ):
+        path = tmp_path / "run.json"
+        entry = {**QUESTION, "type": "summary", "ideal_answer": text + "x", "documents": []}
+        path.write_text(json.dumps({"questions": [entry]}))
+        outcome("lint", path)
+
+
+@pytest.mark.parametrize("line", ["7", "[]", '"x"', "{}", '{"entry": 7}', "[" * 100_000, "\x00"])
+def test_a_damaged_partial_run_is_begun_again(line: str, tmp_path: Path) -> None:
+    output = tmp_path / "run.json"
+    key = {"system": "s", "index_version": "v", "answers": True, "inputs": ""}
+    whole = json.dumps({**key, "entry": {"id": "q"}})
+    broken = [json.dumps({**key, "entry": entry}) for entry in (7, [], {}, {"id": []})]
+    output.with_name("run.json.partial").write_text("\n".join([line, *broken, whole]))
+    with RunWriter(output, "s", "v") as run:
+        assert run.done == {"q"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["lint", "{}", "--no-index"],
+        ["answer", "{}", "-o", "run.json"],
+        ["answer", "{}", "-o", "run.json", "--evidence", "given"],
+        ["answer", "{}", "-o", "run.json", "--format", "synergy", "--feedback", "{}"],
+        ["answer", "{}", "-o", "run.json", "--format", "biogen-a"],
+        ["answer", "{}", "-o", "run.json", "--format", "biogen-b"],
+        ["remember", "{}", "--set", "llm.examples=examples"],
+        ["remember", "{}.nowhere", "--set", "llm.examples=examples"],
+    ],
+)
+@pytest.mark.parametrize("content", ["deep", "no UTF-8", "long number"])
+def test_the_commands_end_with_2_and_one_line(
+    command: list[str],
+    content: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "file.json"
+    path.write_bytes(TEXTS[content])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["citeray", *(part.format(path) for part in command)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith(f"citeray: {path}")
+
+
+def test_what_would_steer_a_terminal_is_escaped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps({"questions": [{**QUESTION, "id": "\x1b]0;gone\x07", "type": "x"}]}))
+    for command in (["answer", str(path), "-o", "run.json"], ["lint", str(path), "--no-index"]):
+        monkeypatch.setattr("sys.argv", ["citeray", *command])
+        with pytest.raises(SystemExit):
+            main()
+        out, err = capsys.readouterr()
+        assert "\x1b]" not in out + err
+        assert "\\x1b]0;gone\\x07" in out + err
