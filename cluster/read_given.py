@@ -13,7 +13,7 @@ MAX_FILE_BYTES = 512 * 1024**2
 def read_given(path: Path, max_bytes: int = MAX_FILE_BYTES) -> str:
     """The text of a file in UTF-8, without a mark of its byte order.
 
-    Raises InputError naming the file when it cannot be read, is larger or is not in UTF-8.
+    Raises InputError naming the file when it cannot be read, is empty, larger or not in UTF-8.
     """
     try:
         with path.open("rb") as file:
@@ -22,6 +22,8 @@ def read_given(path: Path, max_bytes: int = MAX_FILE_BYTES) -> str:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     if len(content) > max_bytes:
         raise InputError(f"{path}: more than {max_bytes} bytes; split it")
+    if not content.strip():
+        raise InputError(f"{path}: is empty")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cluster.errors import InputError
+from cluster.read_given import read_given
 from cluster.records import Passage, SectionName
 from evaluation.biogen.read_biogen import items, object_of
 from evaluation.lint.check_biogen import CONTRADICTED, GIVEN, OTHER_NAME, SUPPORTED
@@ -96,15 +97,9 @@ def _rows(path: Path) -> Iterator[tuple[str, Row, Callable[[StoredAnswer, Row], 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, numbered from 1."""
-    try:
-        with path.open(encoding="utf-8-sig") as stream:
-            for number, line in enumerate(stream, 1):
-                if line.strip():
-                    yield number, line
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not in UTF-8: {error}; save it as UTF-8") from None
+    for number, line in enumerate(read_given(path).split("\n"), 1):
+        if line.strip():
+            yield number, line
 
 
 def _object(line: str) -> Row:

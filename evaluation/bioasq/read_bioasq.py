@@ -96,7 +96,9 @@ def _read(path: Path, types: Mapping[str, str]) -> dict[str, Entry]:
     for place, row in enumerate(read_rows(path)):
         entry = _entry(row, f"{path}: question {place}", types)
         if entry.id in found:
-            raise InputError(f"{path}: question {place}: id {entry.id!r} has an answer before it")
+            raise InputError(
+                f"{path}: question {place}: id {entry.id!r:.80} has an answer before it"
+            )
         found[entry.id] = entry
     return found
 
@@ -105,10 +107,12 @@ def _entry(row: Any, place: str, types: Mapping[str, str]) -> Entry:
     if not isinstance(row, dict):
         raise InputError(f"{place}: must be an object, not {type(row).__name__}")
     id_ = read_text(row, "id", place)
-    place = f"{place} (id {id_})"
+    place = f"{place} (id {id_:.80})"
     kind = types.get(id_) or row.get("type") or ""
     if not types and kind not in TYPES:
-        raise InputError(f"{place}: field type is {kind!r}; it must be one of {', '.join(TYPES)}")
+        raise InputError(
+            f"{place}: field type is {kind!r:.60}; it must be one of {', '.join(TYPES)}"
+        )
     documents, rejected = read_documents(row, place)
     snippets, _ = read_snippets(row, place)
     exact, ideal = _exact(row.get("exact_answer"), kind, place), _ideal(row, place)

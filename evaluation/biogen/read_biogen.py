@@ -69,12 +69,13 @@ def _read(
     for place, row in records(path):
         id_ = id_of(object_of(row.get("metadata"), f"{place}: field metadata"), id_field, place)
         if id_ in found:
-            raise InputError(f"{place}: {id_field} {id_!r} has an answer before it; keep one")
+            raise InputError(f"{place}: {id_field} {id_!r:.80} has an answer before it; keep one")
         if topics is not None and id_ not in topics:
             raise InputError(
-                f"{place}: {id_field} {id_!r} is not in the gold; remove it or name its gold file"
+                f"{place}: {id_field} {id_!r:.80} is not in the gold; "
+                "remove it or name its gold file"
             )
-        place = f"{place} ({id_field} {id_})"
+        place = f"{place} ({id_field} {id_:.80})"
         found[id_] = tuple(read(item, where) for where, item in items(row, list_field, place))
     return found
 

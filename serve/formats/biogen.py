@@ -111,6 +111,8 @@ def _rows(path: Path, id_field: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
         values = [(n, parse_json(line, f"{path}: line {n}")) for n, line in lines]
         word = "line"
+    if not values:
+        raise InputError(f"{path}: has no topics")
     seen: set[str] = set()
     for number, row in values:
         place = f"{path}: {word} {number}"

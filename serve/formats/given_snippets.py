@@ -5,6 +5,7 @@ A snippet marked as not golden, which feedback files have, is none of a question
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +19,12 @@ from cluster.records import ABSTRACT, TITLE, Passage, Question, SectionName
 from serve.http.request_forms import MAX_GIVEN, GivenPassage, Offset, Pmid, explain_problems
 
 
-def _last_part(address: Any) -> Any:
-    """What an address ends in, `http://www.ncbi.nlm.nih.gov/pubmed/PMID`."""
-    return address.rstrip("/").rpartition("/")[2] if isinstance(address, str) else address
+def _pmid_of(address: Any) -> Any:
+    """The number that an address ends in, `http://www.ncbi.nlm.nih.gov/pubmed/PMID`."""
+    if not isinstance(address, str):
+        return address
+    last = address.rstrip("/").rpartition("/")[2]
+    return int(last) if re.fullmatch(r"[0-9]{1,16}", last) else last
 
 
 def _section_name(section: Any) -> Any:
@@ -33,7 +37,7 @@ class _Snippet(GivenPassage):
 
     model_config = ConfigDict(extra="ignore")
 
-    pmid: Annotated[Pmid, BeforeValidator(_last_part), Field(alias="document")]
+    pmid: Annotated[Pmid, BeforeValidator(_pmid_of), Field(alias="document")]
     section: Annotated[SectionName, BeforeValidator(_section_name), Field(alias="beginSection")]
     begin: Annotated[Offset, Field(alias="offsetInBeginSection")]
     end: Annotated[Offset, Field(alias="offsetInEndSection")]

@@ -53,9 +53,9 @@ def curate_examples(path: Path) -> list[Example]:
 
 def _example(row: Row, place: str) -> Example | None:
     id_, body, kind = (_text(row, field, place) for field in ("id", "body", "type"))
-    place = f"{place} (id {id_})"
+    place = f"{place} (id {id_:.80})"
     if kind not in _TYPES:
-        raise InputError(f"{place}: type {kind!r} is none of {', '.join(sorted(_TYPES))}")
+        raise InputError(f"{place}: type {kind!r:.60} is none of {', '.join(sorted(_TYPES))}")
     if row.get("answerReady", row.get("answer_ready", True)) is False:
         return None
     ideal = next(iter(_golden(row.get("ideal_answer"), f"{place}: ideal_answer")), "")

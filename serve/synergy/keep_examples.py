@@ -76,6 +76,8 @@ def remember(folder: Path, sources: Sequence[Path], number: int | None = None) -
     """
     stored = stored_rounds(folder)
     last = read_round(folder) if stored else Round(0, {}, ())
+    # Read first: what is no whole file is refused by it, and a digest would have no end.
+    curated = [curate_examples(path) for path in sources]
     digests = {sha256_of(path): path.name for path in sources}
     if stored and digests.keys() <= last.sources.keys() and number in (None, last.number):
         return last
@@ -86,8 +88,8 @@ def remember(folder: Path, sources: Sequence[Path], number: int | None = None) -
             "stored; leave the number out or take another folder"
         )
     examples = {example.id: example for example in last.examples}
-    for path in sources:
-        examples.update({example.id: example for example in curate_examples(path)})
+    for found in curated:
+        examples.update({example.id: example for example in found})
     new = Round(number, {**last.sources, **digests}, tuple(examples.values()))
     write_atomically(_path(folder, number), _json(new).encode())
     return new

@@ -68,7 +68,7 @@ def read_judged(paths: Iterable[Path]) -> dict[str, Judged]:
             place = f"{path}: question {number}"
             if not isinstance(row, dict) or not isinstance(row.get("id"), str):
                 raise InputError(f"{place}: must be an object with an id, not {row!r:.60}")
-            place = f"{place} (id {row['id']})"
+            place = f"{place} (id {row['id']:.80})"
             known = judgements.setdefault(row["id"], {})
             for document in _items(row, "documents", place):
                 known.update([_judgement(document, "id", f"{place}: documents")])

@@ -27,6 +27,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cluster.records import SearchResult
 from cluster.settings import CONFIGS
 from pipelines.sample.write_sample import write_sample
+from serve.call_endpoint import API_KEY_ENV
 from serve.python_client import CiteRay
 from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
 from tests.end_to_end.test_serve import await_ready
@@ -282,9 +283,10 @@ def test_a_batch_goes_on_where_its_process_was_killed(service: Service) -> None:
 
 @pytest.mark.parametrize("name", ["Gateway", "Expander", "Shard-0000", "Reranker", "Writer"])
 def test_a_replica_that_is_killed_costs_no_question_and_comes_back(
-    service: Service, name: str
+    service: Service, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside the gateway itself, whose questions the client asks again, one loss each at most."""
+    monkeypatch.setenv(API_KEY_ENV, KEY)
     stop = threading.Event()
     found: list[SearchResult] = []
     faults: list[Exception] = []
@@ -300,7 +302,7 @@ def test_a_replica_that_is_killed_costs_no_question_and_comes_back(
     threads = [threading.Thread(target=ask) for _ in range(2)]
     for thread in threads:
         thread.start()
-    assert eventually(lambda: len(found) > 2)
+    assert eventually(lambda: len(found) > 2), faults
     replica(service, name).kill()
     killed = len(found)
 

@@ -22,8 +22,8 @@ from evaluation.biogen.read_biogen import read_task_a, read_task_b
 from evaluation.biogen.read_labels import read_labels
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file, write_run_file
 from serve.biogen_batch import biogen_b_batch
-from serve.formats.biogen import read_topics_a, read_topics_b
 from serve.formats.bioasq import RunWriter, read_questions
+from serve.formats.biogen import read_topics_a, read_topics_b
 from serve.formats.given_snippets import give_snippets
 from serve.synergy.curate_examples import curate_examples
 from serve.synergy.keep_examples import remember

@@ -95,7 +95,7 @@ BAD_REQUESTS = {
     "unknown type": ({"question": "a", "type": "maybe"}, "type: "),
     "unknown system": (
         {"question": "a", "system": "best"},
-        "there are: aqams, aqams2, auto, biorag-v1",
+        "there are: aqams, aqams2, auto, auto-model",
     ),
     "k of 0": ({"question": "a", "k": 0}, "k: "),
     "k of 101": ({"question": "a", "k": 101}, "k: "),

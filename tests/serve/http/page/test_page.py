@@ -21,7 +21,8 @@ from tests.serve.service import SmallService
 from tests.small_index import citation
 
 QUESTION = "Does metformin activate AMPK?"
-EVIL = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
+# No <img> or <script>, which the screen of orders would keep out of the answer.
+EVIL = '<svg onload="document.title=1"></svg><b onpointerenter="document.title=1">bold</b>'
 
 
 def ask(page: Page, question: str = QUESTION, system: str = "") -> None:
@@ -204,13 +205,14 @@ def test_hostile_titles_abstracts_and_questions_stay_text(browser: Browser, tmp_
     planted = [citation(7, f"Metformin activates AMPK {EVIL} in mice.", f"On AMPK {EVIL}")]
     api = create_api(SmallService(tmp_path, citations=planted), load_settings().serve)
     with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
-        ask(page, f"{QUESTION} {EVIL}")
-        expect(page.get_by_role("article", name="Answer")).to_contain_text("<img src=x")
+        ask(page, f"{QUESTION} <img src=x onerror=alert()><script>alert()</script> {EVIL}")
+        expect(page.get_by_role("article", name="Answer")).to_contain_text("<svg onload=")
         for details in page.locator("details > summary").all():
             details.click()
         page.get_by_role("article").get_by_role("button", name="PMID 7").first.click()
-        expect(page.get_by_role("dialog")).to_contain_text("<script>")
-        assert page.locator("main img, dialog img, main script, dialog script").count() == 0
+        expect(page.get_by_role("dialog")).to_contain_text("<svg onload=")
+        for made in ("img", "script", "[onload]", "[onpointerenter]"):
+            assert page.locator(f":is(main, dialog) {made}").count() == 0
         assert page.title().startswith("CiteRay")
 
 
