@@ -125,7 +125,7 @@ def test_a_biogen_run_as_one_list_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "not the form"),
+        ("", "is empty"),
         ("{", "not JSON"),
         ('{"error": "late"}', "not the form"),
         ('{"questions": []}', "holds no answer"),

@@ -11,6 +11,7 @@ from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import publish
 from cluster.models import checksum
 from cluster.settings import load_settings
+from serve import call_endpoint
 from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation, FlakyService
 from tests.serve.http_server import serving
@@ -33,7 +34,14 @@ def service(served: tuple[FlakyService, int]) -> FlakyService:
 
 
 @pytest.fixture
-def run(tmp_path: Path, served: tuple[FlakyService, int], service: FlakyService) -> Ablation:
+def run(
+    tmp_path: Path,
+    served: tuple[FlakyService, int],
+    service: FlakyService,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Ablation:
+    # One more try: what is lost here stays lost, and the client would wait half a minute for it.
+    monkeypatch.setattr(call_endpoint, "PAUSES_S", (0.1,))
     return Ablation(tmp_path, served[1])
 
 

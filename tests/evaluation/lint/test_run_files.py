@@ -33,7 +33,7 @@ def test_the_format_is_guessed_from_the_form(tmp_path: Path, text: str, wanted: 
 @pytest.mark.parametrize(
     ("text", "run_format", "message"),
     [
-        ("", None, "not the form of a known run format"),
+        ("", None, "is empty"),
         ("[5]", None, "not the form of a known run format"),
         ("[]", "bioasq", "not the form of bioasq"),
         ('{"questions": []}', "biogen-a", "not the form of biogen-a"),
