@@ -23,6 +23,7 @@ from cluster.records import Answer, Citation, SearchResult
 from cluster.settings import ServeSettings, load_system
 from serve.http.admit_requests import Admission
 from serve.http.batches_api import Batches, add_batches
+from serve.http.documented import DocumentedAPI
 from serve.http.event_stream import NAMES, as_failure, event_stream
 from serve.http.guard import Guard
 from serve.http.mcp_tools import add_mcp
@@ -82,10 +83,13 @@ def create_api(
     admission = admission or Admission(http.at_once, http.waiting, http.wait_s)
     default_system = settings.system
     service = NotedService(service, meters, log_questions=http.log_questions)
-    api = FastAPI(
+    api = DocumentedAPI(
         title="CiteRay",
         description="Cited answers to biomedical questions from PubMed.",
         responses=problems(*DOOR),
+        # FastAPI's own load their scripts from another host; serve_page has one that does not.
+        docs_url=None,
+        redoc_url=None,
         # A redirect would be to whatever host the caller names.
         redirect_slashes=False,
     )

@@ -1,4 +1,4 @@
-"""The page at `/`: files of its own, no build step, nothing from another host."""
+"""The page at `/`, and the API's at `/docs`: no build step, nothing from another host."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ POLICY = "; ".join(
         *("base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"),
         "require-trusted-types-for 'script'",
     )
+)
+# Swagger UI writes HTML by itself, and its styles hold their pictures.
+DOCS_POLICY = POLICY.replace("img-src 'self'", "img-src 'self' data:").replace(
+    "; require-trusted-types-for 'script'", ""
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -44,10 +48,17 @@ class PageFiles(StaticFiles):
 
 
 def add_page(api: FastAPI) -> None:
-    """Add `/` and its files under `/static` to `api`."""
+    """Add `/`, `/docs` and their files under `/static` to `api`."""
     folder = Path(str(resources.files("serve.http") / "page"))
+    swagger = Path(str(resources.files("fastapi_offline") / "static"))
+    api.mount("/static/swagger", PageFiles(directory=swagger), name="swagger")
     api.mount("/static", PageFiles(directory=folder), name="static")
 
     @api.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(folder / "index.html", headers=HEADERS)
+
+    @api.get("/docs", include_in_schema=False)
+    async def docs() -> FileResponse:
+        headers = {**HEADERS, "Content-Security-Policy": DOCS_POLICY}
+        return FileResponse(folder / "docs.html", headers=headers)

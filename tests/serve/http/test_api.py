@@ -275,6 +275,7 @@ def test_the_openapi_document_describes_every_path(http: TestClient) -> None:
         "/v1/models/{name}",
     }
     assert http.get("/docs").status_code == 200
+    assert http.get("/redoc").status_code == 404
 
 
 def test_an_unknown_path_is_404(http: TestClient) -> None:
