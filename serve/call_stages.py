@@ -199,20 +199,20 @@ class HandleBatches:
         added: dict[str, Any] = await self._call("add", job, tuple(questions))
         return added
 
-    async def list(self) -> list[dict[str, Any]]:
-        jobs: list[dict[str, Any]] = await self._call("list")
+    async def list(self, owner: str) -> list[dict[str, Any]]:
+        jobs: list[dict[str, Any]] = await self._call("list", owner)
         return jobs
 
-    async def status(self, job_id: str) -> dict[str, Any]:
-        status: dict[str, Any] = await self._call("status", job_id)
+    async def status(self, job_id: str, owner: str) -> dict[str, Any]:
+        status: dict[str, Any] = await self._call("status", job_id, owner)
         return status
 
-    async def cancel(self, job_id: str) -> dict[str, Any]:
-        status: dict[str, Any] = await self._call("cancel", job_id)
+    async def cancel(self, job_id: str, owner: str) -> dict[str, Any]:
+        status: dict[str, Any] = await self._call("cancel", job_id, owner)
         return status
 
-    async def run(self, job_id: str) -> bytes:
-        run: bytes = await self._call("run", job_id)
+    async def run(self, job_id: str, owner: str) -> bytes:
+        run: bytes = await self._call("run", job_id, owner)
         return run
 
 

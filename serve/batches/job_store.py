@@ -126,13 +126,14 @@ class JobStore:
             unended = (job for job, progress in self.all() if progress.state not in ENDED)
             return next(unended, None)
 
-    def job(self, job_id: str) -> Job:
-        """Raises BatchError where there is none."""
+    def job(self, job_id: str, owner: str | None = None) -> Job:
+        """Raises BatchError where there is none, or none of that owner's."""
         self.place(job_id)
         with self._lock:
-            if job_id not in self._jobs:
+            job = self._jobs.get(job_id)
+            if job is None or owner not in (None, job.owner):
                 raise BatchError(f"no batch {job_id} is here; it may have been forgotten", 404)
-            return self._jobs[job_id]
+            return job
 
     def questions(self, job_id: str) -> tuple[Question, ...]:
         """Of a job that has not ended. Raises ValueError where they are damaged or gone."""
@@ -148,7 +149,10 @@ class JobStore:
             return self._progress[job_id]
 
     def goes_on(self, job_id: str) -> bool:
-        return self.progress(job_id).state not in ENDED
+        """Whether it has neither ended nor been forgotten."""
+        with self._lock:
+            progress = self._progress.get(job_id)
+            return progress is not None and progress.state not in ENDED
 
     def advance(self, job_id: str, progress: Progress, *, on_disk: bool = False) -> bool:
         """Keep how far a job is, unless it has ended; whether it had not.
@@ -186,6 +190,15 @@ class JobStore:
             self.advance(job_id, ended)
             return self._progress[job_id]
 
+    def cancel_or_forget(self, job_id: str) -> Progress:
+        """Cancelled; one that has ended already is forgotten, and its run with it."""
+        with self._lock:
+            ended = not self.goes_on(job_id)
+            progress = self.cancel(job_id)
+            if ended:
+                self._forget(job_id)
+            return progress
+
     def run_file(self, job_id: str) -> Path:
         return self.place(job_id) / "run.json"
 
@@ -201,8 +214,11 @@ class JobStore:
         with self._lock:
             for job_id, progress in list(self._progress.items()):
                 if progress.state in ENDED and time.time() - progress.ended > self._keep_s:
-                    # First: a job is there as long as this is.
-                    self._remove(job_id, "job.json")
-                    if self.place(job_id).is_dir():
-                        shutil.rmtree(self.place(job_id))
-                    del self._jobs[job_id], self._progress[job_id]
+                    self._forget(job_id)
+
+    def _forget(self, job_id: str) -> None:
+        # First: a job is there as long as this is.
+        self._remove(job_id, "job.json")
+        if self.place(job_id).is_dir():
+            shutil.rmtree(self.place(job_id))
+        del self._jobs[job_id], self._progress[job_id]

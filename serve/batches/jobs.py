@@ -39,6 +39,7 @@ class BatchError(CiteRayError):
 class Job:
     """What was asked for, but for the questions; `digest` is of all but `id` and `created`.
 
+    `owner` is the name of the key that it came with, "" where the server asks for none.
     `created` is seconds since 1970, 0 until a store has it.
     """
 
@@ -47,6 +48,7 @@ class Job:
     answers: bool
     total: int
     digest: str
+    owner: str = ""
     created: float = 0.0
 
 
@@ -69,11 +71,13 @@ class Progress:
     ended: float = 0.0
 
 
-def new_job(questions: Sequence[Question], system: str, answers: bool, job_id: str = "") -> Job:
+def new_job(
+    questions: Sequence[Question], system: str, answers: bool, job_id: str = "", owner: str = ""
+) -> Job:
     """A job under an id of its own, where none is given."""
-    asked = (system, answers, [(q.id, q.body, q.type) for q in questions])
+    asked = (owner, system, answers, [(q.id, q.body, q.type) for q in questions])
     digest = sha256(repr(asked).encode()).hexdigest()
-    return Job(job_id or uuid.uuid4().hex, system, answers, len(questions), digest)
+    return Job(job_id or uuid.uuid4().hex, system, answers, len(questions), digest, owner)
 
 
 def when(seconds: float) -> str | None:

@@ -89,17 +89,19 @@ class ServedBatches:
             kept = await asyncio.to_thread(self._store.add, job, questions)
         except StorageError as error:
             raise BatchError(str(error), 507) from error
-        return await self.status(kept.id)
+        return await self.status(kept.id, kept.owner)
 
-    async def list(self) -> list[dict[str, Any]]:
-        return [summarised(job, progress) for job, progress in self._store.all()]
+    async def list(self, owner: str) -> list[dict[str, Any]]:
+        jobs = self._store.all()
+        return [summarised(job, progress) for job, progress in jobs if job.owner == owner]
 
-    async def status(self, job_id: str) -> dict[str, Any]:
-        return described(self._store.job(job_id), self._store.progress(job_id))
+    async def status(self, job_id: str, owner: str) -> dict[str, Any]:
+        return described(self._store.job(job_id, owner), self._store.progress(job_id))
 
-    async def cancel(self, job_id: str) -> dict[str, Any]:
-        progress = await asyncio.to_thread(self._store.cancel, job_id)
-        return described(self._store.job(job_id), progress)
+    async def cancel(self, job_id: str, owner: str) -> dict[str, Any]:
+        job = self._store.job(job_id, owner)
+        return described(job, await asyncio.to_thread(self._store.cancel_or_forget, job_id))
 
-    async def run(self, job_id: str) -> bytes:
+    async def run(self, job_id: str, owner: str) -> bytes:
+        self._store.job(job_id, owner)
         return await asyncio.to_thread(self._store.run, job_id)

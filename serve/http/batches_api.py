@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from cluster.records import QUESTION_TYPES, Question
 from serve.batches.jobs import BatchError, Job, State, new_job
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, as_questions
+from serve.http.note_requests import asker
 from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import SystemName
 
@@ -36,13 +37,13 @@ QUESTION = {
 
 
 class Batches(Protocol):
-    """The jobs of the graph; each call raises BatchError."""
+    """The jobs of the graph, each its owner's only; each call raises BatchError."""
 
     async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]: ...
-    async def list(self) -> list[dict[str, Any]]: ...
-    async def status(self, job_id: str) -> dict[str, Any]: ...
-    async def cancel(self, job_id: str) -> dict[str, Any]: ...
-    async def run(self, job_id: str) -> bytes: ...
+    async def list(self, owner: str) -> list[dict[str, Any]]: ...
+    async def status(self, job_id: str, owner: str) -> dict[str, Any]: ...
+    async def cancel(self, job_id: str, owner: str) -> dict[str, Any]: ...
+    async def run(self, job_id: str, owner: str) -> bytes: ...
 
 
 class BatchRequest(BaseModel):
@@ -125,27 +126,29 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
         """Take a batch of questions; it is worked on after those that came before."""
         questions = as_questions(request.questions, "questions")
         system = request.system or default_system
-        job = new_job(questions, system, request.answers, request.id)
+        job = new_job(questions, system, request.answers, request.id, asker())
         return await batches.add(job, questions)
 
     @api.get("/v1/batches", responses=LISTED)
     async def list_all() -> dict[str, Any]:
-        """All batches, in the order in which they came."""
-        return {"batches": await batches.list()}
+        """The batches that came with this key, in their order."""
+        return {"batches": await batches.list(asker())}
 
     @api.get("/v1/batches/{job_id}", responses=TOLD)
     async def status(job_id: JobId) -> dict[str, Any]:
         """How far a batch is."""
-        return await batches.status(job_id)
+        return await batches.status(job_id, asker())
 
     @api.delete("/v1/batches/{job_id}", responses=TOLD)
     async def cancel(job_id: JobId) -> dict[str, Any]:
-        """Ask no more of its questions."""
-        return await batches.cancel(job_id)
+        """Ask no more of its questions; one that has ended is forgotten, and its run with it."""
+        return await batches.cancel(job_id, asker())
 
     @api.get("/v1/batches/{job_id}/run", response_class=Response, responses=RUN)
     async def run(job_id: JobId) -> Response:
         """The run file, once the batch is done."""
         name = f'attachment; filename="run-{job_id}.json"'
         headers = {"Content-Disposition": name}
-        return Response(await batches.run(job_id), media_type="application/json", headers=headers)
+        return Response(
+            await batches.run(job_id, asker()), media_type="application/json", headers=headers
+        )

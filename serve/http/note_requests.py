@@ -24,6 +24,11 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 NOTES: ContextVar[dict[str, Any]] = ContextVar("notes")
 
 
+def asker() -> str:
+    """The name of the key that this request came with, "" where the server asks for none."""
+    return str(NOTES.get({}).get("key", ""))
+
+
 class Meters(Protocol):
     """Figures over all requests. `route` is a path of the API, never a caller's own words."""
 

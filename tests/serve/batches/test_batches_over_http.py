@@ -31,10 +31,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
     return SmallService(tmp_path_factory.mktemp("index"))
 
 
-def ended(http: httpx.Client, job_id: str) -> dict[str, Any]:
+def ended(http: httpx.Client, job_id: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
     end = time.monotonic() + 30
     while time.monotonic() < end:
-        job: dict[str, Any] = http.get(f"/v1/batches/{job_id}").json()
+        job: dict[str, Any] = http.get(f"/v1/batches/{job_id}", headers=headers).json()
         if job["state"] not in ("waiting", "running"):
             return job
         time.sleep(0.05)
@@ -82,6 +82,37 @@ def test_the_same_id_is_the_same_batch_and_no_other_one(
         other = http.post("/v1/batches", json={**asked, "questions": ROWS[:1]})
         assert other.status_code == 409
     assert sorted(asking.asked) == ["q1", "q2", "q3"]
+
+
+def test_a_batch_is_its_own_keys_only(
+    tmp_path: Path, service: SmallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {name: name[0] * 32 for name in ("alice", "bob")}
+    monkeypatch.setenv("CITERAY_API_KEYS", " ".join(f"{n}:{key}" for n, key in keys.items()))
+    asked = {"questions": ROWS, "id": "mine", "answers": False}
+    with served(service, tmp_path, Asking(service)) as http:
+        alice, bob = ({"X-API-Key": key} for key in keys.values())
+        assert http.post("/v1/batches", json=asked, headers=alice).status_code == 202
+        ended(http, "mine", alice)
+        for method, path in (("GET", ""), ("GET", "/run"), ("DELETE", "")):
+            reply = http.request(method, f"/v1/batches/mine{path}", headers=bob)
+            assert (reply.status_code, list(reply.json())) == (404, ["error"])
+        assert http.get("/v1/batches", headers=bob).json() == {"batches": []}
+        assert http.post("/v1/batches", json=asked, headers=bob).status_code == 409
+        assert len(http.get("/v1/batches", headers=alice).json()["batches"]) == 1
+        assert http.get("/v1/batches/mine/run", headers=alice).status_code == 200
+
+
+def test_an_ended_batch_is_forgotten_when_it_is_deleted(
+    tmp_path: Path, service: SmallService
+) -> None:
+    with served(service, tmp_path, Asking(service)) as http:
+        http.post("/v1/batches", json={"questions": ROWS, "id": "mine", "answers": False})
+        ended(http, "mine")
+        assert http.delete("/v1/batches/mine").json()["state"] == "done"
+        assert http.get("/v1/batches/mine").status_code == 404
+        assert http.get("/v1/batches").json() == {"batches": []}
+    assert not (tmp_path / "batches/mine").exists()
 
 
 def test_a_batch_can_be_cancelled(tmp_path: Path, service: SmallService) -> None:
@@ -189,7 +220,7 @@ def test_no_question_is_asked_of_a_graph_that_still_loads(
 
         batches = ServedBatches(settings_at(tmp_path), asking.ask, ready)
         with pytest.raises(BatchError, match="try again in a moment") as caught:
-            await batches.list()
+            await batches.list("")
         assert caught.value.status == 503
         batches.begin()
         while batches._opened is None:
@@ -199,7 +230,7 @@ def test_no_question_is_asked_of_a_graph_that_still_loads(
         await asyncio.sleep(0.2)
         assert asking.asked == []
         loaded.set()
-        while (await batches.status("b1"))["state"] != "done":
+        while (await batches.status("b1", ""))["state"] != "done":
             await asyncio.sleep(0.02)
         await batches.end()
 
@@ -216,10 +247,10 @@ def test_a_folder_that_another_process_has_is_taken_over_when_that_ends(
             batches.begin()
             await asyncio.sleep(0.2)
             with pytest.raises(BatchError, match="another process works on"):
-                await batches.status("mine")
+                await batches.status("mine", "")
         while batches._opened is None:
             await asyncio.sleep(0.01)
-        assert (await batches.status("mine"))["total"] == 3
+        assert (await batches.status("mine", ""))["total"] == 3
         await batches.end()
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
@@ -288,4 +319,4 @@ def test_a_deployment_that_does_not_answer_is_not_waited_for_long(
 
     monkeypatch.setattr("serve.call_stages.BATCHES_DEADLINE_S", 0.1)
     with pytest.raises(StageLostError, match="does not answer"):
-        asyncio.run(HandleBatches(Hanging(TimeoutError())).list())
+        asyncio.run(HandleBatches(Hanging(TimeoutError())).list(""))
