@@ -3,6 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# A busy machine's pause is no failure, and what failed once fails again.
+settings.register_profile("citeray", deadline=None, derandomize=True)
+settings.load_profile("citeray")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

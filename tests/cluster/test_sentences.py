@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.sentences import sentence_spans
@@ -80,7 +80,6 @@ def test_offsets_are_code_points_without_the_white_space_around() -> None:
     assert sentence_spans("  \U0001f9ec DNA.  It is. ") == [(2, 8), (10, 16)]
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.one_of(st.characters(), st.sampled_from(". !?)(AaZ:1\n\u2009"))))
 def test_spans_hold_all_but_white_space_in_order(text: str) -> None:
     spans = sentence_spans(text)

@@ -156,21 +156,28 @@ def test_the_models_words_arrive_while_it_speaks(service: Service) -> None:
     assert arrived[-1][0] == "answer"
 
 
-@pytest.mark.parametrize("stream", [True, False])
-def test_who_hangs_up_ends_the_work_of_the_model_too(service: Service, stream: bool) -> None:
+@pytest.mark.parametrize("how", ["stream", "at once", "tool"])
+def test_who_hangs_up_ends_the_work_of_the_model_too(service: Service, how: str) -> None:
     model = service.model
     model.pace_s, model.ended = 2.0, []
     begun = model.begun
 
     def ask_and_leave() -> None:
-        url = str(service.http.base_url)
+        question = asked(stream=False)
+        path, body = "/v1/answer", question
+        headers = dict(service.http.headers)
+        if how == "tool":
+            del question["stream"]
+            call = {"name": "answer_question", "arguments": question}
+            path, body = "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            headers["Accept"] = "application/json, text/event-stream"
         with (
-            httpx.Client(base_url=url, headers=service.http.headers) as leaving,
+            httpx.Client(base_url=str(service.http.base_url), headers=headers) as leaving,
             pytest.raises(httpx.ReadTimeout),
         ):
-            leaving.post("/v1/answer", json=asked(stream=stream), timeout=4)
+            leaving.post(path, json=body, timeout=4)
 
-    if stream:
+    if how == "stream":
         with service.http.stream("POST", "/v1/answer", json=asked()) as reply:
             next(line for line in reply.iter_lines() if line == "event: draft")
     else:

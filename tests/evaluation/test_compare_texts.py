@@ -59,19 +59,19 @@ def test_an_empty_text_has_no_bleu(said: str, references: list[str]) -> None:
     assert bleu(said, references) == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(TEXTS, REFERENCE_LISTS)
 def test_bleu_is_between_0_and_100(said: str, references: list[str]) -> None:
     assert 0 <= bleu(said, references) <= 100
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(TEXTS, REFERENCE_LISTS)
 def test_the_order_of_references_is_nothing_to_bleu(said: str, references: list[str]) -> None:
     assert bleu(said, references) == pytest.approx(bleu(said, references[::-1]))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(REFERENCE_LISTS)
 def test_saying_what_a_reference_says_is_perfect(references: list[str]) -> None:
     assert bleu(references[0], references) == pytest.approx(100)
@@ -127,7 +127,7 @@ def test_the_table_has_both_kinds_of_bleu() -> None:
     assert scores.values()["BLEU, corpus"] == pytest.approx(whole)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(TEXTS, REFERENCE_LISTS), min_size=1, max_size=5))
 def test_corpus_bleu_from_the_table_is_sacrebleus(texts: list[tuple[str, list[str]]]) -> None:
     said = {str(n): text for n, (text, _) in enumerate(texts)}

@@ -29,9 +29,7 @@ SETTINGS: Settings = load_settings()
 SNIPPET = Snippet(
     "7", "abstract", "abstract", 0, 55, "Metformin activates AMPK in the liver of diabetic mice."
 )
-few = settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+few = settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 relevant = st.sets(st.integers(1, SIZE), min_size=1, max_size=10)
 
 

@@ -306,7 +306,7 @@ POOL = st.dictionaries(st.integers(1, 6), RELATIONS, min_size=1)
 PMIDS = st.lists(st.integers(1, 8), max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(PMIDS, PMIDS, PMIDS, POOL), min_size=1, max_size=4))
 def test_shares_are_between_0_and_1_and_relaxed_is_never_below_strict(
     rows: list[tuple[list[int], list[int], list[int], dict[int, Relation]]],
@@ -324,7 +324,7 @@ def test_shares_are_between_0_and_1_and_relaxed_is_never_below_strict(
     assert other["citation support rate"] + other["citation contradict rate"] <= 1 + 1e-12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(PMIDS, POOL), min_size=1, max_size=5), st.randoms())
 def test_the_order_of_sentences_does_not_matter(
     rows: list[tuple[list[int], dict[int, Relation]]], order: random.Random
@@ -336,7 +336,7 @@ def test_the_order_of_sentences_does_not_matter(
     assert one == pytest.approx(other)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(PMIDS, POOL)
 def test_one_more_support_never_lowers_coverage_or_recall(
     pmids: list[int], pool: dict[int, Relation]

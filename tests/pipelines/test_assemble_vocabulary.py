@@ -325,7 +325,7 @@ COUNTS = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(COUNTS, st.lists(st.tuples(GIVEN, FORMS), max_size=6))
 def test_any_counts_give_what_the_reference_gives(
     rows: list[Count], headings: list[Heading]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.errors import InputError
@@ -60,7 +60,6 @@ sizes = st.integers(1, 60).flatmap(lambda size: st.tuples(st.just(size), st.inte
 
 @pytest.mark.parametrize("tokens", [words, letters])
 @pytest.mark.parametrize("method", METHODS)
-@settings(deadline=None)
 @given(citation=citations, bounds=sizes)
 def test_passages_are_exact_spans_that_lose_nothing(
     method: str, tokens: TokenOffsets, citation: Citation, bounds: tuple[int, int]
@@ -82,7 +81,6 @@ def test_passages_are_exact_spans_that_lose_nothing(
 
 
 @pytest.mark.parametrize("method", ["characters", "sentences"])
-@settings(deadline=None)
 @given(text=texts_of_any_kind, bounds=sizes)
 def test_size_and_overlap_in_characters_are_kept(
     method: str, text: str, bounds: tuple[int, int]
@@ -93,7 +91,6 @@ def test_size_and_overlap_in_characters_are_kept(
     assert all(before.end - after.begin <= overlap for before, after in pairwise(passages))
 
 
-@settings(deadline=None)
 @given(text=texts_of_any_kind, bounds=sizes)
 def test_size_and_overlap_in_tokens_are_kept(text: str, bounds: tuple[int, int]) -> None:
     size, overlap = bounds

@@ -68,7 +68,7 @@ def vocabulary(index: SmallIndex) -> bytes:
     return (index.path / vocabulary_file(index.manifest.version)).read_bytes()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.lists(files, min_size=1, max_size=3), steps)
 def test_any_split_of_a_history_ends_where_a_fresh_build_of_it_does(
     first: list, steps: list

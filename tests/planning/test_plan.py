@@ -76,7 +76,7 @@ def test_the_fewest_shards_are_chosen_of_which_a_node_can_build_as_many_as_it_ha
     citations=st.integers(10_000, 60_000_000), more=st.floats(1, 20), qps=st.floats(0.1, 300),
     p95=st.floats(0.2, 5),
 )  # fmt: skip
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_more_citations_never_need_less(
     citations: int, more: float, qps: float, p95: float
 ) -> None:
@@ -95,7 +95,7 @@ def test_more_citations_never_need_less(
 
 
 @given(qps=st.floats(0.1, 300), p95=st.floats(0.5, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_twice_the_questions_never_need_fewer_cores(qps: float, p95: float) -> None:
     one, two = (sum(s.cores for s in plan(qps=q, p95_s=p95).serving.stages) for q in (qps, 2 * qps))
     assert one <= two

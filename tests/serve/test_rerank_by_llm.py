@@ -2,7 +2,7 @@ import asyncio
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.errors import LLMError
@@ -28,7 +28,6 @@ def by_number(prompt: str) -> str:
 
 
 @given(st.text(), st.integers(0, 30))
-@settings(deadline=None)
 def test_any_text_gives_a_permutation(text: str, count: int) -> None:
     assert sorted(read_permutation(text, count)) == list(range(count))
 
@@ -37,13 +36,11 @@ def test_any_text_gives_a_permutation(text: str, count: int) -> None:
     st.lists(st.one_of(st.integers(-3, 25).map(lambda n: f"[{n}]"), st.text(max_size=4))),
     st.integers(1, 20),
 )
-@settings(deadline=None)
 def test_texts_like_rankings_give_permutations(parts: list[str], count: int) -> None:
     assert sorted(read_permutation(" > ".join(parts), count)) == list(range(count))
 
 
 @given(st.permutations(range(12)))
-@settings(deadline=None)
 def test_a_good_ranking_is_read_as_it_stands(order: list[int]) -> None:
     text = " > ".join(f"[{place + 1}]" for place in order)
     assert read_permutation(text, 12) == order

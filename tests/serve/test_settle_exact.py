@@ -16,7 +16,7 @@ NAMES = st.one_of(
     st.sampled_from(["24%", "24", "0.5 mg/kg", ".05", "5'", "IL-6", "il-6", "10-12%", "3 mg"]),
 )
 GROUPS = st.lists(st.lists(NAMES, max_size=3), max_size=8)
-QUICK = settings(max_examples=60, deadline=None)
+QUICK = settings(max_examples=60)
 
 ASKED = "Is Cinpanemab effective for early Parkinson's disease?"
 TRIAL = "Cinpanemab was effective for early Parkinson's disease in a randomised trial."

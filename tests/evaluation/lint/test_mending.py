@@ -88,7 +88,7 @@ def test_a_mended_run_has_nothing_left_to_mend(
 ) -> None:
     asked = {"q": Asked("list", answer_ready=True), "181": Asked()}
 
-    @hypothesis_settings(max_examples=120, deadline=None)
+    @hypothesis_settings(max_examples=120)
     @drawn(st.lists(st.one_of(ODD, rows), max_size=4), st.booleans(), st.booleans())
     def mend_twice(run: list[Any], drop: bool, against: bool) -> None:
         before = copy.deepcopy(run)

@@ -95,7 +95,7 @@ def test_injected_tags_are_text() -> None:
     assert "49" not in text(tree.find(".//h1"))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.text(st.characters(), min_size=3, max_size=40))
 def test_any_text_gives_a_page_in_utf_8_with_the_same_elements(words: str) -> None:
     """Control characters, halves of surrogate pairs and right-to-left marks among them."""
