@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from filelock import FileLock
 
 from cluster.errors import InputError
+from cluster.load_safely import SAFE_WEIGHTS, SAFELY
 from cluster.models import ModelStore, checksum
 from cluster.parse_json import parse_json
 from cluster.storage import sha256_of
@@ -191,7 +192,7 @@ def _merge_encoder(model: Path, adapter: Path, target: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     encoder = SentenceTransformer(
-        str(model), device="cpu", local_files_only=True, model_kwargs={"use_safetensors": True}
+        str(model), device="cpu", **SAFELY, model_kwargs={"use_safetensors": True}
     )
     # In place: the encoder's own layers take up the adapter's weights.
     PeftModel.from_pretrained(encoder[0].auto_model, str(adapter)).merge_and_unload()
@@ -202,8 +203,8 @@ def _merge_headed(kind: str, model: Path, adapter: Path, target: Path) -> None:
     import transformers
     from peft import PeftModel
 
-    config = transformers.AutoConfig.from_pretrained(adapter, local_files_only=True)
+    config = transformers.AutoConfig.from_pretrained(adapter, **SAFELY)
     loader: Any = getattr(transformers, kind)
-    base = loader.from_pretrained(model, config=config, local_files_only=True, use_safetensors=True)
+    base = loader.from_pretrained(model, config=config, **SAFE_WEIGHTS)
     PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().save_pretrained(target)
-    transformers.AutoTokenizer.from_pretrained(model, local_files_only=True).save_pretrained(target)
+    transformers.AutoTokenizer.from_pretrained(model, **SAFELY).save_pretrained(target)

@@ -24,6 +24,7 @@ from transformers.utils import logging as transformers_logging
 
 from cluster.errors import InputError
 from cluster.hardware import choose_device, choose_dtype
+from cluster.load_safely import LOAD_ERRORS, SAFELY, unloadable
 from cluster.settings import EncoderSettings
 
 Item = TypeVar("Item")
@@ -186,15 +187,11 @@ def _load(model_dir: Path, device: str, dtype: torch.dtype) -> SentenceTransform
         return SentenceTransformer(
             str(model_dir),
             device=device,
-            local_files_only=True,
-            trust_remote_code=False,
+            **SAFELY,
             model_kwargs={"dtype": dtype, "use_safetensors": True},
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise InputError(
-            f"{model_dir} does not load as an encoder ({error}): fetch it again with "
-            "`models pull`, or name another model"
-        ) from error
+    except LOAD_ERRORS as error:
+        raise unloadable(model_dir, "an encoder", error) from error
 
 
 def _edge_tokens(tokenizer: Any) -> Tensor:

@@ -20,7 +20,7 @@ from cluster.errors import CiteRayError, InputError
 
 KEPT = (".safetensors", ".gguf", ".json", ".txt", ".model", ".jinja", ".csv")
 WEIGHTS = (".safetensors", ".gguf")
-PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
+PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".dill")
 
 # Weights hardly compress and tables do so tenfold; beyond this it is a zip bomb.
 MAX_UNPACKED_RATIO = 100

@@ -23,6 +23,7 @@ import yaml
 from filelock import FileLock
 
 from cluster.errors import CiteRayError, InputError
+from cluster.load_safely import SAFELY
 from cluster.model_sources import ModelName, fetch, parse_name, require_safe_weights
 
 __all__ = [
@@ -248,8 +249,9 @@ def _convert_gguf(path: Path, folder: Path) -> None:
             gguf_file=path.name,
             quantization_config=GgufConfig(dequantize=True),
             dtype=torch.bfloat16,
+            **SAFELY,
         )
-        tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+        tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, **SAFELY)
     except Exception as error:  # the GGUF reader raises whatever its parser meets
         raise CiteRayError(
             f"cannot read {path} as GGUF ({error}): fetch it again, or name a safetensors model"

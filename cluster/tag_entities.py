@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
+from cluster.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
 from cluster.records import Entity
 from cluster.sentences import sentence_spans
 
@@ -47,10 +48,12 @@ class EntityTagger:
 
     @classmethod
     def load(cls, model_dir: Path, device: str) -> Self:
-        tokenizer = AutoTokenizer.from_pretrained(model_dir, local_files_only=True)
-        model = AutoModelForTokenClassification.from_pretrained(
-            model_dir, local_files_only=True, use_safetensors=True
-        )
+        """Raises InputError for a folder that does not load."""
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(model_dir, **SAFELY)
+            model = AutoModelForTokenClassification.from_pretrained(model_dir, **SAFE_WEIGHTS)
+        except LOAD_ERRORS as error:
+            raise unloadable(model_dir, "a recogniser", error) from error
         return cls(model.eval().to(device), tokenizer)
 
     @property

@@ -11,6 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cluster.errors import InputError
+from cluster.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
 from serve.attribute_sentences import Stance, Support
 
 MAX_TOKENS = 512
@@ -37,6 +38,17 @@ def nli_labels(id2label: Mapping[int, str]) -> tuple[int, int]:
     return found[0], found[1]
 
 
+def _load(model_dir: str) -> tuple[Any, Any]:
+    """The tokenizer and the model of a folder. Raises InputError for one that does not load."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model_dir, **SAFELY)
+        return tokenizer, AutoModelForSequenceClassification.from_pretrained(
+            model_dir, **SAFE_WEIGHTS
+        )
+    except LOAD_ERRORS as error:
+        raise unloadable(model_dir, "a claim checker", error) from error
+
+
 class NliSupport:
     """Support by any Hugging Face sequence-classification NLI model in `model_dir`.
 
@@ -45,10 +57,7 @@ class NliSupport:
     """
 
     def __init__(self, model_dir: str, device: str = "cpu", batch_size: int = 32) -> None:
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(model_dir)
-        self._model: Any = AutoModelForSequenceClassification.from_pretrained(
-            model_dir, use_safetensors=True
-        )
+        self._tokenizer, self._model = _load(model_dir)
         self._model.to(device).eval()
         self._entails, self._contradicts = nli_labels(self._model.config.id2label)
         # RoBERTa's first two positions are not for tokens; tokenizers often state no limit.

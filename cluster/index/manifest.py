@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from cluster.errors import IndexFormatError
 from cluster.index.layout import CURRENT, manifest_file
@@ -22,13 +23,26 @@ FORMAT = 2
 READABLE = (1, FORMAT)
 
 
+def _is_below(path: str) -> str:
+    """A name becomes a path, here and of what is copied here from a store: it may not lead out."""
+    if {"", ".", ".."} & set(path.split("/")) or "\\" in path or not path.isprintable():
+        raise ValueError(f"{path!r} leaves the index")
+    return path
+
+
+FilePath = Annotated[str, AfterValidator(_is_below)]
+Name = Annotated[FilePath, Field(pattern="^[^/]+$")]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0)]
+
+
 class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Artefact(Entry):
-    bytes: int
-    sha256: str
+    bytes: Count
+    sha256: Sha256
 
 
 class DeadEntry(Entry):
@@ -46,16 +60,29 @@ class SegmentEntry(Entry):
     lengths that BM25 needs.
     """
 
-    id: str
-    citations: int
-    passages: int
-    terms: Mapping[str, int]
-    artefacts: Mapping[str, Artefact]
+    id: Name
+    citations: Count
+    passages: Count
+    terms: Mapping[Name, Count]
+    artefacts: Mapping[FilePath, Artefact]
     dead: DeadEntry = DeadEntry()
 
     def live_terms(self, over: str) -> int:
         """The terms that this segment adds to those of the version's live units."""
         return self.terms.get(over, 0) - self.dead.terms.get(over, 0)
+
+
+class FormatOnly(BaseModel):
+    """Of a manifest of any format, the number that says which it is."""
+
+    format: int | str | None = None
+
+
+class Pointer(BaseModel):
+    """What CURRENT holds: the published version, and its manifest's checksum."""
+
+    version: Name
+    sha256: Sha256
 
 
 class ShardEntry(Entry):
@@ -105,8 +132,8 @@ class SplitEntry(Entry):
 class VersionEntry(Entry):
     """An earlier version: `sha256` is its manifest's. Pruning may have removed its files."""
 
-    version: str
-    sha256: str
+    version: Name
+    sha256: Sha256
     created: str
     last_source: str
 
@@ -121,7 +148,7 @@ class Manifest(Entry):
     """
 
     format: int
-    version: str
+    version: Name
     created: str
     encoder: EncoderEntry
     split: SplitEntry
@@ -187,11 +214,10 @@ def current_pointer(index: Place) -> dict[str, str] | None:
     """What CURRENT says, the published `version` and its manifest's `sha256`; None without it."""
     path = index / CURRENT
     try:
-        pointer = json.loads(path.read_bytes())
-        return {"version": str(pointer["version"]), "sha256": str(pointer["sha256"])}
+        return Pointer.model_validate_json(path.read_bytes()).model_dump()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except ValidationError as error:
         raise IndexFormatError(f"{path}: damaged; restore it or build the index again") from error
 
 
@@ -219,16 +245,21 @@ def read_manifest(index: Place, version: str | None = None) -> Manifest:
 
 def _verified_manifest(index: Place, version: str, sha256: str) -> Manifest:
     path = index / manifest_file(version)
-    if not path.is_file() or sha256_of(path) != sha256:
+    # Read once: what is checked is what is parsed.
+    data = path.read_bytes() if path.is_file() else b""
+    if hashlib.sha256(data).hexdigest() != sha256:
         raise IndexFormatError(f"{path}: missing or changed since it was published; build again")
-    data = json.loads(path.read_bytes())
-    if data.get("format") not in READABLE:
+    try:
+        known = FormatOnly.model_validate_json(data).format
+    except ValidationError as error:
+        raise IndexFormatError(f"{path}: not a manifest: {error.errors()[0]['msg']}") from error
+    if known not in READABLE:
         raise IndexFormatError(
-            f"{path}: index format {data.get('format')!r}, this CiteRay reads formats "
+            f"{path}: index format {known!r}, this CiteRay reads formats "
             f"{' and '.join(map(str, READABLE))}; build the index again, or use the CiteRay "
             "that wrote it"
         )
     try:
-        return Manifest.model_validate(data)
+        return Manifest.model_validate_json(data)
     except ValidationError as error:
         raise IndexFormatError(f"{path}: not a manifest: {error.errors()[0]['msg']}") from error

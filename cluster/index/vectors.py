@@ -8,7 +8,9 @@ chunks of a fixed size.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import faiss
@@ -22,8 +24,8 @@ Vectors = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 
 ADD_CHUNK = 8192
-# A corrupt length field must not make FAISS allocate the machine's memory.
-_MAX_DESERIALISED_BYTES = 64 << 30
+# FAISS keeps its limits for the whole process, so that one file is read at a time.
+_READING = Lock()
 
 
 def empty_index(kind: str, dimensions: int, m: int, ef_construction: int) -> Any:
@@ -50,19 +52,30 @@ def load(path: Path, mapped: bool = False) -> Any:
 
     `mapped` shares the file's pages between processes and makes the index read-only.
     """
-    faiss.set_deserialization_vector_byte_limit(_MAX_DESERIALISED_BYTES)
     try:
-        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mapped else 0)
-    except RuntimeError as error:
+        with _limited_to(path.stat().st_size):
+            return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mapped else 0)
+    except (RuntimeError, MemoryError) as error:
         raise IndexFormatError(f"{path}: not a FAISS index; build it again") from error
 
 
 def load_quantiser(file: Place) -> Any:
     """A trained, empty index, which is small; raises as `load`."""
+    data = np.frombuffer(file.read_bytes(), np.uint8)
     try:
-        return faiss.deserialize_index(np.frombuffer(file.read_bytes(), np.uint8))
-    except RuntimeError as error:
+        with _limited_to(data.size):
+            return faiss.deserialize_index(data)
+    except (RuntimeError, MemoryError) as error:
         raise IndexFormatError(f"{file}: not a FAISS index; build it again") from error
+
+
+@contextmanager
+def _limited_to(size: int) -> Iterator[None]:
+    """What a file of `size` bytes says of lengths in it may not go beyond the file itself."""
+    with _READING:
+        faiss.set_deserialization_vector_byte_limit(size)
+        faiss.set_deserialization_loop_limit(size)
+        yield
 
 
 def chunks_of(parts: Iterable[Vectors], size: int = ADD_CHUNK) -> Iterator[Vectors]:

@@ -16,6 +16,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cluster.adapters import quiet_loading
 from cluster.errors import InputError
+from cluster.load_safely import SAFE_WEIGHTS, SAFELY
 from pipelines.train.adapt import add_adapter, save_model
 from pipelines.train.loop import Measures
 from pipelines.train.read_claims import LABELS, ClaimPair
@@ -50,13 +51,12 @@ class ClaimTask:
         self._limit = recipe.max_tokens
         self._weights = _balance(pairs).to(device)
         self.sizes: Sequence[int] = [len(pair.claim) + len(pair.evidence) for pair in pairs]
-        self.tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
+        self.tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
         torch.manual_seed(recipe.seed)
         with quiet_loading():
             self.model = AutoModelForSequenceClassification.from_pretrained(
                 base,
-                local_files_only=True,
-                use_safetensors=True,
+                **SAFE_WEIGHTS,
                 dtype=torch.float32,
                 id2label=dict(enumerate(LABELS)),
                 label2id={label: place for place, label in enumerate(LABELS)},

@@ -16,6 +16,7 @@ from torch.nn.functional import normalize, pad
 
 from cluster.adapters import quiet_loading
 from cluster.errors import InputError
+from cluster.load_safely import SAFELY
 from pipelines.train.adapt import add_adapter, save_adapter
 from pipelines.train.loop import Measures
 from pipelines.train.losses import contrastive_loss, mean_max_sim
@@ -76,7 +77,7 @@ class RetrievalTask:
             self.model = SentenceTransformer(
                 str(base),
                 device=device,
-                local_files_only=True,
+                **SAFELY,
                 model_kwargs={"use_safetensors": True, "dtype": torch.float32},
             )
         self._most_tokens = self.model.max_seq_length

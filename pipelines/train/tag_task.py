@@ -12,6 +12,7 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from cluster.adapters import quiet_loading
 from cluster.errors import InputError
+from cluster.load_safely import SAFE_WEIGHTS, SAFELY
 from cluster.tag_entities import EntityTagger
 from pipelines.train.adapt import add_adapter, save_model
 from pipelines.train.loop import Measures
@@ -44,13 +45,12 @@ class TagTask:
         self.identity = identity
         self._held_out = held_out
         self._limit = recipe.max_tokens
-        self.tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
+        self.tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
         torch.manual_seed(recipe.seed)
         with quiet_loading():
             self.model = AutoModelForTokenClassification.from_pretrained(
                 base,
-                local_files_only=True,
-                use_safetensors=True,
+                **SAFE_WEIGHTS,
                 dtype=torch.float32,
                 id2label=dict(enumerate(labels)),
                 label2id={label: place for place, label in enumerate(labels)},

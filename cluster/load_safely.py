@@ -1,0 +1,27 @@
+"""How models' folders are loaded: from this machine, their weights as data, their code never."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cluster.errors import InputError, cut, one_line
+
+# Said each time: where transformers is not told, it asks whoever sits at the terminal.
+SAFELY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+SAFE_WEIGHTS: dict[str, Any] = {**SAFELY, "use_safetensors": True}
+# What the loaders raise at a folder that is damaged, incomplete, or wants its code run.
+LOAD_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError)
+
+
+def unloadable(folder: Path | str, kind: str, error: Exception) -> InputError:
+    """Why `folder` does not load as `kind`, such as "an encoder", in one sentence."""
+    if "trust_remote_code" in str(error):
+        return InputError(
+            f"{folder} does not load as {kind}: it asks for code of its own to be run, which is "
+            "never done; name a model of an architecture that transformers has"
+        )
+    return InputError(
+        f"{folder} does not load as {kind} ({cut(one_line(str(error)))}): fetch it again with "
+        "`models pull`, or name another model"
+    )
