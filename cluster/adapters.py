@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from filelock import FileLock
 
 from cluster.errors import InputError
-from cluster.load_safely import SAFE_WEIGHTS, SAFELY
+from cluster.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY
 from cluster.models import ModelStore, checksum
 from cluster.parse_json import parse_json
 from cluster.storage import sha256_of
@@ -178,7 +178,7 @@ def _merge(model: Path, adapter: Path, folder: Path) -> None:
                 _merge_headed(HEADS[kind], model, adapter, aside)
             else:
                 _merge_encoder(model, adapter, aside)
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError) as error:
+    except LOAD_ERRORS as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise InputError(
             f"{adapter} does not fit {model} ({str(error).splitlines()[0]}): name the model that "

@@ -21,6 +21,7 @@ from rich.table import Table
 from cluster.adapters import base_of, is_adapter
 from cluster.errors import CiteRayError, one_line
 from cluster.models import ModelStore, read_pins
+from cluster.ray_access import keep_to_this_machine
 from cluster.settings import Settings, load_settings
 
 app = typer.Typer(
@@ -153,6 +154,7 @@ def print_version() -> None:
 def main() -> None:
     """Run the command line; a CiteRayError is one line on standard error."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    keep_to_this_machine()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A file may hold half a surrogate pair, which is no UTF-8; its escape is JSON's own.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from cluster.errors import InputError, cut, one_line
 
 # Said each time: where transformers is not told, it asks whoever sits at the terminal.
 SAFELY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 SAFE_WEIGHTS: dict[str, Any] = {**SAFELY, "use_safetensors": True}
 # What the loaders raise at a folder that is damaged, incomplete, or wants its code run.
-LOAD_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError)
+LOAD_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError)
 
 
 def unloadable(folder: Path | str, kind: str, error: Exception) -> InputError:

@@ -11,13 +11,16 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
 from cluster.errors import CiteRayError, RayStartError
+from cluster.ray_access import check_guarded, keep_token_private
 from cluster.settings import RaySettings
 
+LOGGER = logging.getLogger(__name__)
 TOKEN_LOGGER = "ray._private.authentication.authentication_token_setup"
 
 
@@ -29,7 +32,7 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
     standard error: Ray prints its own messages, and standard output is for results.
     A CiteRayError of a task is raised as it was there, without Ray's traceback; what Ray
     lost for good (a worker, a node, an object) is a CiteRayError too. Raises RayStartError
-    where there is no Ray to be had.
+    where there is no Ray to be had, or one that is open to all and not said to be meant so.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # What it logs of an error it also raises, and the command says that in a line.
@@ -43,7 +46,10 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
     with redirect_stdout(sys.stderr):
         _connect(settings)
         try:
-            yield ray.get_runtime_context().gcs_address
+            address = str(ray.get_runtime_context().gcs_address)
+            if warning := check_guarded(address):
+                LOGGER.warning("citeray: %s", warning)
+            yield address
         except RayError as error:
             if (plain := plain_error(error)) is None:
                 raise
@@ -54,6 +60,8 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
 
 def _connect(settings: RaySettings) -> None:
     address = os.environ.get("RAY_ADDRESS", "")
+    if not address:
+        keep_token_private()
     try:
         if address:
             ray.init(logging_level=logging.WARNING, log_to_driver=False)
@@ -66,8 +74,16 @@ def _connect(settings: RaySettings) -> None:
                 logging_level=logging.WARNING,
                 log_to_driver=False,
             )
+            _close_session_folder()
     except Exception as error:  # Ray raises a bare Exception where it starts too slowly.
         raise start_error(error, address) from error
+
+
+def _close_session_folder() -> None:
+    """Ray lets everybody on the machine write where its logs, sockets and working folders lie."""
+    node = ray._private.worker._global_node
+    if node is not None:
+        Path(node.get_session_dir_path()).chmod(0o700)
 
 
 def start_error(error: Exception, address: str) -> RayStartError:

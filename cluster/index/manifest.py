@@ -33,7 +33,7 @@ def _is_below(path: str) -> str:
 FilePath = Annotated[str, AfterValidator(_is_below)]
 Name = Annotated[FilePath, Field(pattern="^[^/]+$")]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 
 
 class Entry(BaseModel):

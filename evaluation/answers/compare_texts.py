@@ -15,6 +15,7 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
 from cluster.errors import InputError
+from cluster.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
 from evaluation.scores import Drawn, Measure, Scores, Values, mean, tabulate
 
 CORPUS = "BLEU, corpus"
@@ -166,22 +167,18 @@ def _load(model_dir: Path, layers: int | None) -> tuple[Any, Any]:
             f"{model_dir} is not a model's folder (it has no config.json): "
             "name a model in the transformers layout"
         )
-    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    weights = {**local, "use_safetensors": True, "output_loading_info": True}
+    weights = {**SAFE_WEIGHTS, "output_loading_info": True}
     logging.disable_progress_bar()
     level = logging.get_verbosity()
     # It would report each layer that `layers` leaves out.
     logging.set_verbosity_error()
     try:
-        config = AutoConfig.from_pretrained(model_dir, **local)
+        config = AutoConfig.from_pretrained(model_dir, **SAFELY)
         _limit_layers(config, layers, model_dir)
-        tokenizer = AutoTokenizer.from_pretrained(model_dir, **local)
+        tokenizer = AutoTokenizer.from_pretrained(model_dir, **SAFELY)
         model, loaded = AutoModel.from_pretrained(model_dir, config=config, **weights)
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise InputError(
-            f"{model_dir} does not load as a language model ({error}): fetch it again, "
-            "or name another model"
-        ) from error
+    except LOAD_ERRORS as error:
+        raise unloadable(model_dir, "a language model", error) from error
     finally:
         logging.set_verbosity(level)
     # The pooler sums a text up in one vector and is not used here.

@@ -1,0 +1,217 @@
+"""Nothing that is fetched or named is ever run: no pickle, no Python of a model's own.
+
+What the model store refuses of wheels and hubs is in tests/cluster/test_models.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cluster.adapters import model_folder
+from cluster.encoder import Encoder
+from cluster.errors import CiteRayError, InputError
+from cluster.models import ModelStore, as_transformers_folder
+from cluster.settings import load_settings
+from cluster.tag_entities import EntityTagger
+from evaluation.answers.compare_texts import BertScorer
+from serve.check_entailment import NliSupport
+from tests.tiny_adapter import make_tiny_adapter
+from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder, make_tiny_tagger
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("cluster", "pipelines", "serve", "evaluation", "planning")
+FILES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
+RUN_CODE = {"pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "runpy", "imp"}
+CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "yaml.load"}
+UNSAFE = {"allow_pickle", "trust_remote_code", "shell"}
+# What loads a folder or a file of somebody's, and what it must be told.
+TOLD = {
+    "from_pretrained": "SAFE",
+    "SentenceTransformer": "SAFELY",
+    "torch.load": "weights_only",
+    "np.load": "allow_pickle",
+}
+
+
+def calls_of(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_module_reads_what_can_run_code(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {
+        a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names
+    }
+    imported |= {
+        (n.module or "").split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)
+    }
+    assert not imported & RUN_CODE
+    for name, call in calls_of(path):
+        safe_yaml = name == "yaml.load" and "SafeLoader" in ast.unparse(tree)
+        assert safe_yaml or name not in CALLS, f"line {call.lineno}: {name}"
+        for keyword in call.keywords:
+            switched_on = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+            assert not (keyword.arg in UNSAFE and switched_on), f"line {call.lineno}: {keyword.arg}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_loader_of_a_folder_is_told_to_run_none_of_its_code(path: Path) -> None:
+    for name, call in calls_of(path):
+        short = name.rpartition(".")[2]
+        wanted = TOLD.get(name) or TOLD.get(short)
+        # peft reads an adapter's safetensors, without which it is none (cluster/adapters.py).
+        if wanted and name != "PeftModel.from_pretrained":
+            said = ast.unparse(call)
+            assert wanted in said or "**weights" in said, f"line {call.lineno}"
+
+
+class Planted:
+    """A pickle that creates a file when it is loaded."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return (Path.touch, (self.mark,))
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    return tmp_path / "the-code-was-run"
+
+
+def code(mark: Path) -> str:
+    return f"import pathlib\npathlib.Path({str(mark)!r}).touch()\n"
+
+
+def pickled_only(folder: Path, mark: Path) -> Path:
+    """The model's weights replaced by pickles, under each name that loaders look for."""
+    for weights in folder.rglob("*.safetensors"):
+        weights.unlink()
+    for name in ("pytorch_model.bin", "adapter_model.bin", "model.pkl", "training_args.bin"):
+        torch.save(Planted(mark), folder / name)
+    return folder
+
+
+def with_own_code(folder: Path, mark: Path) -> Path:
+    """The model asks for classes of its own, which lie beside it."""
+    (folder / "own.py").write_text(code(mark))
+    config = json.loads((folder / "config.json").read_text())
+    classes = ("AutoConfig", "AutoModel", "AutoModelForTokenClassification")
+    named = dict.fromkeys((*classes, "AutoModelForSequenceClassification"), "own.Own")
+    config |= {"model_type": "own", "auto_map": named, "architectures": ["Own"]}
+    (folder / "config.json").write_text(json.dumps(config))
+    told = json.loads((folder / "tokenizer_config.json").read_text())
+    told |= {"auto_map": {"AutoTokenizer": ["own.Own", "own.Own"]}, "tokenizer_class": "Own"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(told))
+    return folder
+
+
+def load_encoder(folder: Path) -> object:
+    return Encoder(folder, device="cpu")
+
+
+def load_tagger(folder: Path) -> object:
+    return EntityTagger.load(folder, "cpu")
+
+
+def load_checker(folder: Path) -> object:
+    return NliSupport(str(folder))
+
+
+def load_judge(folder: Path) -> object:
+    return BertScorer(folder, device="cpu")
+
+
+LOADERS = {
+    "encoder": (lambda p: make_tiny_encoder(p), load_encoder),
+    "recogniser": (lambda p: make_tiny_tagger(p, ["a", "drug"]), load_tagger),
+    "claim checker": (lambda p: make_tiny_cross_encoder(p, labels=3), load_checker),
+    "language model": (lambda p: make_tiny_cross_encoder(p), load_judge),
+}
+
+
+@pytest.mark.parametrize("spoil", [pickled_only, with_own_code])
+@pytest.mark.parametrize("kind", LOADERS)
+def test_a_model_that_would_run_code_does_not_load_and_runs_none(
+    kind: str, spoil: Callable[[Path, Path], Path], tmp_path: Path, mark: Path
+) -> None:
+    make, load = LOADERS[kind]
+    folder = spoil(make(tmp_path), mark)
+    with pytest.raises(InputError) as refused:
+        load(folder)
+    assert str(folder) in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not mark.exists()
+
+
+def test_own_code_is_named_as_the_reason(tmp_path: Path, mark: Path) -> None:
+    folder = with_own_code(make_tiny_tagger(tmp_path, ["a", "drug"]), mark)
+    with pytest.raises(InputError, match="asks for code of its own to be run, which is never done"):
+        load_tagger(folder)
+
+
+def test_a_module_of_its_own_in_an_encoder_is_not_imported(tmp_path: Path, mark: Path) -> None:
+    folder = make_tiny_encoder(tmp_path)
+    (folder / "own.py").write_text(code(mark))
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[-1]["type"] = "own.Own"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(InputError, match="asks for code of its own to be run"):
+        load_encoder(folder)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["m.pkl", "m.pickle", "m.bin", "m.pt", "m.ckpt", "m.joblib"])
+def test_a_single_pickle_is_no_model(name: str, tmp_path: Path, mark: Path) -> None:
+    torch.save(Planted(mark), tmp_path / name)
+    with pytest.raises(InputError, match="only as pickle"):
+        ModelStore(tmp_path / "store").resolve(f"file:{tmp_path / name}")
+    assert not mark.exists()
+
+
+def test_a_pickle_that_calls_itself_gguf_is_not_loaded(tmp_path: Path, mark: Path) -> None:
+    torch.save(Planted(mark), tmp_path / "model.gguf")
+    with pytest.raises(CiteRayError, match=r"cannot read .* as GGUF"):
+        as_transformers_folder(tmp_path / "model.gguf")
+    assert not mark.exists()
+
+
+def test_a_pickle_that_calls_itself_safetensors_is_not_loaded(tmp_path: Path, mark: Path) -> None:
+    folder = make_tiny_encoder(tmp_path)
+    torch.save(Planted(mark), folder / "model.safetensors")
+    with pytest.raises(InputError, match="does not load as an encoder"):
+        load_encoder(folder)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("how", ["pickled", "disguised"])
+def test_an_adapter_of_pickles_is_never_merged(how: str, tmp_path: Path, mark: Path) -> None:
+    base = make_tiny_encoder(tmp_path / "base")
+    adapter = make_tiny_adapter(base, tmp_path / "adapter")
+    if how == "pickled":
+        pickled_only(adapter, mark)
+    else:
+        torch.save(Planted(mark), adapter / "adapter_model.safetensors")
+    settings = load_settings(
+        overrides=[
+            f"encoder.model=file:{base}",
+            f"encoder.adapter=file:{adapter}",
+            "encoder.sha256=",
+        ]
+    )
+    with pytest.raises(InputError, match="adapter"):
+        model_folder(settings.encoder, ModelStore(tmp_path / "store"))
+    assert not mark.exists()
+    shutil.rmtree(adapter)

@@ -1,0 +1,220 @@
+"""An index that was tampered with is refused in one sentence and leads nowhere else.
+
+Damage that an honest disk does is in tests/cluster/test_index.py and tests/pipelines/verify/;
+here someone rewrites the checksums too, or the object store itself is hostile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import pytest
+
+from cluster.errors import IndexFormatError
+from cluster.index.layout import CURRENT, PASSAGES, VECTORS, segment_directory
+from cluster.index.manifest import read_manifest
+from cluster.index.read_shard import ShardReader
+from cluster.index.vectors import load, load_quantiser
+from cluster.places import Place, StoredPlace
+from tests.object_store import BUCKET, s3_server
+from tests.small_index import citation, make_index
+
+DRUGS = [citation(n, f"Drug {n} lowers fever in patients.", f"Drug {n}") for n in range(1, 9)]
+SEGMENT = segment_directory(0, "segment")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("built") / "index"
+    make_index(place, DRUGS, shards=1)
+    return place
+
+
+@pytest.fixture
+def index(built: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(built, tmp_path / "index"))
+
+
+def open_shard(index: Place) -> ShardReader:
+    (entry,) = read_manifest(index).shards
+    return ShardReader(index, 0, entry, ef_search=16, exact_below=0)
+
+
+def reseal(index: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the manifest, and CURRENT so that it vouches for it: the work of a forger."""
+    path = index / "versions" / "v000001.json"
+    told = json.loads(path.read_text())
+    change(told)
+    path.write_text(json.dumps(told))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    (index / CURRENT).write_text(json.dumps({"version": "v000001", "sha256": digest}))
+
+
+def segment_of(told: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = told["shards"][0]["segments"][0]
+    return found
+
+
+LEADING_OUT = ["../../../etc", "/etc", "a/../../b", "..", ".", "", "a\\..\\b", "a\x00b", "a\nb"]
+
+
+@pytest.mark.parametrize("name", LEADING_OUT)
+@pytest.mark.parametrize("where", ["segment", "artefact", "terms", "version", "history", "sha256"])
+def test_no_name_in_a_forged_manifest_leads_out_of_the_index(
+    index: Path, where: str, name: str
+) -> None:
+    def forge(told: dict[str, Any]) -> None:
+        segment = segment_of(told)
+        one = next(iter(segment["artefacts"].values()))
+        earlier = {"version": name, "sha256": "0" * 64, "created": "", "last_source": ""}
+        match where:
+            case "segment":
+                segment["id"] = name
+            case "artefact":
+                segment["artefacts"][name] = one
+            case "terms":
+                segment["terms"][name] = 1
+            case "version":
+                told["version"] = name
+            case "history":
+                told["history"] = [earlier]
+            case "sha256":
+                told["quantiser"] = {"bytes": 1, "sha256": name}
+
+    reseal(index, forge)
+    with pytest.raises(IndexFormatError, match=r"v000001\.json: not a manifest: "):
+        read_manifest(index)
+
+
+@pytest.mark.parametrize("name", LEADING_OUT)
+def test_current_cannot_point_out_of_the_index(index: Path, name: str) -> None:
+    (index / CURRENT).write_text(json.dumps({"version": name, "sha256": "0" * 64}))
+    with pytest.raises(IndexFormatError, match="CURRENT: damaged"):
+        read_manifest(index)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda told: segment_of(told).update(citations=-1),
+        lambda told: segment_of(told).update(passages=10**400),
+        lambda told: segment_of(told)["artefacts"][VECTORS].update(bytes=-1),
+        lambda told: segment_of(told)["artefacts"][VECTORS].update(sha256="none"),
+        lambda told: told.update(unknown="field"),
+        lambda told: told.update(shards="all"),
+    ],
+)
+def test_a_manifest_of_another_form_is_refused(
+    index: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    reseal(index, change)
+    with pytest.raises(IndexFormatError, match="not a manifest: "):
+        read_manifest(index)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "[" * 100_000, '{"format": ' * 5000, "\xff"])
+def test_a_manifest_that_is_none_is_refused(index: Path, text: str) -> None:
+    path = index / "versions" / "v000001.json"
+    path.write_bytes(text.encode("latin-1"))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    (index / CURRENT).write_text(json.dumps({"version": "v000001", "sha256": digest}))
+    with pytest.raises(IndexFormatError, match=r"v000001\.json: not a manifest: "):
+        read_manifest(index)
+
+
+def test_a_declared_size_is_believed_of_no_file(index: Path) -> None:
+    reseal(index, lambda told: segment_of(told)["artefacts"][VECTORS].update(bytes=1 << 50))
+    with pytest.raises(IndexFormatError, match=r"vectors\.faiss: \d+ bytes where"):
+        open_shard(index)
+
+
+def test_files_in_each_others_place_are_refused(index: Path) -> None:
+    folder = index / SEGMENT
+    (folder / PASSAGES).rename(folder / "aside")
+    (folder / VECTORS).rename(folder / PASSAGES)
+    (folder / "aside").rename(folder / VECTORS)
+    with pytest.raises(IndexFormatError, match="where the manifest says"):
+        open_shard(index)
+
+
+def test_a_link_out_of_the_index_brings_nothing_in(index: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"s" * (index / SEGMENT / PASSAGES).stat().st_size)
+    (index / SEGMENT / PASSAGES).unlink()
+    (index / SEGMENT / PASSAGES).symlink_to(secret)
+    with pytest.raises(IndexFormatError, match=r"passages\.arrow: its checksum"):
+        open_shard(index)
+
+
+def test_a_file_that_nobody_named_is_never_opened(index: Path) -> None:
+    for name in ("vectors.pkl", "sitecustomize.py", "bm25-citations/evil.so"):
+        (index / SEGMENT / name).write_bytes(b"import os; os.abort()")
+    assert open_shard(index).citation(1) is not None
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_flipped_or_cut_faiss_file_ends_in_a_sentence_or_in_no_harm(
+    index: Path, seed: int
+) -> None:
+    """Without its checksum: FAISS alone meets what a forger with a valid manifest gives it."""
+    drawn = random.Random(seed)
+    path = index / SEGMENT / VECTORS
+    data = bytearray(path.read_bytes())
+    if seed % 4 == 0:
+        del data[drawn.randrange(1, len(data)) :]
+    else:
+        # The head holds the lengths; a set high byte makes them as large as can be.
+        for place in drawn.sample(range(min(len(data), 400)), 3):
+            data[place] = 0xFF
+    path.write_bytes(data)
+    # Else it is read as another index of the same size, which the checksum would have refused.
+    with suppress(IndexFormatError):
+        load(path)
+
+
+def test_a_length_beyond_the_file_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    flat = faiss.IndexFlatIP(16)
+    flat.add(np.ones((4, 16), np.float32))
+    faiss.write_index(flat, str(tmp_path / "flat"))
+    data = bytearray((tmp_path / "flat").read_bytes())
+    # The vector's own length, in items, stands right before its 4 x 16 floats.
+    place = len(data) - 4 * 16 * 4 - 8
+    data[place : place + 8] = (1 << 36).to_bytes(8, "little")
+    (tmp_path / "flat").write_bytes(data)
+    for read in (load, load_quantiser):
+        with pytest.raises(IndexFormatError, match="not a FAISS index"):
+            read(tmp_path / "flat")
+
+
+def test_a_hostile_store_writes_nowhere_but_in_the_cache(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a manifest names becomes the path of a copy, so that a name could choose any file."""
+    target = tmp_path / "home" / "authorized_keys"
+    target.parent.mkdir()
+    keys = b"ssh-ed25519 AAAA forger"
+    told = {"bytes": len(keys), "sha256": hashlib.sha256(keys).hexdigest()}
+    place = StoredPlace.at(f"s3://{BUCKET}/index", tmp_path / "cache")
+    name = os.path.relpath(target, place.copy / SEGMENT)
+    reseal(index, lambda manifest: segment_of(manifest)["artefacts"].update({name: told}))
+    with s3_server(monkeypatch) as store:
+        for path in (p for p in index.rglob("*") if p.is_file()):
+            with store.open_output_stream(f"{BUCKET}/index/{path.relative_to(index)}") as sink:
+                sink.write(path.read_bytes())
+        # Where that name leads within the server, once `..` is taken out of the URL's path.
+        store.create_dir(target.parent.name)
+        with store.open_output_stream(f"{target.parent.name}/{target.name}") as sink:
+            sink.write(keys)
+        with pytest.raises(IndexFormatError, match="leaves the index"):
+            open_shard(place)
+    assert list(target.parent.iterdir()) == []
