@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -65,6 +67,26 @@ def _write_token(path: Path) -> None:
             os.link(aside, path)
     finally:
         aside.unlink()
+
+
+def private_folder() -> str | None:
+    """The folder of a Ray started here, within one that is this user's alone.
+
+    Ray lets everybody on the machine write where its logs, sockets and working folders lie.
+    None where RAY_TMPDIR names one. Raises RayStartError where another user's is in its place.
+    """
+    if "RAY_TMPDIR" in os.environ:
+        return None
+    folder = Path(tempfile.gettempdir()) / f"citeray-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    facts = folder.lstat()
+    if facts.st_uid != os.getuid() or stat.S_IMODE(facts.st_mode) != 0o700:
+        raise RayStartError(
+            f"{folder}: others may write there, and Ray's logs and sockets should lie in it; remove "
+            "it, or name a folder of your own with a short path in RAY_TMPDIR"
+        )
+    return str(folder / "ray")
 
 
 def answers_without_token(address: str) -> bool:

@@ -11,13 +11,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from pathlib import Path
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
 from cluster.errors import CiteRayError, RayStartError
-from cluster.ray_access import check_guarded, keep_token_private
+from cluster.ray_access import check_guarded, keep_token_private, private_folder
 from cluster.settings import RaySettings
 
 LOGGER = logging.getLogger(__name__)
@@ -62,6 +61,7 @@ def _connect(settings: RaySettings) -> None:
     address = os.environ.get("RAY_ADDRESS", "")
     if not address:
         keep_token_private()
+        folder = private_folder()
     try:
         if address:
             ray.init(logging_level=logging.WARNING, log_to_driver=False)
@@ -73,17 +73,10 @@ def _connect(settings: RaySettings) -> None:
                 include_dashboard=False,
                 logging_level=logging.WARNING,
                 log_to_driver=False,
+                _temp_dir=folder,
             )
-            _close_session_folder()
     except Exception as error:  # Ray raises a bare Exception where it starts too slowly.
         raise start_error(error, address) from error
-
-
-def _close_session_folder() -> None:
-    """Ray lets everybody on the machine write where its logs, sockets and working folders lie."""
-    node = ray._private.worker._global_node
-    if node is not None:
-        Path(node.get_session_dir_path()).chmod(0o700)
 
 
 def start_error(error: Exception, address: str) -> RayStartError:

@@ -17,6 +17,7 @@ from cluster.session import ray_session
 from cluster.settings import Settings
 from serve.app import deploy, deploy_llm, failure, stop
 from serve.client import endpoint_url
+from serve.http.keys import open_door
 from serve.load_stages import open_manifest
 
 START_DEADLINE_S = 900.0
@@ -85,6 +86,8 @@ def start_graph(settings: Settings, log: Console) -> None:
 def running_graph(settings: Settings, log: Console) -> Iterator[None]:
     """The whole graph, ready; it stops with the block."""
     open_manifest(settings)  # No index: say so before anything starts.
+    if warning := open_door(settings.serve.host, settings.serve.http.api_keys_env):
+        log.print(f"citeray: {warning}")
     with serving(settings, log):
         start_graph(settings, log)
         yield

@@ -48,6 +48,16 @@ def read_keys(variable: str) -> tuple[Key, ...]:
     return tuple(keys.values())
 
 
+def open_door(host: str, variable: str) -> str:
+    """What to warn of where who reaches `host` may ask without a key, or ""."""
+    if read_keys(variable) or host == "localhost" or host.startswith("127.") or host == "::1":
+        return ""
+    return (
+        f"whoever reaches this machine at {host} may ask without a key: give keys in {variable}, "
+        "or set serve.host=127.0.0.1"
+    )
+
+
 def owner(given: str, keys: Sequence[Key]) -> str | None:
     """Whose key `given` is. Takes as long whichever key it is, or none."""
     digest = sha256(given.encode(errors="surrogateescape")).digest()

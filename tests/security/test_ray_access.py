@@ -1,0 +1,160 @@
+"""A Ray that is open to all is refused or warned of; what one starts with is set before Ray."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from cluster import ray_access
+from cluster.errors import RayStartError
+from tests.serve.http_server import free_port
+
+TOKEN_NAMES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS")
+
+
+@pytest.fixture(autouse=True)
+def nobodys_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in (*TOKEN_NAMES, ray_access.BEYOND_THIS_MACHINE):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    return tmp_path / ".ray" / "auth_token"
+
+
+@contextmanager
+def head(*, guarded: bool) -> Iterator[str]:
+    """A server of one of the calls that a Ray head takes, with a token or without."""
+
+    def answer(request: bytes, context: grpc.ServicerContext) -> bytes:
+        if guarded and not dict(context.invocation_metadata()).get("authorization"):
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "no token")
+        return b""
+
+    handlers = {"CheckAlive": grpc.unary_unary_rpc_method_handler(answer)}
+    server = grpc.server(ThreadPoolExecutor(1))
+    service = grpc.method_handlers_generic_handler("ray.rpc.NodeInfoGcsService", handlers)
+    server.add_generic_rpc_handlers((service,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(None).wait()
+
+
+def test_a_ray_that_asks_for_a_token_is_used_without_a_word() -> None:
+    with head(guarded=True) as address:
+        assert ray_access.check_guarded(address) == ""
+
+
+@pytest.mark.parametrize("mode", ["", "token"])
+def test_an_open_ray_is_refused_with_the_mend(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where this side has a token: that does not close the other."""
+    monkeypatch.setenv("RAY_AUTH_MODE", mode)
+    with head(guarded=False) as address, pytest.raises(RayStartError) as refused:
+        ray_access.check_guarded(address)
+    assert str(refused.value).startswith(f"the Ray at {address} asks for no token")
+    assert "start every node with RAY_AUTH_MODE=token" in str(refused.value)
+
+
+def test_an_open_ray_that_is_meant_so_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with head(guarded=False) as address:
+        assert "asks for no token" in ray_access.check_guarded(address)
+
+
+def test_what_does_not_answer_is_not_called_open() -> None:
+    assert not ray_access.answers_without_token(f"127.0.0.1:{free_port()}")
+
+
+def test_the_token_is_written_for_this_user_alone(token: Path) -> None:
+    ray_access.keep_token_private()
+    assert len(token.read_text()) == 64
+    assert token.stat().st_mode & 0o777 == 0o600
+    assert token.parent.stat().st_mode & 0o777 == 0o700
+    assert list(token.parent.iterdir()) == [token]
+
+
+def test_a_token_that_others_may_read_is_closed_and_kept(token: Path) -> None:
+    token.parent.mkdir()
+    token.write_text("t" * 64)
+    token.chmod(0o644)
+    ray_access.keep_token_private()
+    assert token.stat().st_mode & 0o777 == 0o600
+    assert token.read_text() == "t" * 64
+
+
+def test_two_that_start_together_have_one_token(token: Path) -> None:
+    write = "from cluster.ray_access import keep_token_private as k; k(); "
+    write += f"print(open({str(token)!r}).read())"
+    started = [
+        subprocess.Popen([sys.executable, "-c", write], stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    assert len({process.communicate()[0] for process in started}) == 1
+    assert token.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("given", [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_TOKEN": "t"}])
+def test_no_token_is_written_where_none_is_wanted(
+    given: dict[str, str], token: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    ray_access.keep_token_private()
+    assert not token.exists()
+
+
+def test_a_home_that_cannot_hold_a_token_is_one_sentence(token: Path) -> None:
+    token.parent.write_text("a file where the folder should be")
+    with pytest.raises(RayStartError, match="give a token in RAY_AUTH_TOKEN"):
+        ray_access.keep_token_private()
+
+
+def test_rays_folder_is_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"citeray-{os.getuid()}"
+    assert ray_access.private_folder() == str(folder / "ray")
+    assert ray_access.private_folder() == str(folder / "ray")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)
+    with pytest.raises(RayStartError, match="others may write there"):
+        ray_access.private_folder()
+
+
+def test_a_link_in_the_place_of_rays_folder_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "others").mkdir(mode=0o700)
+    (tmp_path / f"citeray-{os.getuid()}").symlink_to(tmp_path / "others")
+    with pytest.raises(RayStartError, match="others may write there"):
+        ray_access.private_folder()
+
+
+def test_a_ray_started_here_keeps_to_loopback_unless_a_cluster_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    ray_access.keep_to_this_machine()
+    assert ray_access.BEYOND_THIS_MACHINE not in os.environ
+    monkeypatch.delenv("RAY_ADDRESS")
+    # Set and removed, so that what is set below is taken back.
+    monkeypatch.setenv(ray_access.BEYOND_THIS_MACHINE, "")
+    monkeypatch.delenv(ray_access.BEYOND_THIS_MACHINE)
+    ray_access.keep_to_this_machine()
+    assert os.environ[ray_access.BEYOND_THIS_MACHINE] == "0"
