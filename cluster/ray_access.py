@@ -83,7 +83,7 @@ def private_folder() -> str | None:
     facts = folder.lstat()
     if facts.st_uid != os.getuid() or stat.S_IMODE(facts.st_mode) != 0o700:
         raise RayStartError(
-            f"{folder}: others may write there, and Ray's logs and sockets should lie in it; remove "
+            f"{folder}: others may write there, where Ray's logs and sockets should lie; remove "
             "it, or name a folder of your own with a short path in RAY_TMPDIR"
         )
     return str(folder / "ray")

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from typing import Any
 
 import ray
 from ray.exceptions import RayError, RayTaskError
@@ -59,24 +60,23 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
 
 def _connect(settings: RaySettings) -> None:
     address = os.environ.get("RAY_ADDRESS", "")
-    if not address:
-        keep_token_private()
-        folder = private_folder()
+    started_here: dict[str, Any] = {} if address else _local_options(settings)
     try:
-        if address:
-            ray.init(logging_level=logging.WARNING, log_to_driver=False)
-        else:
-            ray.init(
-                address="local",
-                num_cpus=settings.cpus or None,
-                object_store_memory=settings.object_store_mb << 20,
-                include_dashboard=False,
-                logging_level=logging.WARNING,
-                log_to_driver=False,
-                _temp_dir=folder,
-            )
+        ray.init(logging_level=logging.WARNING, log_to_driver=False, **started_here)
     except Exception as error:  # Ray raises a bare Exception where it starts too slowly.
         raise start_error(error, address) from error
+
+
+def _local_options(settings: RaySettings) -> dict[str, Any]:
+    """Of a Ray that is started here, for this user alone. Raises RayStartError."""
+    keep_token_private()
+    return {
+        "address": "local",
+        "num_cpus": settings.cpus or None,
+        "object_store_memory": settings.object_store_mb << 20,
+        "include_dashboard": False,
+        "_temp_dir": private_folder(),
+    }
 
 
 def start_error(error: Exception, address: str) -> RayStartError:

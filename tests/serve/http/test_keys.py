@@ -1,7 +1,7 @@
 import pytest
 
 from cluster.errors import InputError
-from serve.http.keys import Rates, given_key, owner, read_keys
+from serve.http.keys import Rates, given_key, open_door, owner, read_keys
 
 VARIABLE = "TEST_API_KEYS"
 ALICE, BOB = "a" * 32, "b" * 32
@@ -74,3 +74,19 @@ def test_a_rate_is_spent_and_comes_back_evenly() -> None:
 def test_a_rate_of_0_has_no_end() -> None:
     rates = Rates(0)
     assert {rates.wait_s("alice", now=0) for _ in range(1000)} == {0}
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "node-3"])
+def test_an_endpoint_beyond_loopback_without_keys_is_warned_of(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert f"at {host} may ask without a key: give keys in {VARIABLE}" in open_door(host, VARIABLE)
+    monkeypatch.setenv(VARIABLE, f"alice:{ALICE}")
+    assert open_door(host, VARIABLE) == ""
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
+def test_on_loopback_no_key_is_missed(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert open_door(host, VARIABLE) == ""

@@ -1,0 +1,77 @@
+"""No secret's value is in what is deployed or shipped, and the security page names real tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ("k8s", "images", "configs", "requirements", ".ci", "cluster", "pipelines", "serve")
+KINDS = {"", ".yaml", ".yml", ".json", ".toml", ".sh", ".env", ".py", ".tpl", ".txt", ".md"}
+FILES = sorted(
+    path
+    for folder in SHIPPED
+    for path in (ROOT / folder).rglob("*")
+    if path.is_file() and path.suffix in KINDS and "__pycache__" not in path.parts
+)
+FORMS = re.compile(
+    r"AKIA[0-9A-Z]{16}|-----BEGIN [A-Z ]*PRIVATE KEY-----|\bsk-[A-Za-z0-9_-]{20,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{36}|\bhf_[A-Za-z0-9]{30,}"
+    r"|(?m:^\s*(?:ENV|ARG|export)\s+\w*(?:KEYS?|TOKEN|SECRET|PASSWORD)[= ]+[^\s$\"'{]+)"
+)
+SECRET_NAME = re.compile(r"(KEYS?|TOKEN|SECRET|PASSWORD)$")
+
+
+def secrets_given(value: Any) -> Iterator[str]:
+    """Where a manifest holds a secret's value, not the name of a Secret that does."""
+    if isinstance(value, list):
+        for each in value:
+            yield from secrets_given(each)
+    if not isinstance(value, dict):
+        return
+    if value.get("kind") == "Secret" and any(
+        {**(value.get("data") or {}), **(value.get("stringData") or {})}.values()
+    ):
+        yield f"Secret {value.get('metadata', {}).get('name')}"
+    if SECRET_NAME.search(str(value.get("name", ""))) and value.get("value"):
+        yield str(value["name"])
+    for each in value.values():
+        yield from secrets_given(each)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_file_that_ships_holds_a_secret(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not FORMS.search(text)
+    if path.suffix not in {".yaml", ".yml"} or "{{" in text:
+        return
+    assert not [found for document in yaml.safe_load_all(text) for found in secrets_given(document)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Secret\nmetadata: {name: ray}\nstringData: {auth_token: abc}",
+        "env: [{name: CITERAY_API_KEYS, value: 'alice:abc'}]",
+        "spec:\n  containers:\n  - env:\n    - {name: RAY_AUTH_TOKEN, value: abc}",
+    ],
+)
+def test_a_secret_in_a_manifest_is_seen(text: str) -> None:
+    assert list(secrets_given(yaml.safe_load(text)))
+
+
+def test_a_reference_to_a_secret_is_none() -> None:
+    reference = "env: [{name: RAY_AUTH_TOKEN, valueFrom: {secretKeyRef: {name: ray, key: token}}}]"
+    assert not list(secrets_given(yaml.safe_load(reference)))
+
+
+def test_every_test_that_the_security_page_names_exists() -> None:
+    page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:tests/)?[\w/]*test_\w+\.py|tests/[\w/]+/)`", page))
+    assert len(named) > 8
+    assert [name for name in named if not list(ROOT.glob(f"**/{name}"))] == []
