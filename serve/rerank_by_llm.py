@@ -74,7 +74,7 @@ async def _rank_window(
 
     def read(text: str) -> list[int]:
         if not _BARE.search(text):
-            raise LLMError(f"llm: no ranking in {text!r:.200}")
+            raise LLMError(f"llm: no ranking in its {len(text)} characters")
         return read_permutation(text, len(passages))
 
     tokens = TOKENS_A_NUMBER * len(passages) + TOKENS_A_NUMBER

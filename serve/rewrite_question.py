@@ -59,7 +59,7 @@ def read_queries(text: str) -> list[str]:
     lines = (_NUMBERED.match(line) for line in text.splitlines())
     queries = [" ".join(m[1].strip(" \"'*").split())[:MAX_QUERY_CHARACTERS] for m in lines if m]
     if not any(queries):
-        raise LLMError(f"llm: no numbered query in {text!r:.200}")
+        raise LLMError(f"llm: no numbered query in its {len(text)} characters")
     return list(dict.fromkeys(query for query in queries if query))[:SUB_QUESTIONS]
 
 
@@ -102,5 +102,5 @@ def _some_text(text: str) -> str:
     """The reply on one line; raises LLMError where it holds no word."""
     joined = " ".join(text.split())
     if not any(c.isalnum() for c in joined):
-        raise LLMError(f"llm: the reply holds no word: {text!r:.80}")
+        raise LLMError(f"llm: the reply of {len(text)} characters holds no word")
     return joined

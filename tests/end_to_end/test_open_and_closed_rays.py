@@ -1,0 +1,56 @@
+"""A Ray that asks for a token lets nobody in without; an open one is not used in silence."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.end_to_end.command import ROOT, run
+from tests.end_to_end.conftest import RayHead
+
+JOIN = "import ray; ray.init(logging_level='ERROR'); print('in', len(ray.nodes()))"
+
+
+@pytest.mark.parametrize("token", [{}, {"RAY_AUTH_TOKEN": "f" * 64}], ids=["without", "wrong"])
+def test_nobody_joins_a_head_or_sends_it_a_job_without_its_token(
+    ray_head: RayHead, token: dict[str, str], tmp_path: Path
+) -> None:
+    headers = {"Authorization": f"Bearer {token.get('RAY_AUTH_TOKEN', '')}"} if token else {}
+    job = {"entrypoint": f"touch {tmp_path / 'ran'}"}
+    sent = httpx.post(f"{ray_head.dashboard}/api/jobs/", json=job, headers=headers, timeout=30)
+    assert sent.status_code in (401, 403)
+    for path in ("/api/jobs/", "/api/serve/applications/", "/nodes?view=summary", "/api/v0/actors"):
+        seen = httpx.get(f"{ray_head.dashboard}{path}", headers=headers, timeout=30)
+        assert seen.status_code in (401, 403), path
+    address = {"RAY_ADDRESS": ray_head.driver["RAY_ADDRESS"], "RAY_AUTH_MODE": "token"}
+    home = {"HOME": str(tmp_path), "RAY_gcs_rpc_server_reconnect_timeout_s": "5"}
+    joined = run([sys.executable, "-c", JOIN], {**address, **token, **home})
+    assert joined.returncode != 0
+    assert "in 1" not in joined.stdout
+    assert not (tmp_path / "ran").exists()
+
+
+SESSION = """
+from cluster.ray_access import keep_to_this_machine
+keep_to_this_machine()
+from cluster.session import ray_session
+from cluster.settings import RaySettings
+with ray_session(RaySettings(cpus=1, object_store_mb=128)):
+    pass
+"""
+
+
+def test_a_ray_that_is_open_by_the_users_word_is_warned_of(tmp_path: Path) -> None:
+    folder = tempfile.mkdtemp(prefix="cr-", dir="/tmp")
+    try:
+        extra = {"RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": folder, "HOME": str(tmp_path)}
+        done = run([sys.executable, "-c", SESSION], {**extra, "PYTHONPATH": str(ROOT)})
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    assert done.returncode == 0, done.stderr
+    assert "asks for no token: whoever reaches its ports runs code as its user" in done.stderr
