@@ -20,6 +20,7 @@ from rich.table import Table
 
 from cluster.adapters import base_of, is_adapter
 from cluster.errors import CiteRayError, one_line
+from cluster.job_commands import job
 from cluster.models import ModelStore, read_pins
 from cluster.ray_access import keep_to_this_machine
 from cluster.settings import Settings, load_settings
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 models = typer.Typer(help="The models that the settings name.", no_args_is_help=True)
 app.add_typer(models, name="models")
+app.add_typer(job, name="job")
 
 
 @dataclass(frozen=True, slots=True)

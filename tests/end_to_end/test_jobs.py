@@ -1,0 +1,183 @@
+"""`citeray job`: commands as jobs on a Ray of the tests' own, as a submitting shell sees them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cluster.index.manifest import read_manifest
+from pipelines.sample.write_sample import write_sample
+from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
+from tests.end_to_end.conftest import RayHead
+from tests.serve.http_server import free_port
+
+DEADLINE_S = 120
+JOB = [str(BIN / "citeray"), "job"]
+UNKNOWN_INDEX = ["index", "info", "--set", "index.path=/nowhere/index"]
+
+
+def shell(head: RayHead) -> dict[str, str]:
+    return {**head.submitter, "RAY_API_SERVER_ADDRESS": head.dashboard}
+
+
+def job(head: RayHead, *words: str) -> subprocess.CompletedProcess:
+    return run([*JOB, *words], shell(head))
+
+
+def start(head: RayHead, *words: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [*JOB, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=environment(shell(head)),
+    )
+
+
+def ids(head: RayHead, name: str) -> dict[str, str]:
+    """The status of each attempt of that name."""
+    rows = json.loads(job(head, "list", "--json").stdout)
+    return {row["id"]: row["status"] for row in rows if row["id"].startswith(name)}
+
+
+def build(tmp_path: Path, encoder: Path) -> list[str]:
+    source = write_sample(tmp_path / "sample").sources[2]
+    settings = small_settings(tmp_path / "index", encoder, 2)
+    return with_settings(["index", "build", str(source)], settings)
+
+
+def drivers(index: Path) -> list[psutil.Process]:
+    """The processes of the job that builds that index: its shell and its driver."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = " ".join(process.info["cmdline"] or ())
+        if f"index.path={index}" in line and "job submit" not in line:
+            found.append(process)
+    return found
+
+
+def await_driver(index: Path) -> list[psutil.Process]:
+    begun = time.monotonic()
+    while time.monotonic() - begun < DEADLINE_S:
+        if found := drivers(index):
+            return found
+        time.sleep(0.1)
+    pytest.fail("the job's driver did not start")
+
+
+def test_a_command_submitted_twice_at_once_is_one_job(ray_head: RayHead) -> None:
+    both = [start(ray_head, "submit", "--id", "twice", "--", "version") for _ in range(2)]
+    said = [process.communicate(timeout=DEADLINE_S) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert all(out.strip().endswith("0.1.0") for out, _ in said), said
+    assert ids(ray_head, "twice") == {"twice": "SUCCEEDED"}
+
+
+def test_a_command_asked_again_is_shown_and_not_run_again(ray_head: RayHead) -> None:
+    first = job(ray_head, "submit", "--", "citeray", "version")
+    again = job(ray_head, "submit", "--", "version")
+    assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
+    assert "has succeeded already" in again.stderr
+    assert again.stdout == first.stdout
+    assert len(ids(ray_head, "citeray-version-")) == 1
+
+
+def test_the_exit_code_is_the_commands_own(ray_head: RayHead) -> None:
+    done = job(ray_head, "submit", "--id", "unknown-index", "--", *UNKNOWN_INDEX)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "/nowhere/index" in done.stdout
+    assert job(ray_head, "follow", "unknown-index").returncode == 2
+
+
+def test_a_failed_command_is_tried_anew_when_it_is_asked_again(ray_head: RayHead) -> None:
+    for _ in range(2):
+        job(ray_head, "submit", "--id", "fails", "--", *UNKNOWN_INDEX)
+    assert ids(ray_head, "fails") == {"fails": "FAILED", "fails-2": "FAILED"}
+
+
+def test_a_jobs_json_is_one_document_on_standard_output(ray_head: RayHead) -> None:
+    words = ["submit", "--id", "models", "--json", "--", "models", "list", "--json"]
+    done = job(ray_head, *words)
+    document = json.loads(done.stdout)
+    assert (document["id"], document["status"], document["exit_code"]) == ("models", "SUCCEEDED", 0)
+    assert {"use", "name", "stored"} <= set(document["result"][0])
+
+
+def test_a_job_whose_driver_was_killed_goes_on_as_the_next_attempt(
+    tmp_path: Path, ray_head: RayHead, encoder: Path
+) -> None:
+    submit = ["submit", "--id", "killed", "--", *build(tmp_path, encoder)]
+    first = start(ray_head, *submit)
+    for process in await_driver(tmp_path / "index"):
+        process.kill()
+    first.communicate(timeout=DEADLINE_S)
+    assert first.returncode == 1
+    second = job(ray_head, *submit)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "the next attempt goes on" in second.stderr
+    assert "building shards" in second.stdout
+    assert ids(ray_head, "killed") == {"killed": "FAILED", "killed-2": "SUCCEEDED"}
+    assert read_manifest(tmp_path / "index").citations == 3
+
+
+@pytest.mark.parametrize("how", ["ctrl-c", "cancel"])
+def test_a_stopped_job_ends_with_its_driver_and_publishes_nothing(
+    tmp_path: Path, ray_head: RayHead, encoder: Path, how: str
+) -> None:
+    submitter = start(ray_head, "submit", "--id", f"stop-{how}", "--", *build(tmp_path, encoder))
+    await_driver(tmp_path / "index")
+    if how == "cancel":
+        assert job(ray_head, "cancel", f"stop-{how}").returncode == 0
+    else:
+        os.kill(submitter.pid, signal.SIGINT)
+    _, said = submitter.communicate(timeout=DEADLINE_S)
+    assert submitter.returncode == 1, said
+    assert ("Ctrl-C again leaves" in said) == (how == "ctrl-c")
+    assert ids(ray_head, f"stop-{how}") == {f"stop-{how}": "STOPPED"}
+    psutil.wait_procs(drivers(tmp_path / "index"), timeout=DEADLINE_S)
+    assert drivers(tmp_path / "index") == []
+    assert not (tmp_path / "index/CURRENT").exists()
+
+
+def test_an_id_stands_for_one_command(ray_head: RayHead) -> None:
+    assert job(ray_head, "submit", "--id", "one", "--", "version").returncode == 0
+    other = job(ray_head, "submit", "--id", "one", "--", "models", "list")
+    assert other.returncode == 2
+    assert "give another --id" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "code", "sentence"),
+    [
+        (["list"], {"RAY_AUTH_TOKEN": "0" * 64}, 1, "token"),
+        (["list"], {"RAY_AUTH_MODE": "disabled"}, 1, "token"),
+        (["list", "--address", "127.0.0.1:8265"], {}, 2, "not the address"),
+        (["follow", "never-submitted"], {}, 2, "knows no job never-submitted"),
+        (["cancel", "../../api"], {}, 2, "not a job's id"),
+        (["submit", "--working-dir", "/nowhere", "--", "version"], {}, 2, "no such folder"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_sentence(
+    ray_head: RayHead, words: list[str], change: dict[str, str], code: int, sentence: str
+) -> None:
+    done = run([*JOB, *words], {**shell(ray_head), **change})
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert sentence in done.stderr
+    assert done.stderr.startswith("citeray: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_dashboard_that_does_not_answer_is_named() -> None:
+    address = f"http://127.0.0.1:{free_port()}"
+    done = run([*JOB, "list", "--address", address])
+    assert done.returncode == 1
+    assert f"no Ray dashboard answers at {address}" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
