@@ -12,9 +12,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = sorted(
     {
         " ".join(match.group(1).split())
-        for match in re.finditer(r"citeray ((?:index |models )?[a-z]+)\b(?=[ `\n])", README)
+        for match in re.finditer(r"citeray ((?:index |models |job )?[a-z]+)\b(?=[ `\n])", README)
     }
-    - {"index", "models"}
+    - {"index", "job", "models"}
 )
 TARGETS = sorted(set(re.findall(r"(?:^|`)make ([a-z]+)", README, re.M)))
 

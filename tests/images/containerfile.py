@@ -1,0 +1,37 @@
+"""A Containerfile as its instructions, with lines that go on put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = {name: ROOT / f"images/Containerfile.{name}" for name in ("cpu", "gpu")}
+
+
+def instructions(path: Path) -> list[tuple[str, str]]:
+    """(word, what follows) in their order; comments left out."""
+    lines = [s for s in path.read_text(encoding="utf-8").splitlines() if not s.startswith("#")]
+    whole = "\n".join(lines).replace("\\\n", " ")
+    found = (line.split(None, 1) for line in whole.splitlines() if line.strip())
+    return [(word, " ".join(rest.split())) for word, rest in found]
+
+
+def stages(path: Path) -> list[list[tuple[str, str]]]:
+    """The instructions of each stage; what stands before the first FROM is none."""
+    found: list[list[tuple[str, str]]] = []
+    for word, rest in instructions(path):
+        if word == "FROM":
+            found.append([])
+        if found:
+            found[-1].append((word, rest))
+    return found
+
+
+def copied(path: Path) -> list[tuple[str, str]]:
+    """(source, target) of what comes from the working tree."""
+    pairs = []
+    for word, rest in instructions(path):
+        if word == "COPY" and "--from" not in rest:
+            *sources, target = rest.split()
+            pairs += [(source, target) for source in sources]
+    return pairs
