@@ -7,6 +7,7 @@ or was stopped. Every pipeline goes on where it stopped, so that an attempt repe
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -64,7 +65,10 @@ def connect(address: str, say: Callable[[str], None]) -> Head:
     # Ray lets its environment override the address that it is given.
     os.environ["RAY_API_SERVER_ADDRESS"] = address
     with plain_errors(address):
-        return Head(address, JobSubmissionClient(address), say)
+        client = JobSubmissionClient(address)
+    # It tells each file that stays here, and each connection's end.
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    return Head(address, client, say)
 
 
 @contextmanager

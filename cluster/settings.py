@@ -1,7 +1,8 @@
 """Settings: YAML files read once at the entry; the values travel on as arguments.
 
-`laptop.yaml` is the default and complete; another file overrides what it names, and
-`--set a.b=c` overrides both. Unknown keys are refused by name.
+`laptop.yaml` is the default and complete; another file overrides what it names, or with
+`over: cluster.yaml` at its head what that file makes of it; `--set a.b=c` overrides all.
+Unknown keys are refused by name.
 """
 
 from __future__ import annotations
@@ -211,6 +212,7 @@ class StageSettings(Strict):
     """One deployment: how many replicas, what each may hold, and when it is too late.
 
     Of `max_queued` requests more than its replicas hold each caller waits; -1: of any number.
+    Replicas start only on Ray nodes with the label citeray/pool=`pool`; "": on any.
     """
 
     min_replicas: Positive
@@ -221,6 +223,7 @@ class StageSettings(Strict):
     deadline_s: Seconds
     batch: Positive = 1
     max_queued: Annotated[int, Field(ge=-1)] = -1
+    pool: Annotated[str, Field(pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$")] = ""
 
 
 class HttpSettings(Strict):
@@ -370,9 +373,8 @@ def _config_text(name: str | Path) -> str:
                     content = file.read(MAX_CONFIG_BYTES + 1)
                 break
         else:
-            shipped = sorted(p.name for p in CONFIGS.iterdir() if p.name.endswith(".yaml"))
             raise InputError(
-                f"--config {name}: no such file; shipped with CiteRay: {', '.join(shipped)}"
+                f"--config {name}: no such file; shipped with CiteRay: {', '.join(_shipped())}"
             )
     except OSError as error:
         raise InputError(f"--config {cut(str(name))}: cannot be read: {error.strerror}") from None
@@ -384,8 +386,24 @@ def _config_text(name: str | Path) -> str:
         raise InputError(f"--config {name}: not in UTF-8: {error}; save it as UTF-8") from None
 
 
+def _read_under(name: Any, origin: str) -> dict[str, Any]:
+    """The shipped settings that `origin` is laid over."""
+    if not isinstance(name, str) or name not in _shipped():
+        raise InputError(
+            f"{origin}: over: {cut(str(name))} is none of the files shipped with CiteRay: "
+            + ", ".join(_shipped())
+        )
+    return _read_yaml(_config_text(name), name)
+
+
+def _shipped() -> list[str]:
+    return sorted(p.name for p in CONFIGS.iterdir() if p.name.endswith(".yaml"))
+
+
 def load_settings(config: str | Path | None = None, overrides: Sequence[str] = ()) -> Settings:
     """Read `laptop.yaml`, lay `config` over it, then `overrides` (each `key=value`).
+
+    A `config` may name another that it is laid over itself: `over: cluster.yaml`.
 
     Raises InputError naming every unknown key, with the nearest valid one, and every
     bad value.
@@ -393,7 +411,10 @@ def load_settings(config: str | Path | None = None, overrides: Sequence[str] = (
     data = _read_yaml(_config_text(DEFAULT_CONFIG), DEFAULT_CONFIG)
     origin = DEFAULT_CONFIG
     if config is not None and str(config) != DEFAULT_CONFIG:
-        data = _merge(data, _read_yaml(_config_text(config), str(config)), WHOLE)
+        own = _read_yaml(_config_text(config), str(config))
+        if (under := own.pop("over", None)) is not None:
+            data = _merge(data, _read_under(under, str(config)), WHOLE)
+        data = _merge(data, own, WHOLE)
         origin = str(config)
     for override in overrides:
         data = _apply_override(data, override)

@@ -30,9 +30,16 @@ from serve.take_turns import Lease
 APP = "citeray"
 # How soon the replicas of a lost node are missed, and started where there is room.
 HEALTH_CHECK_S = 3.0
+# The label of Ray nodes by which stages are told where to run.
+POOL = "citeray/pool"
 # Threads of OpenMP that wait for work spin on a core that another stage could use: with 16 callers
 # on 2 cores 2.0 questions a second, 2.7 without, for 5% of the reranker's time alone.
 THREADS = {"OMP_WAIT_POLICY": "PASSIVE"}
+
+
+def in_pool(pool: str) -> dict[str, Any]:
+    """The actor options that keep a replica to the Ray nodes of a pool; "": to none."""
+    return {"label_selector": {POOL: pool}} if pool else {}
 
 
 def stage_options(stage: StageSettings) -> dict[str, Any]:
@@ -46,6 +53,7 @@ def stage_options(stage: StageSettings) -> dict[str, Any]:
             "num_cpus": stage.cpus,
             "num_gpus": stage.gpus,
             "runtime_env": {"env_vars": THREADS},
+            **in_pool(stage.pool),
         },
     }
     if stage.max_replicas > stage.min_replicas:
@@ -67,11 +75,11 @@ def deployment(
     return wrapped.options(name=name, **stage_options(chosen), **options).bind(*arguments)
 
 
-def one_for_all(stage: Any, name: str, *arguments: Any) -> Any:
+def one_for_all(stage: Any, name: str, pool: str, *arguments: Any) -> Any:
     """A deployment of one replica for the whole graph, which only waits for others."""
     wrapped: Any = ray_serve.deployment(stage)
     options = {"num_replicas": 1, "max_ongoing_requests": 1000}
-    actor = {"num_cpus": 0}
+    actor = {"num_cpus": 0, **in_pool(pool)}
     return wrapped.options(name=name, ray_actor_options=actor, **options).bind(*arguments)
 
 
@@ -80,13 +88,15 @@ def build_app(settings: Settings) -> Any:
     manifest = open_manifest(settings)
     stages = settings.serve
     facts = (settings, manifest)
-    following = (*facts, one_for_all(Lease, "Turns"))
+    # Beside the gateways, where the batches' folder is.
+    pool = stages.gateway.pool
+    following = (*facts, one_for_all(Lease, "Turns", pool))
     encoder = deployment(Encoder, "Encoder", stages.encoder, *facts)
     bound = {
         "expander": deployment(Expander, "Expander", stages.expander, *following),
         "encoder": encoder,
         "reranker": deployment(Reranker, "Reranker", stages.reranker, *facts),
-        "pubmed": one_for_all(Online, "PubMed", settings.entrez),
+        "pubmed": one_for_all(Online, "PubMed", pool, settings.entrez),
         "writer": deployment(Writer, "Writer", stages.writer, *following, encoder),
     }
     shards = [
@@ -96,7 +106,7 @@ def build_app(settings: Settings) -> Any:
     # A line of ours for each request says more than Serve's.
     logs = LoggingConfig(encoding="JSON", enable_access_log=False)
     gateway = ray_serve.ingress()(Gateway)
-    batches = one_for_all(Batches, "Batches", *facts, bound, shards)
+    batches = one_for_all(Batches, "Batches", pool, *facts, bound, shards)
     figures = ClusterFigures(RayMeters, metric_pages)
     arguments = (*facts, bound, shards, batches, figures)
     return deployment(gateway, "Gateway", stages.gateway, *arguments, logging_config=logs)

@@ -33,6 +33,22 @@ def test_a_file_overrides_only_what_it_names(tmp_path: Path) -> None:
     assert settings.index.hnsw_m == load_settings().index.hnsw_m
 
 
+def test_a_file_may_be_laid_over_a_shipped_one(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("over: cluster.yaml\nserve: {shard: {pool: retrieval}}\n", encoding="utf-8")
+    settings, under = load_settings(path), load_settings("cluster.yaml")
+    assert settings.llm == under.llm
+    assert settings.serve.shard == under.serve.shard.model_copy(update={"pool": "retrieval"})
+
+
+@pytest.mark.parametrize("under", ["mine.yaml", "../laptop.yaml", "[a]", "models"])
+def test_a_file_is_laid_over_shipped_ones_only(tmp_path: Path, under: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"over: {under}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"mine\.yaml: over: .* is none of the files shipped"):
+        load_settings(path)
+
+
 def test_set_overrides_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("index: {shards: 7}\n", encoding="utf-8")

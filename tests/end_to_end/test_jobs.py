@@ -39,6 +39,8 @@ def start(head: RayHead, *words: str) -> subprocess.Popen:
         text=True,
         cwd=ROOT,
         env=environment(shell(head)),
+        # A shell's background jobs inherit that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
