@@ -46,8 +46,10 @@ def check_plan(
     citations: int,
     tell: Callable[[str], None],
     given: Sequence[File] = (),
-) -> list[Compared]:
+) -> tuple[int, list[Compared]]:
     """Build so many citations on this machine through Ray, search them, and compare.
+
+    Gives how many it really built, with what was predicted of them.
 
     `given` sources are built whole in place of generated ones. Raises CiteRayError when the
     build fails.
@@ -62,7 +64,7 @@ def check_plan(
         real = build_watched(sources, here)
         tell(f"searching it with {QUESTIONS} questions")
         searches = _search_seconds(real, here)
-    return compare(found, here, real, searches)
+    return real.manifest.citations, compare(found, here, real, searches)
 
 
 def _search_seconds(real: BuildMeasured, settings: Settings) -> float:

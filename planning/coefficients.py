@@ -18,6 +18,7 @@ from cluster.errors import InputError
 from cluster.index.read_shard import limit_of_shard
 from cluster.settings import Settings, Strict
 from cluster.storage import write_atomically
+from planning.error_bar import ErrorBar
 from planning.fit import Heaps, Line, Logarithmic
 
 DEFAULT_FILE = Path(".citeray/calibration.json")
@@ -174,6 +175,7 @@ class Coefficients(Strict):
     building: Building
     memory: Memory
     serving: Serving
+    checked: ErrorBar | None = None
 
     @property
     def encoder_threads(self) -> int:

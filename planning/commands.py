@@ -19,6 +19,7 @@ from planning.coefficients import (
     write_coefficients,
 )
 from planning.emit import config_yaml, values_yaml, write_text
+from planning.error_bar import ErrorBar
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from planning.show_plan import check_json, plan_json, show_check, show_plan
@@ -42,7 +43,8 @@ Sample = Annotated[
     typer.Option(help="PubMed files to calibrate on or check with; none: generated citations."),
 ]
 Check = Annotated[
-    bool, typer.Option("--check", help="Build here for real, and tell the plan's error.")
+    bool,
+    typer.Option("--check", help="Build here for real; tell the plan's error, and keep it."),
 ]
 CheckCitations = Annotated[str, typer.Option(help="Generated citations that --check builds.")]
 NodeMemory = Annotated[str, typer.Option(help="Memory of a node, such as 64GB or 64Gi.")]
@@ -119,6 +121,11 @@ def plan(
     given = find_sources(sample) if sample else []
     found, shipped = _coefficients(context, calibration, given, calibrate=calibrate)
     _check_path(path, found)
+    rows: list[dict[str, Any]] = []
+    if check:
+        rows, found = _check(context, found, built, given)
+        if not shipped:
+            write_coefficients(found, calibration or DEFAULT_FILE)
     made = make_plan(found, context.settings, ask, shipped=shipped)
     if emit_config:
         write_text(config_yaml(context.settings, made), emit_config)
@@ -126,7 +133,6 @@ def plan(
         write_text(values_yaml(made), emit_values)
     if not json:
         show_plan(context.out, made, explain=explain)
-    rows = _check(context, found, built, given) if check else []
     if json:
         context.print_json({**plan_json(made), "check": rows})
     _tell_problems(context, made)
@@ -172,11 +178,13 @@ def _coefficients(
 
 def _check(
     context: Context, found: Coefficients, citations: int, given: list[File]
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], Coefficients]:
+    """The rows of a check, and the coefficients with how far they were off."""
     from planning.check_plan import check_plan
 
     tell = _teller(context, "checking")
-    rows = check_plan(found, context.settings, citations, tell, given)
+    built, rows = check_plan(found, context.settings, citations, tell, given)
     if not context.json:
         show_check(context.out, rows)
-    return check_json(rows)
+    bar = ErrorBar.of(built, [(row.name, row.error) for row in rows])
+    return check_json(rows), found.model_copy(update={"checked": bar})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from cluster.settings import Settings
 from planning.coefficients import Coefficients, differences
+from planning.error_bar import ErrorBar
 from planning.estimate_build import (
     Fleet,
     Size,
@@ -37,7 +38,9 @@ HOURS_A_MONTH = 730.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Every figure with its formula. `problems` are why the plan would not do."""
+    """Every figure with its formula. `problems` are why the plan would not do; `error_bar` says
+    how far off it may be, None where no check has measured that.
+    """
 
     ask: Ask
     size: Size
@@ -55,6 +58,7 @@ class Plan:
     costs: tuple[Figure, ...]
     problems: tuple[str, ...]
     assumptions: tuple[str, ...]
+    error_bar: ErrorBar | None
 
 
 def _memory_problems(found: Coefficients, settings: Settings, size: Size, ask: Ask) -> list[str]:
@@ -138,6 +142,7 @@ def _assumptions(
     )
     if shipped:
         yield "they are not of your machine: run again with --calibrate for yours"
+    yield found.checked.words if found.checked else "no error bars: --check measures them"
     further = size.shard_citations / corpus.sample_citations
     yield f"a planned shard is {further:,.0f} times the largest that was measured"
     yield from (f"measured with other settings: {d}" for d in differences(found, settings))
@@ -191,4 +196,5 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
         costs=_costs(ask, build.value, hours, groups, nodes),
         problems=(*problems, serving.problem) if serving.problem else tuple(problems),
         assumptions=tuple(_assumptions(found, settings, ask, size, shipped=shipped)),
+        error_bar=found.checked,
     )  # fmt: skip

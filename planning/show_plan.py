@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from planning.check_plan import Compared
+from planning.error_bar import ErrorBar, Kind
 from planning.estimate_serving import StagePlan
 from planning.figures import Figure
 from planning.plan import Plan
@@ -20,10 +21,13 @@ def _table(title: str, *columns: str) -> Table:
     return Table(*columns, title=title, title_justify="left")
 
 
-def _figures(title: str, figures: Iterable[Figure]) -> Table:
+def _figures(
+    title: str, figures: Iterable[Figure], bar: ErrorBar | None = None, kind: Kind = "time"
+) -> Table:
+    """`bar` adds what each may really be."""
     table = Table(show_header=False, title=title, title_justify="left")
     for figure in figures:
-        table.add_row(figure.name, str(figure))
+        table.add_row(figure.name, str(figure), *([bar.shown(figure, kind)] if bar else []))
     return table
 
 
@@ -64,18 +68,18 @@ def all_figures(plan: Plan) -> list[Figure]:
 
 
 def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
-    ask, size = plan.ask, plan.size
+    ask, size, bar = plan.ask, plan.size, plan.error_bar
     out.print(
         f"{ask.citations:,} citations, {size.passages:,.0f} passages: {size.shards} shards of "
         f"{size.shard_citations:,.0f} citations",
         soft_wrap=True,
     )
-    out.print(_figures("Disk", plan.disk))
+    out.print(_figures("Disk", plan.disk, bar, "disk"))
     hours = [plan.gpu_hours] if plan.gpu_hours else []
     title = f"Build on {plan.fleet.nodes} nodes, {plan.fleet.encoders} encoders"
     update = Figure(f"an update of {ask.changed:,}", plan.update.value, "seconds", "")
-    out.print(_figures(title, [*plan.phases, plan.build, *hours, update]))
-    out.print(_figures("Memory of one process", plan.memory))
+    out.print(_figures(title, [*plan.phases, plan.build, *hours, update], bar, "time"))
+    out.print(_figures("Memory of one process", plan.memory, bar, "memory"))
     out.print(_serving(plan))
     out.print(f"p95 of a question: {plan.serving.p95}, asked {ask.p95_s:g} s; a shard's checksums "
               f"take {plan.shard_start} when it starts", soft_wrap=True)  # fmt: skip
@@ -90,7 +94,8 @@ def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    return {**asdict(plan), "feasible": not plan.problems}
+    bar = plan.error_bar.model_dump() if plan.error_bar else None
+    return {**asdict(plan), "error_bar": bar, "feasible": not plan.problems}
 
 
 def show_check(out: Console, rows: Sequence[Compared]) -> None:

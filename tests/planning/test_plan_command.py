@@ -14,6 +14,8 @@ from cluster.errors import InputError
 from cluster.settings import load_settings
 from planning.coefficients import write_coefficients
 from planning.commands import register
+from planning.error_bar import ErrorBar, Span
+from planning.units import format_seconds
 from tests.planning.some_coefficients import coefficients
 
 
@@ -46,6 +48,38 @@ def test_people_get_tables_and_formulas_when_they_ask(calibration: Path) -> None
     assert "Nodes" in done.stdout
     assert "index store:" in done.stdout
     assert "M/M/c" in done.stdout
+
+
+def test_each_figure_has_the_error_bar_that_a_check_left(calibration: Path) -> None:
+    errors = [("time: all", -0.2), ("time: index", 0.25), ("bytes of BM25", -0.5)]
+    errors += [("memory of driver", 0.0), ("search of a shard", 0.1), ("passages", 9.0)]
+    found = coefficients().model_copy(update={"checked": ErrorBar.of(5000, errors)})
+    write_coefficients(found, calibration)
+    done = plan("--citations", "38M", "--qps", 50, "--calibration", calibration, "--json")
+    told = json.loads(done.stdout)
+    assert told["error_bar"]["time"] == {"low": -0.2, "high": 0.25}
+    shown = plan("--citations", "38M", "--qps", 50, "--calibration", calibration)
+    build = told["build"]["value"]
+    low, high = format_seconds(build / 1.25), format_seconds(build / 0.8)
+    row = next(line for line in shown.stdout.splitlines() if line.startswith("│ build "))
+    assert f"{low} to {high}" in row
+    assert "a real build of 5,000 citations" in shown.stdout
+
+
+def test_a_plan_without_a_check_says_that_it_has_no_error_bars(calibration: Path) -> None:
+    assert "no error bars: --check measures them" in plan("--calibration", calibration).stdout
+
+
+@pytest.mark.parametrize(
+    ("span", "around"),
+    [
+        (Span(low=-0.5, high=-0.2), (100.0, 200.0)),
+        (Span(low=0.25, high=1.0), (50.0, 100.0)),
+        (Span(low=-0.2, high=0.25), (80.0, 125.0)),
+    ],
+)
+def test_a_prediction_is_within_its_error_bar(span: Span, around: tuple[float, float]) -> None:
+    assert span.around(100.0) == pytest.approx(around)
 
 
 def test_what_would_not_do_is_1_and_named(calibration: Path) -> None:
