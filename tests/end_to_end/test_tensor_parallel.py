@@ -1,0 +1,31 @@
+"""A model spread over two processes, through the deployment that we serve, on a CPU."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.end_to_end.command import run
+from tests.end_to_end.greedy_tokens import PROMPTS, TOKENS
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[int]]]:
+    """The token ids of each reply, by the number of parts."""
+    folder = tmp_path_factory.mktemp("parts")
+    command = [sys.executable, "-m", "tests.end_to_end.greedy_tokens", str(folder)]
+    done = run(command, {"RAY_AUTH_MODE": "disabled"})
+    assert done.returncode == 0, done.stderr
+    found: dict[str, list[list[int]]] = json.loads((folder / TOKENS).read_text())
+    return found
+
+
+def test_two_parts_say_the_same_tokens_as_one(said: dict[str, list[list[int]]]) -> None:
+    assert len(said["1"]) == len(PROMPTS) == 20
+    assert said["2"] == said["1"]
+
+
+def test_the_model_says_something_else_to_each_prompt(said: dict[str, list[list[int]]]) -> None:
+    assert len({tuple(tokens) for tokens in said["1"]}) == len(PROMPTS)
