@@ -81,6 +81,7 @@ class IndexSettings(Strict):
     bm25_b: Share
     training_vectors: Positive
     build_threads: Positive
+    build_gpus: Annotated[float, Field(ge=0, le=1)] = 0
 
     @property
     def place(self) -> Place:

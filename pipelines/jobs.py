@@ -88,8 +88,7 @@ def _on_shards(
     """
     index: Place = calls[0][0]
     remove_partials(index)
-    gpus = 1 if plan.vectors == "flat" and ray.cluster_resources().get("GPU") else 0
-    task = _shard_task.options(num_cpus=1, num_gpus=gpus)
+    task = _shard_task.options(num_cpus=1, num_gpus=plan.gpus)
     refs = [task.remote(work, *call) for call in calls]
     waiting = list(refs)
     while waiting:
@@ -224,8 +223,8 @@ def update_index(
 def compact_index(settings: Settings, report: Report) -> Manifest:
     """Publish a version with one segment a shard, and the same citations and scores.
 
-    Nothing is encoded and no setting but `index.build_threads` matters. Interrupted, a
-    rerun keeps the shards that are whole.
+    Nothing is encoded, and of the settings only `index.build_threads` and `index.build_gpus`
+    matter. Interrupted, a rerun keeps the shards that are whole.
     """
     index = settings.index.place
     manifest = read_manifest(index)

@@ -63,7 +63,7 @@ def segment_id(
     previous: Manifest | None = None,
 ) -> str:
     """Names the segments that a rerun may keep: same sources on top of the same segments."""
-    without = {"path", "cache", "ef_search", "build_threads"}
+    without = {"path", "cache", "ef_search", "build_threads", "build_gpus"}
     facts = settings.model_dump(mode="json", exclude=without)
     older = [s.id for s in previous.segments] if previous else []
     return _digest([build, facts, [(s.name, s.sha256) for s in sources], older])
@@ -86,6 +86,7 @@ def segment_plan(
         hnsw_m=settings.hnsw_m,
         ef_construction=settings.ef_construction,
         threads=settings.build_threads,
+        gpus=settings.build_gpus,
     )
 
 

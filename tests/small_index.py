@@ -49,6 +49,7 @@ def make_index(
     shards: int = 2,
     vectors: str = "flat",
     hnsw_m: int = 16,
+    gpus: float = 0,
     encode: Encode = bag_of_words,
 ) -> Manifest:
     """Write and publish version v000001 of `citations` at `index`."""
@@ -65,6 +66,7 @@ def make_index(
         hnsw_m=hnsw_m,
         ef_construction=64,
         threads=2,
+        gpus=gpus,
     )
     sample = encode([c.search_text for c in citations[:1000]])
     train_quantiser(sample, plan.quantiser, plan)

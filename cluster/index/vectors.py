@@ -96,37 +96,12 @@ def chunks_of(parts: Iterable[Vectors], size: int = ADD_CHUNK) -> Iterator[Vecto
         yield np.concatenate(waiting)
 
 
-def gpu_available() -> bool:
-    """Whether this FAISS was built with CAGRA and sees a GPU."""
-    return hasattr(faiss, "GpuIndexCagra") and faiss.get_num_gpus() > 0
-
-
 def build(empty: Any, parts: Iterable[Vectors], threads: int) -> Any:
     """Fill a trained, empty HNSW with the rows of `parts` (each (n, d) float32)."""
     faiss.omp_set_num_threads(threads)
     for chunk in chunks_of(parts):
         empty.add(np.ascontiguousarray(chunk))
     return empty
-
-
-def build_on_gpu(vectors: Vectors, m: int, ef_construction: int) -> Any:
-    """Build a CAGRA graph on the GPU and return it as an HNSW over float32 vectors.
-
-    CAGRA halves `graph_degree` when it becomes an HNSW's M (faiss GpuIndexCagra).
-    `vectors` is (n, d) float32, and may be a memory map.
-    """
-    config = faiss.GpuIndexCagraConfig()
-    config.graph_degree = 2 * m
-    config.intermediate_graph_degree = 4 * m
-    config.guarantee_connectivity = True
-    gpu = faiss.GpuIndexCagra(
-        faiss.StandardGpuResources(), vectors.shape[1], faiss.METRIC_INNER_PRODUCT, config
-    )
-    gpu.train(vectors)
-    index = faiss.IndexHNSWCagra()
-    gpu.copyTo(index)
-    index.hnsw.efConstruction = ef_construction
-    return index
 
 
 def live_selector(dead: Rows) -> Any:

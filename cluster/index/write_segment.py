@@ -14,7 +14,7 @@ from pyarrow import ipc
 
 from cluster.arrow_records import CITATION_SCHEMA, titles_and_abstracts
 from cluster.errors import IndexFormatError
-from cluster.index import vectors
+from cluster.index import cagra, vectors
 from cluster.index.bm25 import Bm25Writer
 from cluster.index.layout import CITATIONS, PASSAGES, SEGMENT, VECTORS, bm25_directory
 from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact
@@ -43,7 +43,10 @@ PASSAGE_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """What the settings say of a segment. `quantiser` is a trained, empty FAISS index."""
+    """What the settings say of a segment. `quantiser` is a trained, empty FAISS index.
+
+    Its graph is built on a GPU where `gpus` of one are given and FAISS was built with CAGRA.
+    """
 
     id: str
     quantiser: Place
@@ -53,6 +56,7 @@ class SegmentPlan:
     hnsw_m: int
     ef_construction: int
     threads: int
+    gpus: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +167,9 @@ def _write_parts(
 
 
 def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch: Path) -> Any:
-    if plan.vectors != "flat" or not vectors.gpu_available():
-        return vectors.build(vectors.load_quantiser(plan.quantiser), parts, plan.threads)
+    empty = vectors.load_quantiser(plan.quantiser)
+    if not plan.gpus or not cagra.on_gpu():
+        return vectors.build(empty, parts, plan.threads)
     # CAGRA wants every vector at once; a scratch file keeps them off the heap.
     raw = scratch / ".vectors.f32"
     rows = 0
@@ -172,8 +177,10 @@ def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch:
         for part in parts:
             stream.write(part.tobytes())
             rows += len(part)
-    mapped = np.memmap(raw, np.float32, "r", shape=(rows, plan.dimensions))
-    index = vectors.build_on_gpu(mapped, plan.hnsw_m, plan.ef_construction)
+    # A file without a byte cannot be mapped.
+    shape = (rows, plan.dimensions)
+    mapped = np.memmap(raw, np.float32, "r", shape=shape) if rows else np.empty(shape, np.float32)
+    index = cagra.build_by_cagra(empty, mapped, plan.threads)
     raw.unlink()
     return index
 

@@ -1,0 +1,170 @@
+"""The graph built on a GPU. A scripted card stands in for it: it takes what FAISS documents of
+CAGRA at 1.15 and makes a real graph on the CPU, so that what is written is really read."""
+
+import logging
+from pathlib import Path
+from typing import Any, ClassVar
+
+import faiss
+import numpy as np
+import pytest
+
+from cluster.index import cagra
+from cluster.index.vectors import VectorIndex, empty_index, save
+from cluster.index.vectors import build as build_on_cpu
+from pipelines.generate_citations import generate_citations
+from tests.small_index import make_index
+
+DIMENSIONS, M, EF = 32, 8, 60
+
+
+class CagraConfig:
+    """The fields of faiss.GpuIndexCagraConfig, and no others."""
+
+    __slots__ = (
+        "build_algo",
+        "device",
+        "graph_degree",
+        "guarantee_connectivity",
+        "intermediate_graph_degree",
+        "ivf_pq_params",
+        "ivf_pq_search_params",
+        "nn_descent_niter",
+        "refine_rate",
+        "store_dataset",
+    )
+
+
+class Card:
+    """faiss.GpuIndexCagra: `copyTo` halves the degree and reads what it was trained on."""
+
+    made: ClassVar[list["Card"]] = []
+
+    def __init__(self, resources: Any, dimensions: int, metric: int, config: Any) -> None:
+        assert metric == faiss.METRIC_INNER_PRODUCT
+        self.dimensions, self.config = dimensions, config
+        Card.made.append(self)
+
+    def train(self, vectors: np.ndarray) -> None:
+        assert vectors.dtype == np.float32
+        assert vectors.flags.c_contiguous
+        self.vectors = vectors
+
+    def copyTo(self, index: faiss.IndexHNSWCagra) -> None:  # noqa: N802
+        real = faiss.IndexHNSWFlat(
+            self.dimensions, self.config.graph_degree // 2, faiss.METRIC_INNER_PRODUCT
+        )
+        self.ef_construction = index.hnsw.efConstruction
+        real.hnsw.efConstruction = index.hnsw.efConstruction
+        real.add(np.array(self.vectors))
+        index.hnsw, index.ntotal = real.hnsw, real.ntotal
+
+
+class FullCard(Card):
+    def train(self, vectors: np.ndarray) -> None:
+        raise MemoryError("std::bad_alloc: out_of_memory: CUDA error")
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, card: type[Card], fewest: int = 100) -> None:
+    Card.made.clear()
+    monkeypatch.setattr(faiss, "GpuIndexCagra", card, raising=False)
+    monkeypatch.setattr(faiss, "GpuIndexCagraConfig", CagraConfig, raising=False)
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(cagra, "FEWEST_ROWS", fewest)
+
+
+def some_vectors(rows: int = 2000) -> np.ndarray:
+    made = np.random.default_rng(0).standard_normal((rows, DIMENSIONS)).astype(np.float32)
+    return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), np.float32)
+
+
+def trained(kind: str, sample: np.ndarray) -> Any:
+    empty = empty_index(kind, DIMENSIONS, M, EF)
+    if not empty.is_trained:
+        empty.train(sample)
+    return empty
+
+
+def recall_at_ten(path: Path, vectors: np.ndarray) -> float:
+    reader = VectorIndex(path, ef_search=128, exact_below=0)
+    found = [reader.search(query, 10)[0] for query in vectors[:100]]
+    nearest = np.argsort(-vectors[:100] @ vectors.T, axis=1)[:, :10]
+    return float(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, nearest, strict=True)]))
+
+
+@pytest.mark.parametrize("kind", ["flat", "fp16", "sq8"])
+def test_a_graph_of_the_card_is_stored_and_searched_like_one_of_the_cpu(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(monkeypatch, Card)
+    vectors = some_vectors()
+    built = cagra.build_by_cagra(trained(kind, vectors), vectors, 1)
+    on_cpu = build_on_cpu(trained(kind, vectors), [vectors], 1)
+    save(built, tmp_path / "card")
+    save(on_cpu, tmp_path / "cpu")
+    # A segment's readers know the kinds of index that the CPU path writes, and no other.
+    assert type(faiss.read_index(str(tmp_path / "card"))) is type(on_cpu)
+    of_card, of_cpu = (VectorIndex(tmp_path / name, 64, 0) for name in ("card", "cpu"))
+    rows = np.arange(len(vectors))
+    assert np.array_equal(of_card.stored(rows), of_cpu.stored(rows))
+    assert recall_at_ten(tmp_path / "card", vectors) > 0.9
+
+
+def test_the_card_is_asked_for_a_graph_of_the_indexs_own_degree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stand_in(monkeypatch, Card)
+    vectors = some_vectors()
+    built = cagra.build_by_cagra(trained("flat", vectors), vectors, 1)
+    (card,) = Card.made
+    assert card.config.graph_degree == 2 * M == built.hnsw.nb_neighbors(0)
+    assert card.config.intermediate_graph_degree > card.config.graph_degree
+    assert card.config.store_dataset is False
+    assert card.ef_construction == EF == built.hnsw.efConstruction
+
+
+def test_a_shard_that_does_not_fit_the_card_is_built_on_the_cpu_and_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stand_in(monkeypatch, FullCard)
+    vectors = some_vectors()
+    with caplog.at_level(logging.WARNING):
+        built = cagra.build_by_cagra(trained("sq8", vectors), vectors, 1)
+    plain = build_on_cpu(trained("sq8", vectors), [vectors], 1)
+    assert np.array_equal(faiss.serialize_index(built), faiss.serialize_index(plain))
+    assert "index.shards" in caplog.text
+    assert "out_of_memory" in caplog.text
+
+
+def test_few_vectors_do_not_trouble_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch, Card, fewest=2001)
+    vectors = some_vectors()
+    built = cagra.build_by_cagra(trained("flat", vectors), vectors, 1)
+    assert Card.made == []
+    assert built.ntotal == 2000
+
+
+def test_a_shard_of_pubmed_fits_a_card_of_ten_gib() -> None:
+    # 95M passages in 32 shards, of 768 dimensions, as configs/cluster.yaml has them.
+    assert 4 * 2**30 < cagra.card_bytes(95_000_000 // 32, 768, 32) < 10 * 2**30
+
+
+def test_only_a_segment_that_is_given_a_gpu_is_built_on_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(monkeypatch, Card, fewest=50)
+    citations = list(generate_citations(300, seed=1))
+    make_index(tmp_path / "cpu", citations)
+    assert Card.made == []
+    make_index(tmp_path / "card", citations, gpus=1)
+    assert len(Card.made) == 2
+    assert not list((tmp_path / "card").rglob(".vectors.f32"))
+
+
+def test_a_shard_without_a_passage_is_built_where_there_is_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(monkeypatch, Card)
+    manifest = make_index(tmp_path, list(generate_citations(1, seed=1)), gpus=1)
+    assert min(shard.segments[0].passages for shard in manifest.shards) == 0
