@@ -73,9 +73,15 @@ def load_quantiser(file: Place) -> Any:
 def _limited_to(size: int) -> Iterator[None]:
     """What a file of `size` bytes says of lengths in it may not go beyond the file itself."""
     with _READING:
+        before = faiss.get_deserialization_vector_byte_limit()
+        loops_before = faiss.get_deserialization_loop_limit()
         faiss.set_deserialization_vector_byte_limit(size)
         faiss.set_deserialization_loop_limit(size)
-        yield
+        try:
+            yield
+        finally:
+            faiss.set_deserialization_vector_byte_limit(before)
+            faiss.set_deserialization_loop_limit(loops_before)
 
 
 def chunks_of(parts: Iterable[Vectors], size: int = ADD_CHUNK) -> Iterator[Vectors]:

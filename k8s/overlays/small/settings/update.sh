@@ -2,4 +2,5 @@
 set -eu
 citeray download s3://your-bucket/small/pubmed --no-baseline --files 2
 citeray index update s3://your-bucket/small/pubmed --config /etc/citeray/settings.yaml \
-  --set encoder.device=cpu --set encoder.dtype=float32 --set encoder.gpus=0
+  --set encoder.device=cpu --set encoder.dtype=float32 --set encoder.gpus=0 \
+  --set index.build_gpus=0
