@@ -15,7 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.end_to_end.crashes import JOBS, VICTIMS, Bench, Round, plan_of, write_corpus
+from tests.end_to_end.crashes import JOBS, VICTIMS, Bench, Round, plan_of
+from tests.end_to_end.index_jobs import Jobs, write_corpus
 from tests.end_to_end.two_nodes import two_nodes
 from tests.tiny_models import make_tiny_encoder
 
@@ -23,7 +24,8 @@ from tests.tiny_models import make_tiny_encoder
 def run_rounds(folder: Path, rounds: int, seed: int) -> list[Round]:
     done = []
     with two_nodes() as nodes:
-        bench = Bench(folder, make_tiny_encoder(folder), nodes, write_corpus(folder / "pubmed"))
+        corpus = write_corpus(folder / "pubmed")
+        bench = Bench(Jobs(folder, make_tiny_encoder(folder), corpus, nodes.driver), nodes)
         for number, (job, victim) in enumerate(plan_of(seed, rounds)):
             chance = random.Random(f"{seed}-{number}")
             done.append(bench.round(number, job, victim, chance))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.crashes import Bench, write_corpus
+from tests.end_to_end.crashes import Bench
+from tests.end_to_end.index_jobs import Jobs, write_corpus
 from tests.end_to_end.two_nodes import two_nodes
 
 ROUNDS = (
@@ -24,7 +25,8 @@ ROUNDS = (
 def bench(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("crashes")
     with two_nodes() as nodes:
-        yield Bench(folder, encoder, nodes, write_corpus(folder / "pubmed", per_file=300))
+        corpus = write_corpus(folder / "pubmed", per_file=300)
+        yield Bench(Jobs(folder, encoder, corpus, nodes.driver), nodes)
 
 
 @pytest.mark.parametrize(("job", "victim"), ROUNDS)

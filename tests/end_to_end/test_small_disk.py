@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.command import run, small_settings, with_settings
-from tests.end_to_end.crashes import write_corpus
+from tests.end_to_end.index_jobs import write_corpus
 from tests.pipelines.test_small_disk import OWN_MOUNTS, may_mount
 
 # Each step leaves its exit code, what it said, and the index as it was.

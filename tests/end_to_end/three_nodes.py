@@ -24,7 +24,7 @@ from cluster.parse_articles import read_records
 from cluster.records import Citation, Deletion
 from pipelines.find_sources import find_sources
 from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
-from tests.end_to_end.crashes import write_corpus
+from tests.end_to_end.index_jobs import write_corpus
 from tests.end_to_end.two_nodes import descendants
 from tests.tiny_models import make_tiny_encoder
 

@@ -1,0 +1,172 @@
+"""Builds, updates and compactions that a test runs, and what each gives undisturbed."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster.index.layout import CURRENT
+from cluster.index.manifest import Manifest, read_manifest
+from pipelines.verify.verify_index import verify_index
+from tests.cluster.pubmed_sets import DOCTYPE, article
+from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
+from tests.end_to_end.watched_index import Contents, Watch, contents
+from tests.tiny_models import WORDS
+
+SHARDS = 2
+DEADLINE_S = 500
+
+
+def _record(pmid: int, chance: random.Random) -> str:
+    words = " ".join(chance.choices(WORDS.split()[:-7], k=30))
+    abstract = f"<Abstract><AbstractText>{words}.</AbstractText></Abstract>"
+    return article(f"<PMID>{pmid}</PMID>", f"<ArticleTitle>Trial {pmid}</ArticleTitle>{abstract}")
+
+
+def _write(path: Path, pmids: Sequence[int], gone: Sequence[int], chance: random.Random) -> None:
+    records = [_record(pmid, chance) for pmid in pmids]
+    if gone:
+        listed = "".join(f"<PMID>{pmid}</PMID>" for pmid in gone)
+        records.append(f"<DeleteCitation>{listed}</DeleteCitation>")
+    text = f"{DOCTYPE}<PubmedArticleSet>{''.join(records)}</PubmedArticleSet>"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Three baseline files, and three update files that revise and delete."""
+
+    folder: Path
+
+    @property
+    def baseline(self) -> Path:
+        return self.folder / "baseline"
+
+    @property
+    def sources(self) -> list[Path]:
+        return sorted(self.folder.glob("*/*.xml"))
+
+
+def write_corpus(folder: Path, seed: int = 0, per_file: int = 600) -> Corpus:
+    """`per_file` citations a baseline file, a third of that an update file."""
+    chance = random.Random(seed)
+    last = 3 * per_file
+    for number in range(3):
+        pmids = range(number * per_file + 1, (number + 1) * per_file + 1)
+        _write(folder / f"baseline/pubmed26n{number + 1:04d}.xml", pmids, (), chance)
+    for number in range(3):
+        fresh = [*range(last + 1, last + per_file // 6)]
+        changed = chance.sample(range(1, last), per_file // 6 + 10)
+        last = fresh[-1]
+        path = folder / f"updatefiles/pubmed26n{number + 4:04d}.xml"
+        _write(path, [*changed[10:], *fresh], changed[:10], chance)
+    return Corpus(folder)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A job done without interruption: from a copy of `before`, in so many paths of files."""
+
+    before: Path
+    after: Contents
+    counts: tuple[int, int, int, int]
+    paths: int
+    seconds: float
+
+
+def counts_of(manifest: Manifest) -> tuple[int, int, int, int]:
+    return (manifest.citations, manifest.passages, manifest.superseded, manifest.deleted)
+
+
+@dataclass
+class Jobs:
+    """Runs jobs on some nodes, from references that are made once each.
+
+    `driver` is what a driver needs to reach them, `inside` how to run it where they are.
+    """
+
+    folder: Path
+    encoder: Path
+    corpus: Corpus
+    driver: Mapping[str, str]
+    encoders: int = 2
+    inside: Callable[[list[str]], list[str]] = list
+    _references: dict[str, Reference] = field(default_factory=dict)
+
+    def command(self, job: str, index: Path) -> list[str]:
+        words = [sys.executable, "-m", "cluster.cli", "index", job]
+        if job != "compact":
+            words.append(str(self.corpus.folder))
+        settings = small_settings(index, self.encoder, SHARDS)
+        return with_settings(words, [*settings, f"encoder.actors={self.encoders}"])
+
+    def start(self, command: list[str]) -> subprocess.Popen:
+        found, words = environment(self.driver), self.inside(command)
+        with (self.folder / "command.log").open("wb") as log:
+            return subprocess.Popen(words, cwd=ROOT, env=found, stdout=log, stderr=log)
+
+    def said(self) -> str:
+        return (self.folder / "command.log").read_text(errors="replace")
+
+    def finish(self, command: list[str]) -> None:
+        assert self.start(command).wait(DEADLINE_S) == 0, self.said()
+
+    def reference(self, job: str) -> Reference:
+        if job not in self._references:
+            before = self.before(job)
+            index = Path(shutil.copytree(before, self.folder / f"reference-{job}"))
+            begun = time.monotonic()
+            with Watch(index) as watch:
+                self.finish(self.command(job, index))
+            seconds = time.monotonic() - begun
+            assert not watch.problems, watch.problems
+            manifest = read_manifest(index)
+            held = contents(index, manifest)
+            paths = len(watch.paths)
+            self._references[job] = Reference(before, held, counts_of(manifest), paths, seconds)
+        return self._references[job]
+
+    def before(self, job: str) -> Path:
+        """An index to begin with: of the baseline alone, and for compaction with updates."""
+        if job == "compact":
+            self.reference("update")
+            return self.folder / "reference-update"
+        index = self.folder / "baseline"
+        if not index.exists():
+            words = self.command("build", index)
+            words[words.index(str(self.corpus.folder))] = str(self.corpus.baseline)
+            self.finish(words)
+        return index
+
+    def ends_well(self, driver: subprocess.Popen, failures: list[str]) -> bool:
+        """Whether it does; what is wrong about how it ends is added to `failures`."""
+        try:
+            code = driver.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            driver.kill()
+            failures.append("it hung")
+            return False
+        said = self.said()
+        if code and (code != 1 or "citeray: " not in said or "Traceback" in said):
+            failures.append(f"exit code {code}: {said[-2000:]}")
+        return code == 0
+
+    def faults(self, index: Path, reference: Reference) -> list[str]:
+        """What is not as in the reference, what verify finds, and staging that is left."""
+        manifest = read_manifest(index)
+        faults = []
+        if counts_of(manifest) != reference.counts:
+            faults.append(f"counts {counts_of(manifest)}, not {reference.counts}")
+        if different := contents(index, manifest).differs(reference.after):
+            faults.append(different)
+        faults += [str(f) for f in verify_index(index, self.corpus.sources).findings]
+        names = {p.name for p in index.iterdir()} - {CURRENT, "segments", "versions"}
+        faults += [f"{name} is left" for name in sorted(names)]
+        return faults

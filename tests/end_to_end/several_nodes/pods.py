@@ -1,0 +1,225 @@
+"""Ray nodes with a network, a process table and a folder of their own each, as pods have.
+
+    test ── bridge ──┬── 10.77.0.1 head
+                     ├── 10.77.0.2 worker
+                     └── 10.77.0.3 worker
+
+No namespace has a name: all of them, and the links between them, go with their processes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import BIN, environment
+
+CLONE_NEWNET = 0x40000000
+GCS_PORT = 6379
+DEADLINE_S = 120
+MEMORY = 128 << 20
+# A killed pod dies whole: its first process is the first of its process table.
+POD = ("setpriv", "--pdeathsig", "KILL", "unshare", "-n", "-pf", "--mount-proc", "--kill-child")
+# Its folder is its own, though all pods call it by the same name.
+BOOT = """
+read _
+mount --bind "$1" "$2" && ip link set lo up && ip addr add "$3/24" dev eth0 &&
+ip link set eth0 up && ip route add default via 10.77.0.254 || exit 1
+shift 3
+"$@"
+"""
+MAKE_LINKS = "ip link add pod0 type veth peer name eth0 && ip link add bridge type bridge"
+# Ray takes a node for lost after some 10 s instead of over a minute.
+HEALTH = {
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "2000",
+    "RAY_health_check_failure_threshold": "3",
+}
+
+
+def require_namespaces() -> None:
+    """Skip where a test may not make namespaces and links, or has not the tools."""
+    try_out = [*POD, "sh", "-c", MAKE_LINKS]
+    try:
+        done = subprocess.run(try_out, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        pytest.skip(f"needs setpriv, unshare and ip: {error}")
+    if done.returncode:
+        pytest.skip(f"needs the right to make namespaces (root): {done.stderr.strip()}")
+
+
+@contextmanager
+def own_network() -> Iterator[None]:
+    """This thread, and what it starts within the block, on a bridge of its own."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/thread-self/ns/net").open() as before:
+        if libc.unshare(CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "unshare")
+        try:
+            ip("link", "add", "bridge", "type", "bridge")
+            ip("addr", "add", "10.77.0.254/24", "dev", "bridge")
+            ip("link", "set", "bridge", "up")
+            ip("link", "set", "lo", "up")
+            yield
+        finally:
+            libc.setns(before.fileno(), CLONE_NEWNET)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
+
+
+@dataclass
+class Pod:
+    """One node; it may be started again after it was killed, with an empty folder."""
+
+    number: int
+    folder: Path
+    variables: Mapping[str, str]
+    process: subprocess.Popen | None = None
+
+    @property
+    def address(self) -> str:
+        return f"10.77.0.{self.number}"
+
+    @property
+    def own_folder(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.{self.number}")
+
+    @property
+    def log(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.{self.number}.log")
+
+    @property
+    def link(self) -> str:
+        return f"pod{self.number}"
+
+    def start(self, *options: str) -> None:
+        shutil.rmtree(self.own_folder, ignore_errors=True)
+        self.own_folder.mkdir()
+        facts = (str(self.own_folder), str(self.folder), self.address)
+        ray = [str(BIN / "ray"), "start", *options, "--block", "--disable-usage-stats"]
+        ray += [f"--node-ip-address={self.address}", f"--object-store-memory={MEMORY}"]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*POD, "sh", "-c", BOOT, "sh", *facts, *ray],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(self.variables),
+            )  # fmt: skip
+        self._connect(self.process)
+
+    def _connect(self, process: subprocess.Popen) -> None:
+        """Give it a link to the bridge as soon as it has a network of its own."""
+        network = Path(f"/proc/{process.pid}/ns/net")
+        await_that(lambda: network.readlink() != Path("/proc/thread-self/ns/net").readlink())
+        pair = ("type", "veth", "peer", "name", "eth0", "netns", str(process.pid))
+        ip("link", "add", self.link, *pair)
+        ip("link", "set", self.link, "master", "bridge", "up")
+        assert process.stdin
+        process.stdin.write(b"\n")
+        process.stdin.close()
+
+    def await_started(self) -> None:
+        await_that(self._started, lambda: self.log.read_text(errors="replace"))
+
+    def _started(self) -> bool:
+        assert self.runs(), self.log.read_text(errors="replace")
+        return "Ray runtime started" in self.log.read_text(errors="replace")
+
+    def runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def inside(self, command: Sequence[str]) -> list[str]:
+        """`command` as the pod itself would run it."""
+        assert self.process
+        pid = self.process.pid
+        first = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
+        # In another file system's view the working directory is lost.
+        back = ["env", f"--chdir={Path.cwd()}"]
+        return ["nsenter", "-t", first, "-n", "-p", "-m", *back, *command]
+
+    def kill(self) -> None:
+        """Every process in it at once, as when its machine loses power."""
+        if self.process:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+
+    def cut(self) -> None:
+        ip("link", "set", self.link, "down")
+
+    def mend(self) -> None:
+        ip("link", "set", self.link, "up")
+
+
+def await_that(holds: Callable[[], object], said: Callable[[], str] = str) -> None:
+    """Returns once it holds; fails with what is `said` where it does not for two minutes."""
+    begun = time.monotonic()
+    while not holds():
+        assert time.monotonic() - begun < DEADLINE_S, said()
+        time.sleep(0.02)
+
+
+@dataclass
+class Pods:
+    """A head that runs no task and two workers; `driver` is what a driver there needs."""
+
+    folder: Path
+    driver: dict[str, str]
+    head: Pod
+    workers: list[Pod] = field(default_factory=list)
+
+    def start_head(self) -> None:
+        options = [f"--temp-dir={self.folder}", f"--port={GCS_PORT}", "--num-cpus=0"]
+        self.head.start("--head", *options, "--include-dashboard=false")
+
+    def start_worker(self, worker: Pod, cpus: int = 2) -> None:
+        worker.start(f"--address={self.head.address}:{GCS_PORT}", f"--num-cpus={cpus}")
+
+    def lost(self) -> int:
+        """How many nodes the head has taken for lost since it was started."""
+        [log] = self.head.own_folder.glob("session_2*/logs/gcs_server.out")
+        return log.read_text(errors="replace").count("Node is dead because the health check")
+
+    def require_workers(self) -> None:
+        """Start those again that were killed, or ended since Ray took them for lost."""
+        missing = [worker for worker in self.workers if not worker.runs()]
+        for worker in missing:
+            self.start_worker(worker)
+        for worker in missing:
+            worker.await_started()
+
+
+@contextmanager
+def pods(more: Mapping[str, str]) -> Iterator[Pods]:
+    """Three nodes that ask for a token, with `more` variables each; no namespaces: a skip."""
+    require_namespaces()
+    # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
+    folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
+    auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    variables = {**auth, **HEALTH, **more}
+    head, *workers = (Pod(number, folder, variables) for number in (1, 2, 3))
+    driver = {**auth, "RAY_ADDRESS": f"{head.address}:{GCS_PORT}"}
+    found = Pods(folder, driver, head, workers)
+    with own_network():
+        try:
+            found.start_head()
+            head.await_started()
+            found.require_workers()
+            yield found
+        finally:
+            for pod in (*workers, head):
+                pod.kill()
+                shutil.rmtree(pod.own_folder, ignore_errors=True)
+                pod.log.unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
