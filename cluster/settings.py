@@ -213,6 +213,7 @@ class StageSettings(Strict):
     """One deployment: how many replicas, what each may hold, and when it is too late.
 
     Of `max_queued` requests more than its replicas hold each caller waits; -1: of any number.
+    A node has `per_node` replicas at most, so that one that is lost takes no more; 0: no limit.
     Replicas start only on Ray nodes with the label citeray/pool=`pool`; "": on any.
     """
 
@@ -224,6 +225,7 @@ class StageSettings(Strict):
     deadline_s: Seconds
     batch: Positive = 1
     max_queued: Annotated[int, Field(ge=-1)] = -1
+    per_node: Annotated[int, Field(ge=0, le=100)] = 0
     pool: Annotated[str, Field(pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$")] = ""
 
 

@@ -56,6 +56,8 @@ def stage_options(stage: StageSettings) -> dict[str, Any]:
             **in_pool(stage.pool),
         },
     }
+    if stage.per_node:
+        options["max_replicas_per_node"] = stage.per_node
     if stage.max_replicas > stage.min_replicas:
         options["autoscaling_config"] = {
             "min_replicas": stage.min_replicas,

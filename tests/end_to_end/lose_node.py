@@ -28,40 +28,18 @@ from ray.cluster_utils import Cluster
 from ray.serve.context import _get_global_client
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cluster.encoder import Encoder
-from cluster.index.manifest import EncoderEntry, publish
-from cluster.models import checksum
 from cluster.settings import Settings, load_settings
-from pipelines.generate_citations import generate_citations
 from serve.app import APP, deploy, stop
-from tests.end_to_end.command import small_settings
-from tests.serve.http_server import free_port
-from tests.small_index import make_index
+from tests.end_to_end.small_graph import (
+    ANSWER_S,
+    ASKED,
+    WHOLE,
+    graph_settings,
+    make_graphs_index,
+)
 
-SHARDS = 4
-WHOLE = f"{SHARDS}/{SHARDS}"
 SURVIVED = "survived.json"
-# Without the reranker, which is not what is lost and may be late on a busy machine.
-ASKED = {"question": "protein", "system": "hybrid"}
 DEADLINE_S = 240
-# No answer may take longer than its deadline, a hang would.
-ANSWER_S = 60
-
-
-def make_graphs_index(folder: Path, encoder: Path) -> Settings:
-    """Settings of a graph over a small index, each of whose shards wants a CPU."""
-    overrides = small_settings(folder / "index", encoder, SHARDS)
-    overrides += [f"serve.port={free_port()}", "serve.shard.cpus=1", "serve.follow_s=1"]
-    overrides += [f"serve.request_deadline_s={ANSWER_S / 2}"]
-    settings = load_settings(overrides=overrides)
-    model = Encoder(encoder, device="cpu", dtype="float32", max_tokens=64, threads=1)
-    citations = [c for c in generate_citations(80, seed=3) if c.search_text]
-    manifest = make_index(folder / "index", citations, shards=SHARDS, encode=model.encode)
-    made_by = EncoderEntry(
-        model=settings.encoder.model, sha256=checksum(encoder), dimensions=32, max_tokens=64
-    )
-    publish(folder / "index", manifest.model_copy(update={"encoder": made_by}))
-    return settings
 
 
 @dataclass
@@ -234,7 +212,8 @@ def lose_node(cluster: Cluster, settings: Settings) -> Survived:
 
 
 def main(folder: Path, encoder: Path) -> None:
-    settings = make_graphs_index(folder, encoder)
+    settings = load_settings(overrides=graph_settings(folder, encoder))
+    make_graphs_index(folder, encoder, settings)
     with three_nodes() as cluster:
         try:
             # Ray prints too, so what is read by a test has a file of its own.

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.command import run
-from tests.end_to_end.lose_node import SHARDS, SURVIVED, WHOLE
+from tests.end_to_end.lose_node import SURVIVED
+from tests.end_to_end.small_graph import SHARDS, WHOLE
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,95 @@
+"""Asks the graph through every worker's proxy, all the time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from tests.end_to_end.several_nodes.pods import Pod, await_that
+from tests.end_to_end.small_graph import ANSWER_S, ASKED, WHOLE
+
+SOME = 10
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    again_after: str | None
+    body: dict[str, Any]
+
+    @property
+    def whole(self) -> bool:
+        return self.status == 200 and self.body["degraded"] == []
+
+    @property
+    def partial(self) -> bool:
+        return self.status == 200 and self.body["coverage"] != WHOLE
+
+
+@dataclass
+class Asker:
+    """What came of asking one node: replies in their order, and what got none."""
+
+    url: str
+    replies: list[Reply] = field(default_factory=list)
+    unheard: list[str] = field(default_factory=list)
+
+    def ask(self, stopped: threading.Event) -> None:
+        while not stopped.wait(0.05):
+            try:
+                # A connection each: one to a node that is lost is never heard of again.
+                reply = httpx.post(f"{self.url}/v1/search", json=ASKED, timeout=ANSWER_S)
+                body = reply.json() if reply.is_success else {"said": reply.text}
+                after = reply.headers.get("Retry-After")
+                self.replies.append(Reply(reply.status_code, after, body))
+            except httpx.HTTPError as error:
+                self.unheard.append(repr(error))
+
+    def await_whole(self) -> None:
+        """Until some answers in a row were whole."""
+        mark = len(self.replies)
+
+        def whole() -> bool:
+            last = self.since(mark)[-SOME:]
+            return len(last) == SOME and all(reply.whole for reply in last)
+
+        await_that(whole, self.last)
+
+    def await_more(self) -> None:
+        mark = len(self.replies)
+        await_that(lambda: len(self.since(mark)) >= SOME, self.last)
+
+    def last(self) -> str:
+        return f"{self.url}: {self.replies[-3:]} {self.unheard[-3:]}"
+
+    def since(self, mark: int) -> list[Reply]:
+        return self.replies[mark:]
+
+    def faults(self, mark: int = 0) -> list[Reply]:
+        """What was neither answered nor told when to ask again."""
+        return [
+            reply
+            for reply in self.since(mark)
+            if reply.status != 200 and not (reply.status in (429, 503) and reply.again_after)
+        ]
+
+
+@contextmanager
+def asking(nodes: Sequence[Pod], port: int) -> Iterator[dict[int, Asker]]:
+    """An asker a node, by the node's number, each asking until the block ends."""
+    askers = {node.number: Asker(f"http://{node.address}:{port}") for node in nodes}
+    stopped = threading.Event()
+    threads = [threading.Thread(target=a.ask, args=(stopped,)) for a in askers.values()]
+    for thread in threads:
+        thread.start()
+    try:
+        yield askers
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()

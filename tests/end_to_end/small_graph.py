@@ -1,0 +1,38 @@
+"""A graph over a small index in a few shards, and the question that it is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster.encoder import Encoder
+from cluster.index.manifest import EncoderEntry, publish
+from cluster.models import checksum
+from cluster.settings import Settings
+from pipelines.generate_citations import generate_citations
+from tests.end_to_end.command import small_settings
+from tests.serve.http_server import free_port
+from tests.small_index import make_index
+
+SHARDS = 4
+WHOLE = f"{SHARDS}/{SHARDS}"
+# Without the reranker, which is not what is lost and may be late on a busy machine.
+ASKED = {"question": "protein", "system": "hybrid"}
+# No answer may take longer than its deadline, a hang would.
+ANSWER_S = 60
+
+
+def graph_settings(folder: Path, encoder: Path) -> list[str]:
+    """Overrides for a graph over a small index, each of whose shards wants a CPU."""
+    overrides = small_settings(folder / "index", encoder, SHARDS)
+    overrides += [f"serve.port={free_port()}", "serve.shard.cpus=1", "serve.follow_s=1"]
+    return [*overrides, f"serve.request_deadline_s={ANSWER_S / 2}"]
+
+
+def make_graphs_index(folder: Path, encoder: Path, settings: Settings) -> None:
+    model = Encoder(encoder, device="cpu", dtype="float32", max_tokens=64, threads=1)
+    citations = [c for c in generate_citations(80, seed=3) if c.search_text]
+    manifest = make_index(folder / "index", citations, shards=SHARDS, encode=model.encode)
+    made_by = EncoderEntry(
+        model=settings.encoder.model, sha256=checksum(encoder), dimensions=32, max_tokens=64
+    )
+    publish(folder / "index", manifest.model_copy(update={"encoder": made_by}))
