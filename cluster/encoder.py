@@ -1,35 +1,37 @@
 """Texts to vectors: one sentence-transformers model, kept busy.
 
 Batches hold texts of like length, and the next batch is tokenised while the model runs: fast
-tokenisers and torch's kernels both release the GIL. Any encoder that sentence-transformers loads
-from a folder works; code in a model's folder is never run.
+tokenisers and torch's kernels both release the GIL. What was tokenised elsewhere is only padded.
+Any encoder that sentence-transformers loads from a folder works; code in a model's folder is
+never run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.util import batch_to_device
 from torch import Tensor
 from torch.nn.functional import normalize
 from transformers.utils import logging as transformers_logging
 
+from cluster.batches import batched, batched_by_length, moved, one_ahead, pinned
 from cluster.errors import InputError
 from cluster.hardware import choose_device, choose_dtype
 from cluster.load_safely import LOAD_ERRORS, SAFELY, unloadable
 from cluster.settings import EncoderSettings
+from cluster.tokenise import Tokenise, Tokens
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 Vectors = NDArray[np.float32]
+# The places of a batch's items, and what the model makes of them.
+Output = tuple[list[int], dict[str, Tensor]]
+PROBE = "The TP53 gene, \u03b1-synuclein and na\u00efve B cells"
 
 
 class Encoder:
@@ -87,9 +89,26 @@ class Encoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (n, dimensions), float32, of length 1, in the order of `texts`."""
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        for places, output in self._run(texts):
-            unit = normalize(output["sentence_embedding"].float(), dim=-1)
+        return self._collect(len(texts), self._run(texts))
+
+    def encode_tokens(self, tokens: Sequence[Tokens]) -> Vectors:
+        """As `encode`, of the ids that `cluster.tokenise` gives of texts, special tokens included.
+
+        A batch holds as many tokens, padding counted, as `batch_size` of the longest texts do.
+        """
+        lengths = [len(ids) for ids in tokens]
+        batches = list(batched_by_length(lengths, self.batch_size * self.max_tokens))
+        outputs = self._run_batches(batches, lambda batch: self._pad([tokens[i] for i in batch]))
+        return self._collect(len(tokens), outputs)
+
+    def _collect(self, rows: int, outputs: Iterable[Output]) -> Vectors:
+        found = [
+            (places, normalize(output["sentence_embedding"].float(), dim=-1))
+            for places, output in outputs
+        ]
+        # Only now: a copy back waits for the GPU, which would then stand still between batches.
+        vectors = np.zeros((rows, self.dimensions), dtype=np.float32)
+        for places, unit in found:
             vectors[places] = unit.cpu().numpy()
         return vectors
 
@@ -124,6 +143,14 @@ class Encoder:
             )
         return [(int(begin), int(end)) for begin, end in encoded["offset_mapping"]]
 
+    def check_tokeniser(self, tokenise: Tokenise) -> None:
+        """Raise InputError unless `tokenise` gives the tokens that the model sees of a text."""
+        if tokenise([PROBE])[0].tolist() != self._tokenize([PROBE])["input_ids"][0].tolist():
+            raise InputError(
+                f"{self.name}'s tokeniser does not by itself give what the model sees: say in its "
+                "tokenizer_config.json, not in sentence_bert_config.json, that case is lowered"
+            )
+
     def _limit(self, max_tokens: int) -> None:
         limit = int(self._tokenizer.model_max_length)
         if not 2 < max_tokens <= limit:
@@ -133,21 +160,25 @@ class Encoder:
             )
         self._model.max_seq_length = max_tokens
 
-    def _run(
-        self, texts: Sequence[str], batch_size: int | None = None
-    ) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
-        """The model's output for each batch, with the places of its texts in `texts`."""
+    def _run(self, texts: Sequence[str], batch_size: int | None = None) -> Iterator[Output]:
+        # Longest first: a batch that does not fit in memory fails at once, not after an hour.
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        batches = list(batched(order, batch_size or self.batch_size))
+        return self._run_batches(batches, lambda batch: self._tokenize([texts[i] for i in batch]))
+
+    def _run_batches(
+        self, batches: Sequence[list[int]], prepare: Callable[[list[int]], dict[str, Any]]
+    ) -> Iterator[Output]:
+        """Each of `batches`, which are places, with the model's output for what it is made to."""
         if self._threads:
             # OpenMP keeps this by calling thread, and Ray and Serve call from their own, with
             # OMP_NUM_THREADS=1 in the environment: set at load time alone it is lost.
             torch.set_num_threads(self._threads)
-        # Longest first: a batch that does not fit in memory fails at once, not after an hour.
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-        batches = list(batched(order, batch_size or self.batch_size))
-        prepared = one_ahead(lambda batch: self._tokenize([texts[i] for i in batch]), batches)
+        device = torch.device(self.device)
+        prepared = one_ahead(lambda batch: pinned(prepare(batch), device), batches)
         for batch, features in zip(batches, prepared, strict=True):
             with torch.inference_mode():
-                output = self._model(batch_to_device(features, torch.device(self.device)))
+                output = self._model(moved(features, device))
             yield batch, output
 
     def _tokenize(self, texts: list[str]) -> dict[str, Any]:
@@ -155,24 +186,17 @@ class Encoder:
             features: dict[str, Any] = self._model.preprocess(texts)
         return features
 
-
-def batched(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
-    """`items` in order, in lists of `size`; the last may be shorter."""
-    return (list(items[start : start + size]) for start in range(0, len(items), size))
-
-
-def one_ahead(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """`work` of each item in order, done in a thread while the caller uses the one before."""
-    if len(items) < 2:
-        yield from map(work, items)
-        return
-    with ThreadPoolExecutor(1, thread_name_prefix="one-ahead") as pool:
-        following = pool.submit(work, items[0])
-        for item in items[1:]:
-            ready = following.result()
-            following = pool.submit(work, item)
-            yield ready
-        yield following.result()
+    def _pad(self, tokens: list[Tokens]) -> dict[str, Any]:
+        lengths = np.array([len(ids) for ids in tokens])
+        places = np.arange(lengths.max())
+        if self._tokenizer.padding_side == "left":
+            places = places[::-1]
+        seen = places < lengths[:, None]
+        ids = np.full(seen.shape, self._tokenizer.pad_token_id or 0, np.int64)
+        ids[seen] = np.concatenate(tokens)
+        mask = torch.from_numpy(seen.astype(np.int64))
+        # As the model's own preprocessing names it.
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": mask, "modality": "text"}
 
 
 def _load(model_dir: Path, device: str, dtype: torch.dtype) -> SentenceTransformer:

@@ -2,6 +2,9 @@
 
     sources --read, split--> batches --embed, stage--> parts
 
+For encoders on GPUs a step of its own tokenises between the two, on as many CPUs as are free: one
+thread beside a GPU could not keep it fed. An encoder on CPUs tokenises what is next by itself.
+
 The driver sees file names and counts alone.
 """
 
@@ -9,23 +12,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import ray.data
 
 from cluster.object_store import File
 from cluster.places import Place
-from cluster.settings import Settings
+from cluster.settings import EncoderSettings, Settings
 from pipelines.plan_build import BYTES_PER_CITATION, Progress, Report, expected_citations
 from pipelines.stage_citations import runs_of, staged_positions
-from pipelines.stage_steps import EmbedAndStage, read_source_rows
+from pipelines.stage_steps import EmbedAndStage, read_source_rows, tokenise_passages
 
 # An encoder leaves room on its CPU for readers: were all CPUs taken by encoders, as when a
 # node was lost, no reader would ever start, and the build would wait for ever.
 READ_CPUS, EMBED_CPUS = 0.001, 0.999
+# Less than all that an encoder and its readers leave of two CPUs, for the same reason.
+TOKENISE_CPUS = 0.9
 READERS_PER_ENCODER = 2
+# On a GPU one table is written while the next is on the card.
+TABLES_PER_GPU = 2
 MIN_PART_ROWS, MAX_PART_ROWS = 256, 2048
 # A block is about one part, so that counts come back part by part and memory stays small.
 BLOCK_BYTES_PER_ROW = 2000
+
+
+def _at_once(encoder: EncoderSettings) -> dict[str, Any]:
+    """How many tables an encoder works on; one, where it has no GPU to keep busy."""
+    if not encoder.gpus:
+        return {}
+    return {"max_concurrent_calls_per_actor": TABLES_PER_GPU, "enable_true_multi_threading": True}
 
 
 def embed_sources(
@@ -51,30 +66,35 @@ def embed_sources(
         {"path": str(path), "staged": " ".join(runs_of(positions))}
         for (path, _), positions in zip(pending, staged, strict=True)
     ]
-    dataset = (
-        ray.data.from_items(items, override_num_blocks=len(items))
-        .map_batches(
-            read_source_rows,
-            fn_args=(settings.split, settings.encoder, model, directories),
-            batch_size=1,
+    dataset = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+        read_source_rows,
+        fn_args=(settings.split, settings.encoder, model, directories),
+        batch_size=1,
+        batch_format="pyarrow",
+        compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * encoders),
+        # Unlike the next step's, or Ray Data would fuse the two and read in the encoder.
+        num_cpus=READ_CPUS,
+    )
+    if settings.encoder.gpus:
+        dataset = dataset.map_batches(
+            tokenise_passages,
+            fn_args=(settings.encoder, model),
+            batch_size=None,
             batch_format="pyarrow",
-            compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * encoders),
-            # Unlike the next step's, or Ray Data would fuse the two and read in the encoder.
-            num_cpus=READ_CPUS,
+            num_cpus=TOKENISE_CPUS,
         )
-        .map_batches(
-            EmbedAndStage,
-            fn_constructor_args=(settings.encoder, model, directories, settings.index.shards),
-            batch_size=rows,
-            batch_format="pyarrow",
-            # The least is one, so that in the end idle encoders make way for one whose node was
-            # lost and for which no other has room, or its batch would wait for ever.
-            compute=ray.data.ActorPoolStrategy(
-                min_size=1, initial_size=encoders, max_size=encoders
-            ),
-            num_cpus=EMBED_CPUS,
-            num_gpus=settings.encoder.gpus or None,
-        )
+    dataset = dataset.map_batches(
+        EmbedAndStage,
+        fn_constructor_args=(settings.encoder, model, directories, settings.index.shards),
+        batch_size=rows,
+        batch_format="pyarrow",
+        # The least is one, so that in the end idle encoders make way for one whose node was
+        # lost and for which no other has room, or its batch would wait for ever.
+        compute=ray.data.ActorPoolStrategy(
+            min_size=1, initial_size=encoders, max_size=encoders, **_at_once(settings.encoder)
+        ),
+        num_cpus=EMBED_CPUS,
+        num_gpus=settings.encoder.gpus or None,
     )
     done = sum(map(len, staged))
     for row in dataset.iter_rows():

