@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
+from cluster.hardware import choose_dtype
 from cluster.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
 from cluster.records import Entity
 from cluster.sentences import sentence_spans
@@ -47,11 +48,13 @@ class EntityTagger:
         self._limit = min(tokenizer.model_max_length, positions, trained)
 
     @classmethod
-    def load(cls, model_dir: Path, device: str) -> Self:
+    def load(cls, model_dir: Path, device: str, dtype: str = "float32") -> Self:
         """Raises InputError for a folder that does not load."""
         try:
             tokenizer = AutoTokenizer.from_pretrained(model_dir, **SAFELY)
-            model = AutoModelForTokenClassification.from_pretrained(model_dir, **SAFE_WEIGHTS)
+            model = AutoModelForTokenClassification.from_pretrained(
+                model_dir, dtype=choose_dtype(dtype, device), **SAFE_WEIGHTS
+            )
         except LOAD_ERRORS as error:
             raise unloadable(model_dir, "a recogniser", error) from error
         return cls(model.eval().to(device), tokenizer)

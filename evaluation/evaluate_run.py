@@ -190,14 +190,12 @@ def _nli(settings: Settings) -> Judge | None:
     """
     if settings.support.kind != "nli":
         return None
-    from cluster.hardware import choose_device
-    from serve.check_entailment import NliSupport
+    from serve.load_stages import load_nli
 
     if current_version(settings.index.place) is None:
         raise InputError(
             f"{settings.index.path}: no index; the NLI judge reads the cited documents there: "
             "name one with --set index.path=..."
         )
-    folder = model_folder(settings.support)
-    scorer = NliSupport(str(folder), choose_device(settings.encoder.device))
-    return EntailmentJudge(CitationLookup(settings).texts, scorer, settings.support.threshold)
+    texts = CitationLookup(settings).texts
+    return EntailmentJudge(texts, load_nli(settings), settings.support.threshold)

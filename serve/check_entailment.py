@@ -11,6 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cluster.errors import InputError
+from cluster.hardware import choose_dtype
 from cluster.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
 from serve.attribute_sentences import Stance, Support
 
@@ -38,12 +39,12 @@ def nli_labels(id2label: Mapping[int, str]) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def _load(model_dir: str) -> tuple[Any, Any]:
+def _load(model_dir: str, dtype: torch.dtype) -> tuple[Any, Any]:
     """The tokenizer and the model of a folder. Raises InputError for one that does not load."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(model_dir, **SAFELY)
         return tokenizer, AutoModelForSequenceClassification.from_pretrained(
-            model_dir, **SAFE_WEIGHTS
+            model_dir, dtype=dtype, **SAFE_WEIGHTS
         )
     except LOAD_ERRORS as error:
         raise unloadable(model_dir, "a claim checker", error) from error
@@ -56,8 +57,14 @@ class NliSupport:
     is the likeliest label.
     """
 
-    def __init__(self, model_dir: str, device: str = "cpu", batch_size: int = 32) -> None:
-        self._tokenizer, self._model = _load(model_dir)
+    def __init__(
+        self,
+        model_dir: str,
+        device: str = "cpu",
+        batch_size: int = 32,
+        dtype: str = "float32",
+    ) -> None:
+        self._tokenizer, self._model = _load(model_dir, choose_dtype(dtype, device))
         self._model.to(device).eval()
         self._entails, self._contradicts = nli_labels(self._model.config.id2label)
         # RoBERTa's first two positions are not for tokens; tokenizers often state no limit.

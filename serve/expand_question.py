@@ -115,12 +115,18 @@ class TransformerRecogniser:
     InputError if the model has no such label.
     """
 
-    def __init__(self, model_dir: Path, labels: Sequence[str] = (), device: str = "cpu") -> None:
+    def __init__(
+        self,
+        model_dir: Path,
+        labels: Sequence[str] = (),
+        device: str = "cpu",
+        dtype: str = "float32",
+    ) -> None:
         # Imported here because a service with the vocabulary alone need not load torch.
         from cluster.hardware import choose_device
         from cluster.tag_entities import EntityTagger
 
-        self._tagger = EntityTagger.load(model_dir, choose_device(device))
+        self._tagger = EntityTagger.load(model_dir, choose_device(device), dtype)
         known = self._tagger.kinds
         if unknown := sorted(set(labels) - known):
             raise InputError(

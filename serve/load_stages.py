@@ -89,7 +89,8 @@ def make_recogniser(
     if isinstance(before, LinkedRecogniser):
         return LinkedRecogniser(before.recogniser, vocabulary)
     path = model_folder(chosen)
-    model = TransformerRecogniser(path, chosen.labels, settings.encoder.device)
+    device, dtype = classifier_runs(settings)
+    model = TransformerRecogniser(path, chosen.labels, device, dtype)
     return LinkedRecogniser(model, vocabulary)
 
 
@@ -175,11 +176,21 @@ def load_writer(
 
 def load_nli(settings: Settings) -> SupportScorer:
     """The settings' natural language inference model."""
-    from cluster.hardware import choose_device
     from serve.check_entailment import NliSupport
 
-    path = model_folder(settings.support)
-    return NliSupport(str(path), choose_device(settings.encoder.device))
+    device, dtype = classifier_runs(settings)
+    return NliSupport(str(model_folder(settings.support)), device, dtype=dtype)
+
+
+def classifier_runs(settings: Settings) -> tuple[str, str]:
+    """The device and the number type of a classifier: the encoder's on a GPU.
+
+    On a CPU they are float32, in which the thresholds of what classifiers say were chosen.
+    """
+    from cluster.hardware import choose_device
+
+    device = choose_device(settings.encoder.device)
+    return device, settings.encoder.dtype if device.startswith("cuda") else "float32"
 
 
 def load_scorer(settings: Settings) -> SupportScorer:

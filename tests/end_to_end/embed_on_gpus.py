@@ -17,9 +17,9 @@ import pyarrow as pa
 import ray
 
 from cluster.settings import load_settings
-from pipelines import embed_sources, stage_steps
+from pipelines import embed_sources, jobs, stage_steps
+from pipelines.build_shard import build_shard
 from pipelines.find_sources import find_sources
-from pipelines.jobs import build_index
 
 NOTES, SOURCE = Path(sys.argv[1]), sys.argv[2]
 
@@ -49,8 +49,14 @@ class NotedEmbed(stage_steps.EmbedAndStage):
         return super().__call__(batch)
 
 
+def noted_shard(*args: Any) -> Any:
+    note("shard")
+    return build_shard(*args)
+
+
 def main(overrides: Sequence[str]) -> None:
     settings = load_settings(overrides=overrides)
+    jobs.build_shard = noted_shard
     embed_sources.tokenise_passages = noted_tokenise
     embed_sources.EmbedAndStage = NotedEmbed  # type: ignore[misc]
     with tempfile.TemporaryDirectory(prefix="cr-", dir="/tmp") as folder:
@@ -59,7 +65,7 @@ def main(overrides: Sequence[str]) -> None:
             include_dashboard=False, log_to_driver=False, _temp_dir=folder,
         )  # fmt: skip
         try:
-            build_index(find_sources([SOURCE]), settings, lambda _: None)
+            jobs.build_index(find_sources([SOURCE]), settings, lambda _: None)
         finally:
             ray.shutdown()
 

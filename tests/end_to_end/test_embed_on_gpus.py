@@ -31,7 +31,7 @@ def on_gpus(
     """An index built by two encoders with a GPU each, and the notes of what ran where."""
     folder = tmp_path_factory.mktemp("gpus")
     settings = small_settings(folder / "index", encoder, SHARDS)
-    settings += ["encoder.device=cpu", "encoder.gpus=1", "encoder.actors=2"]
+    settings += ["encoder.device=cpu", "encoder.gpus=1", "encoder.actors=2", "index.build_gpus=0.5"]
     notes = folder / "notes.jsonl"
     command = [sys.executable, "-m", "tests.end_to_end.embed_on_gpus", str(notes), str(source)]
     done = run([*command, *settings])
@@ -74,3 +74,9 @@ def test_passages_are_tokenised_beside_the_gpus_and_reach_them_as_ids(
     assert all(note["gpu"] == 0 for note in steps["tokenise"])
     assert not {n["pid"] for n in steps["tokenise"]} & {n["pid"] for n in steps["embed"]}
     assert all("tokens" in note["columns"] for note in steps["embed"])
+
+
+def test_each_shards_graph_has_its_share_of_a_gpu(
+    on_gpus: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    assert [note["gpu"] for note in on_gpus[1] if note["step"] == "shard"] == [0.5] * SHARDS

@@ -1,0 +1,83 @@
+"""What each stage is given of a GPU, and what its model then runs with."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoConfig
+
+from cluster.settings import Settings, StageSettings, load_settings
+from cluster.tag_entities import EntityTagger
+from serve.app import stage_options
+from serve.check_entailment import NliSupport
+from serve.load_stages import classifier_runs
+from tests.tiny_models import make_tiny_cross_encoder, make_tiny_tagger
+
+NLI = {0: "contradiction", 1: "entailment", 2: "neutral"}
+
+
+def stages(settings: Settings) -> dict[str, StageSettings]:
+    found = {name: getattr(settings.serve, name) for name in type(settings.serve).model_fields}
+    return {name: stage for name, stage in found.items() if isinstance(stage, StageSettings)}
+
+
+def with_a_model(settings: Settings) -> set[str]:
+    """The stages that load a model themselves, as the settings choose."""
+    chosen = {"encoder", "reranker", "llm"}
+    if settings.support.kind == "nli":
+        chosen.add("writer")
+    if settings.recogniser.kind == "transformer":
+        chosen.add("expander")
+    return chosen
+
+
+@pytest.mark.parametrize("config", ["gpu-node.yaml", "cluster.yaml"])
+def test_every_stage_with_a_model_is_given_of_a_gpu_and_no_other(config: str) -> None:
+    settings = load_settings(config)
+    assert settings.encoder.device == "cuda"
+    asked = {
+        name: stage_options(stage)["ray_actor_options"]["num_gpus"]
+        for name, stage in stages(settings).items()
+    }
+    assert {name for name, gpus in asked.items() if gpus > 0} == with_a_model(settings)
+
+
+def test_on_one_gpu_an_update_fits_beside_what_serves() -> None:
+    settings = load_settings("gpu-node.yaml")
+    serving = sum(stage.gpus * stage.max_replicas for stage in stages(settings).values())
+    encoder = settings.encoder
+    updating = max(encoder.gpus * encoder.actors, settings.index.build_gpus)
+    assert serving + updating <= 1 + 1e-9
+
+
+def test_a_classifier_runs_in_the_encoders_number_type_on_a_gpu_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert classifier_runs(load_settings("gpu-node.yaml")) == ("cuda", "bfloat16")
+    on_cpu = ["encoder.device=cpu", "encoder.dtype=bfloat16"]
+    assert classifier_runs(load_settings(overrides=on_cpu)) == ("cpu", "float32")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_entailment_in_sixteen_bits_is_that_in_float32(tmp_path: Path, dtype: str) -> None:
+    folder = make_tiny_cross_encoder(tmp_path, labels=3)
+    pairs = [("aspirin reduces fever", "aspirin treats fever"), ("the cell", "the gene in blood")]
+    name_labels(folder)
+    short, full = (NliSupport(str(folder), dtype=kind) for kind in (dtype, "float32"))
+    assert {p.dtype for p in short._model.parameters()} == {getattr(torch, dtype)}
+    for ours, theirs in zip(short.score(pairs), full.score(pairs), strict=True):
+        assert ours.score == pytest.approx(theirs.score, abs=0.05)
+
+
+def test_a_tagger_runs_in_the_number_type_that_it_is_given(tmp_path: Path) -> None:
+    folder = make_tiny_tagger(tmp_path, ["fever"])
+    plain, short = (EntityTagger.load(folder, "cpu", kind) for kind in ("float32", "bfloat16"))
+    assert short._model.dtype == torch.bfloat16
+    assert [e.text for e in short.entities("fever")] == [e.text for e in plain.entities("fever")]
+
+
+def name_labels(folder: Path) -> None:
+    config = AutoConfig.from_pretrained(folder)
+    config.id2label, config.label2id = NLI, {name: n for n, name in NLI.items()}
+    config.save_pretrained(folder)
