@@ -5,7 +5,7 @@
 Rates: the same generated citations with the laptop's encoder, on one node of three cores as
 Ray counts them and on three of one, in turns; the machine's real cores are the same. Bytes:
 with a tiny encoder, what the driver received as objects, and its TCP connections carried both
-ways as the kernel counts them, for corpora of several sizes.
+ways as the kernel counts them, for corpora of several sizes in as many files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.tiny_models import make_tiny_encoder
 
 CORES = 3
 STORE_BYTES = 400_000_000
-PER_FILE = 1000
+FILES = 6
 
 
 @contextmanager
@@ -114,7 +114,7 @@ def drive(sources: str, overrides: list[str]) -> None:
 
 def compare_rates(folder: Path, citations: int, rounds: int) -> None:
     sources = folder / "rates"
-    write_generated(sources, citations, per_file=max(citations // 6, 1))
+    write_generated(sources, citations, per_file=-(-citations // FILES))
     settings = ["index.shards=3", "encoder.actors=2", "encoder.threads=1", "index.build_threads=1"]
     rates: dict[int, list[float]] = {1: [], 3: []}
     for _ in range(rounds):
@@ -136,7 +136,7 @@ def show_bytes(folder: Path, sizes: list[int]) -> None:
     print("citations  sources MB  through the driver: objects KB  TCP KB")
     for size in sizes:
         sources = folder / f"bytes-{size}"
-        paths = write_generated(sources, size, per_file=PER_FILE)
+        paths = write_generated(sources, size, per_file=-(-size // FILES))
         settings = small_settings(folder / "unused", model, 3)[1:]
         with cluster_of(3) as address:
             done = build(sources, [*settings, "encoder.actors=2"], address)
