@@ -213,8 +213,6 @@ class StageSettings(Strict):
     """One deployment: how many replicas, what each may hold, and when it is too late.
 
     Of `max_queued` requests more than its replicas hold each caller waits; -1: of any number.
-    A node has `per_node` replicas at most, so that one that is lost takes no more; 0: no limit.
-    Replicas start only on Ray nodes with the label citeray/pool=`pool`; "": on any.
     """
 
     min_replicas: Positive
@@ -225,6 +223,16 @@ class StageSettings(Strict):
     deadline_s: Seconds
     batch: Positive = 1
     max_queued: Annotated[int, Field(ge=-1)] = -1
+
+
+class SpreadStageSettings(StageSettings):
+    """A stage whose replicas are told where to start.
+
+    A node has `per_node` at most, so that one that is lost takes no more; 0: no limit. They start
+    only on Ray nodes with the label citeray/pool=`pool`; "": on any. Not for the language model:
+    Ray puts its replicas where its GPUs are, and takes no limit.
+    """
+
     per_node: Annotated[int, Field(ge=0, le=100)] = 0
     pool: Annotated[str, Field(pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$")] = ""
 
@@ -276,12 +284,12 @@ class ServeSettings(Strict):
     trace_share: Share
     http: HttpSettings
     batches: BatchSettings
-    gateway: StageSettings
-    expander: StageSettings
-    encoder: StageSettings
-    shard: StageSettings
-    reranker: StageSettings
-    writer: StageSettings
+    gateway: SpreadStageSettings
+    expander: SpreadStageSettings
+    encoder: SpreadStageSettings
+    shard: SpreadStageSettings
+    reranker: SpreadStageSettings
+    writer: SpreadStageSettings
     llm: StageSettings
 
 

@@ -17,7 +17,7 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.exceptions import RayServeException
 from ray.serve.schema import LoggingConfig, TracingConfig
 
-from cluster.settings import Settings, StageSettings
+from cluster.settings import Settings, SpreadStageSettings
 from serve.deployments import Batches, Encoder, Reranker, Writer
 from serve.gateway import ClusterFigures, Gateway
 from serve.index_stages import Expander, Shard
@@ -42,7 +42,7 @@ def in_pool(pool: str) -> dict[str, Any]:
     return {"label_selector": {POOL: pool}} if pool else {}
 
 
-def stage_options(stage: StageSettings) -> dict[str, Any]:
+def stage_options(stage: SpreadStageSettings) -> dict[str, Any]:
     """A deployment's options from its settings."""
     options: dict[str, Any] = {
         "max_ongoing_requests": stage.max_ongoing,
@@ -70,7 +70,7 @@ def stage_options(stage: StageSettings) -> dict[str, Any]:
 
 
 def deployment(
-    stage: Any, name: str, chosen: StageSettings, *arguments: Any, **options: Any
+    stage: Any, name: str, chosen: SpreadStageSettings, *arguments: Any, **options: Any
 ) -> Any:
     """The stage's class as a deployment bound to its arguments."""
     wrapped: Any = ray_serve.deployment(stage)

@@ -40,15 +40,18 @@ class Asker:
     unheard: list[str] = field(default_factory=list)
 
     def ask(self, stopped: threading.Event) -> None:
-        while not stopped.wait(0.05):
-            try:
-                # A connection each: one to a node that is lost is never heard of again.
-                reply = httpx.post(f"{self.url}/v1/search", json=ASKED, timeout=ANSWER_S)
+        # A connection each: one to a node that is lost is never heard of again.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        with httpx.Client(limits=limits, timeout=ANSWER_S, base_url=self.url) as client:
+            while not stopped.wait(0.1):
+                try:
+                    reply = client.post("/v1/search", json=ASKED)
+                except httpx.HTTPError as error:
+                    self.unheard.append(repr(error))
+                    continue
                 body = reply.json() if reply.is_success else {"said": reply.text}
                 after = reply.headers.get("Retry-After")
                 self.replies.append(Reply(reply.status_code, after, body))
-            except httpx.HTTPError as error:
-                self.unheard.append(repr(error))
 
     def await_whole(self) -> None:
         """Until some answers in a row were whole."""
