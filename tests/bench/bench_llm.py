@@ -1,6 +1,7 @@
 """The language model's tokens a second by way of the graph, beside the same deployment alone.
 
     python -m tests.bench.bench_llm QUESTIONS.json --index INDEX [--limit 24] [--rounds 4]
+        [--config gpu-node.yaml] [--set llm.tensor_parallel=2]
 
 Both get the prompts of ideal answers over the questions' own snippets, 8 at once, greedy, in turns:
 by a handle to the language model's deployment, and by the writer, which all of a question's calls
@@ -103,9 +104,10 @@ def main() -> None:
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--config", help="gpu-node.yaml, say; with --set llm.tensor_parallel=2")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
-    settings = load_settings(overrides=[f"index.path={given.index.resolve()}", *given.set])
+    settings = load_settings(given.config, [f"index.path={given.index.resolve()}", *given.set])
     conversations = prompts(given.questions, given.limit, settings.llm.evidence_characters)
     with running_graph(settings, Console(stderr=True)):
         lines = asyncio.run(compare(settings.llm.model_id, conversations, given.rounds))
