@@ -28,14 +28,14 @@ def on_gpu() -> bool:
 
 
 def card_bytes(rows: int, dimensions: int, m: int) -> int:
-    """What the card must hold at most while it builds, by cuVS's own account of its steps.
+    """What the card must hold at most while it builds, after cuVS's account of the build.
 
-    The vectors stay in the host's memory. Of each the card holds a PQ code (a byte a dimension
-    bounds it) with its id, while neighbours are found; then 5 bytes for each of the 4m first
-    neighbours, and 4 for each of the 2m that stay. Two GiB are for working space.
+    Its steps come one after another: it trains PQ (on all vectors as float32, at most), finds
+    neighbours by PQ (a code of a byte a dimension, at most, and an id), and prunes the 4m first
+    neighbours of each vector. The 2m that stay are 4 bytes each. Two GiB are for working space.
     """
-    a_row = dimensions + 8 + (4 + 5 * 4 * m) + 4 * 2 * m
-    return 2**31 + rows * a_row
+    steps = (4 * dimensions, dimensions + 8, 4 + 5 * 4 * m)
+    return 2**31 + rows * (max(steps) + 4 * 2 * m)
 
 
 def build_by_cagra(empty: Any, vectors: Vectors, threads: int) -> Any:
