@@ -66,6 +66,7 @@ class IndexSettings(Strict):
     """`path` is a folder, or s3:// or gs://, of which copies of what is read lie in `cache`.
 
     `vectors` is the HNSW storage: flat float32, 16-bit floats, or 8-bit scalars.
+    `build_gpus` of a GPU are held while a shard's graph is built there by CAGRA; 0: on the CPU.
     """
 
     path: Annotated[Path | str, BeforeValidator(_path_or_url)]
@@ -101,6 +102,9 @@ class SplitSettings(Strict):
 
 class EncoderSettings(Strict):
     """`actors` embed at once during a build, each with `gpus` GPUs or `threads` threads.
+
+    `batch_size` is in texts; with `gpus` a batch holds as many tokens as that many of
+    `max_tokens`, and two tables of passages are worked on at once.
 
     `adapter` names what `citeray train encoder` made; vectors are then those of both together.
     An adapter that `model` itself names is meant with the model that it is for.

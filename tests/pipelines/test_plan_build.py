@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import CiteRayError
-from pipelines.plan_build import expected_citations, staged_account
+from cluster.settings import load_settings
+from pipelines.plan_build import expected_citations, segment_id, segment_plan, staged_account
 from pipelines.stage_citations import part_files, staging_directory, write_account
 from tests.pipelines.staging import account, stage
 from tests.small_index import citation
@@ -66,3 +67,12 @@ def test_what_is_expected_is_counted_where_known_and_else_judged_by_size(tmp_pat
     unread = tmp_path / "n2.xml"
     unread.write_bytes(bytes(7_500))
     assert expected_citations([(source, directory), (unread, tmp_path / "none")], 0) == 17
+
+
+def test_a_rerun_keeps_its_segments_wherever_their_graphs_are_built(tmp_path: Path) -> None:
+    on_cpu = load_settings().index
+    on_gpu = on_cpu.model_copy(update={"build_gpus": 0.5})
+    sources = [account("n1.xml", 10)]
+    assert segment_id("build", on_cpu, sources) == segment_id("build", on_gpu, sources)
+    plans = [segment_plan("s", tmp_path / "quantiser", 8, chosen) for chosen in (on_cpu, on_gpu)]
+    assert [plan.gpus for plan in plans] == [0, 0.5]
