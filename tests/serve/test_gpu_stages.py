@@ -10,7 +10,8 @@ from cluster.settings import Settings, StageSettings, load_settings
 from cluster.tag_entities import EntityTagger
 from serve.app import stage_options
 from serve.check_entailment import NliSupport
-from serve.load_stages import classifier_runs
+from serve.load_stages import classifier_runs, load_reranker
+from serve.rerank_passages import CrossEncoderReranker
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_tagger
 
 NLI = {0: "contradiction", 1: "entailment", 2: "neutral"}
@@ -57,6 +58,16 @@ def test_a_classifier_runs_in_the_encoders_number_type_on_a_gpu_alone(
     assert classifier_runs(load_settings("gpu-node.yaml")) == ("cuda", "bfloat16")
     on_cpu = ["encoder.device=cpu", "encoder.dtype=bfloat16"]
     assert classifier_runs(load_settings(overrides=on_cpu)) == ("cpu", "float32")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_a_cross_encoder_runs_in_the_encoders_number_type(tmp_path: Path, dtype: str) -> None:
+    folder = make_tiny_cross_encoder(tmp_path)
+    chosen = ["reranker.kind=cross-encoder", f"reranker.model=file:{folder}"]
+    settings = load_settings(overrides=[*chosen, "encoder.device=cpu", f"encoder.dtype={dtype}"])
+    reranker = load_reranker(settings, None)
+    assert isinstance(reranker, CrossEncoderReranker)
+    assert {p.dtype for p in reranker._model.parameters()} == {getattr(torch, dtype)}
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
