@@ -43,10 +43,8 @@ def _at_once(encoder: EncoderSettings) -> dict[str, Any]:
     return {"max_concurrent_calls_per_actor": TABLES_PER_GPU, "enable_true_multi_threading": True}
 
 
-def embed_sources(
-    pending: Sequence[tuple[File, Place]], settings: Settings, model: Path, report: Report
-) -> None:
-    """Read the sources that are not staged yet; split, embed and stage what they lack."""
+def _set_context(rows: int) -> None:
+    """Tell Ray Data how to run here, in blocks of about `rows`."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
@@ -56,9 +54,16 @@ def embed_sources(
     context.raise_original_map_exception = True
     # A worker or a node lost while an encoder loads is replaced like any other.
     context.max_consecutive_actor_init_deaths = 3
+    context.target_max_block_size = rows * BLOCK_BYTES_PER_ROW
+
+
+def embed_sources(
+    pending: Sequence[tuple[File, Place]], settings: Settings, model: Path, report: Report
+) -> None:
+    """Read the sources that are not staged yet; split, embed and stage what they lack."""
     size = sum(path.stat().st_size for path, _ in pending)
     rows = min(max(size // BYTES_PER_CITATION // 50, MIN_PART_ROWS), MAX_PART_ROWS)
-    context.target_max_block_size = rows * BLOCK_BYTES_PER_ROW
+    _set_context(rows)
     directories = {path.name: directory for path, directory in pending}
     encoders = settings.encoder.actors
     staged = [staged_positions(directory) for _, directory in pending]
