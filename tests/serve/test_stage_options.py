@@ -8,7 +8,7 @@ from serve.app import stage_options
 
 
 def test_no_node_has_more_gateways_than_the_settings_say() -> None:
-    few = ["serve.gateway.per_node=1", "serve.gateway.min_replicas=2"]
+    few = [f"serve.gateway.{key}" for key in ("per_node=1", "min_replicas=2", "max_replicas=2")]
     options = stage_options(load_settings(None, few).serve.gateway)
     assert options["max_replicas_per_node"] == 1
     assert "max_replicas_per_node" not in stage_options(load_settings().serve.gateway)

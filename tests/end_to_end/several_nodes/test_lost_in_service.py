@@ -75,6 +75,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[G
     settings = load_settings(overrides=overrides)
     make_graphs_index(folder, encoder, settings)
     kept = {"RAY_gcs_storage": "rocksdb", "RAY_gcs_storage_path": str(folder / "gcs")}
+    # Or workers end that have not heard from a head for a minute.
+    kept["RAY_gcs_rpc_server_reconnect_timeout_s"] = "600"
     with pods(kept, cpus=SHARDS + 1) as found:
         served = Graph(found, folder, settings)
         served.tool("deploy", *overrides)
@@ -96,6 +98,8 @@ def test_answers_go_on_while_the_head_is_away_and_nothing_is_started_anew(graph:
     for asker in askers.values():
         assert asker.unheard == []
         assert [reply for reply in asker.replies if not reply.whole] == []
+    # What was on the head comes back.
+    await_that(lambda: all(graph.placed().values()))
     after = graph.placed()
     assert {name: after[name] for name in STAGES} == {name: before[name] for name in STAGES}
 
