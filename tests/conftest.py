@@ -19,13 +19,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Of several workers, a file's tests share one, and so do all that start Ray.
 
-    Two clusters at once would want more memory, and time out on two cores.
+    More clusters at once would want more memory, and time out on two cores. Those of several
+    nodes wait for Ray rather than work, and make room for others.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
+            if "/several_nodes/" in file:
+                return "several_nodes"
             return "end_to_end" if "/end_to_end/" in file else file
 
     return ByFile(config, log)
