@@ -36,11 +36,11 @@ def with_a_model(settings: Settings) -> set[str]:
 def test_every_stage_with_a_model_is_given_of_a_gpu_and_no_other(config: str) -> None:
     settings = load_settings(config)
     assert settings.encoder.device == "cuda"
-    asked = {
-        name: stage_options(stage)["ray_actor_options"]["num_gpus"]
-        for name, stage in stages(settings).items()
-    }
-    assert {name for name, gpus in asked.items() if gpus > 0} == with_a_model(settings)
+    asked = {name for name, stage in stages(settings).items() if stage.gpus > 0}
+    assert asked == with_a_model(settings)
+    for name in asked - {"llm"}:
+        options = stage_options(getattr(settings.serve, name))["ray_actor_options"]
+        assert options["num_gpus"] == getattr(settings.serve, name).gpus
 
 
 def test_on_one_gpu_an_update_fits_beside_what_serves() -> None:

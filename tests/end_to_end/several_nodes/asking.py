@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.end_to_end.several_nodes.pods import Pod, await_that
+from tests.end_to_end.several_nodes.pods import Network, Pod, await_that
 from tests.end_to_end.small_graph import ANSWER_S, ASKED, WHOLE
 
 SOME = 10
@@ -36,13 +36,17 @@ class Asker:
     """What came of asking one node: replies in their order, and what got none."""
 
     url: str
+    network: Network
     replies: list[Reply] = field(default_factory=list)
     unheard: list[str] = field(default_factory=list)
 
     def ask(self, stopped: threading.Event) -> None:
         # A connection each: one to a node that is lost is never heard of again.
         limits = httpx.Limits(max_keepalive_connections=0)
-        with httpx.Client(limits=limits, timeout=ANSWER_S, base_url=self.url) as client:
+        with (
+            self.network.entered(),
+            httpx.Client(limits=limits, timeout=ANSWER_S, base_url=self.url) as client,
+        ):
             while not stopped.wait(0.1):
                 try:
                     reply = client.post("/v1/search", json=ASKED)
@@ -85,7 +89,7 @@ class Asker:
 @contextmanager
 def asking(nodes: Sequence[Pod], port: int) -> Iterator[dict[int, Asker]]:
     """An asker a node, by the node's number, each asking until the block ends."""
-    askers = {node.number: Asker(f"http://{node.address}:{port}") for node in nodes}
+    askers = {n.number: Asker(f"http://{n.address}:{port}", n.network) for n in nodes}
     stopped = threading.Event()
     threads = [threading.Thread(target=a.ask, args=(stopped,)) for a in askers.values()]
     for thread in threads:

@@ -10,6 +10,7 @@ No namespace has a name: all of them, and the links between them, go with their 
 from __future__ import annotations
 
 import ctypes
+import os
 import secrets
 import shutil
 import signal
@@ -17,7 +18,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ import pytest
 from tests.end_to_end.command import BIN, ROOT, environment
 
 CLONE_NEWNET = 0x40000000
+OWN = "/proc/thread-self/ns/net"
 GCS_PORT = 6379
 DEADLINE_S = 240
 MEMORY = 128 << 20
@@ -60,21 +62,45 @@ def require_namespaces() -> None:
         pytest.skip(f"needs the right to make namespaces (root): {done.stderr.strip()}")
 
 
-@contextmanager
-def own_network() -> Iterator[None]:
-    """This thread, and what it starts within the block, on a bridge of its own."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with Path("/proc/thread-self/ns/net").open() as before:
-        if libc.unshare(CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "unshare")
-        try:
-            ip("link", "add", "bridge", "type", "bridge")
-            ip("addr", "add", "10.77.0.254/24", "dev", "bridge")
-            ip("link", "set", "bridge", "up")
-            ip("link", "set", "lo", "up")
-            yield
-        finally:
-            libc.setns(before.fileno(), CLONE_NEWNET)
+class Network:
+    """A network with a bridge, gone when closed, that a thread is on while it has entered it.
+
+    Never for longer: threads that a library starts meanwhile, as Arrow's, would stay on it.
+    """
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        with Path(OWN).open() as before:
+            self._try("unshare", CLONE_NEWNET)
+            try:
+                self._own = os.open(OWN, os.O_RDONLY)
+                ip("link", "add", "bridge", "type", "bridge")
+                ip("addr", "add", "10.77.0.254/24", "dev", "bridge")
+                ip("link", "set", "bridge", "up")
+                ip("link", "set", "lo", "up")
+            finally:
+                self._try("setns", before.fileno(), CLONE_NEWNET)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """This thread, and what it starts within the block, is on it."""
+        with Path(OWN).open() as before:
+            self._try("setns", self._own, CLONE_NEWNET)
+            try:
+                yield
+            finally:
+                self._try("setns", before.fileno(), CLONE_NEWNET)
+
+    def close(self) -> None:
+        os.close(self._own)
+
+    def ip(self, *words: str) -> None:
+        with self.entered():
+            ip(*words)
+
+    def _try(self, call: str, *arguments: int) -> None:
+        if getattr(self._libc, call)(*arguments):
+            raise OSError(ctypes.get_errno(), call)
 
 
 def ip(*words: str) -> None:
@@ -88,6 +114,7 @@ class Pod:
     number: int
     folder: Path
     variables: Mapping[str, str]
+    network: Network
     process: subprocess.Popen | None = None
 
     @property
@@ -112,17 +139,18 @@ class Pod:
         facts = (str(self.own_folder), str(self.folder), self.address)
         ray = [str(BIN / "ray"), "start", *options, "--block", "--disable-usage-stats"]
         ray += [f"--node-ip-address={self.address}", f"--object-store-memory={MEMORY}"]
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*POD, "sh", "-c", BOOT, "sh", *facts, *ray],
-                stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(self.variables),
-            )  # fmt: skip
-        self._connect(self.process)
+        with self.network.entered():
+            with self.log.open("wb") as log:
+                self.process = subprocess.Popen(
+                    [*POD, "sh", "-c", BOOT, "sh", *facts, *ray],
+                    stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(self.variables),
+                )  # fmt: skip
+            self._connect(self.process)
 
     def _connect(self, process: subprocess.Popen) -> None:
         """Give it a link to the bridge as soon as it has a network of its own."""
         network = Path(f"/proc/{process.pid}/ns/net")
-        await_that(lambda: network.readlink() != Path("/proc/thread-self/ns/net").readlink())
+        await_that(lambda: network.readlink() != Path(OWN).readlink())
         pair = ("type", "veth", "peer", "name", "eth0", "netns", str(process.pid))
         ip("link", "add", self.link, *pair)
         ip("link", "set", self.link, "master", "bridge", "up")
@@ -156,10 +184,10 @@ class Pod:
             self.process.wait()
 
     def cut(self) -> None:
-        ip("link", "set", self.link, "down")
+        self.network.ip("link", "set", self.link, "down")
 
     def mend(self) -> None:
-        ip("link", "set", self.link, "up")
+        self.network.ip("link", "set", self.link, "up")
 
 
 def await_that(holds: Callable[[], object], said: Callable[[], str] = str) -> None:
@@ -213,10 +241,10 @@ def pods(more: Mapping[str, str], cpus: int = 2) -> Iterator[Pods]:
     auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     # As an image has it: no driver's folder is known where its node was lost.
     variables = {**auth, **HEALTH, "PYTHONPATH": str(ROOT), **more}
-    head, *workers = (Pod(number, folder, variables) for number in (1, 2, 3))
-    driver = {**auth, "RAY_ADDRESS": f"{head.address}:{GCS_PORT}"}
-    found = Pods(folder, driver, head, workers, cpus)
-    with own_network():
+    driver = {**auth, "RAY_ADDRESS": f"10.77.0.1:{GCS_PORT}"}
+    with closing(Network()) as network:
+        head, *workers = (Pod(number, folder, variables, network) for number in (1, 2, 3))
+        found = Pods(folder, driver, head, workers, cpus)
         try:
             found.start_head()
             head.await_started()

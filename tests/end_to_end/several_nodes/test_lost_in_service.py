@@ -112,7 +112,7 @@ def test_while_a_node_is_lost_the_others_answer_and_say_what_they_lack(graph: Gr
         [left] = askers.values()
         mark = len(left.replies)
         victim.kill()
-        await_that(lambda: any(reply.partial for reply in left.since(mark)))
+        await_that(lambda: any(reply.partial for reply in left.since(mark)), left.last)
         await_whole(askers)
         assert left.faults() == []
         assert left.unheard == []
@@ -129,7 +129,7 @@ def test_while_a_network_is_cut_the_others_answer_and_say_what_they_lack(graph: 
         [left] = askers.values()
         mark, given_up = len(left.replies), graph.pods.lost()
         victim.cut()
-        await_that(lambda: any(reply.partial for reply in left.since(mark)))
+        await_that(lambda: any(reply.partial for reply in left.since(mark)), left.last)
         await_that(lambda: graph.pods.lost() > given_up)
         victim.mend()
         await_whole(askers)
