@@ -19,8 +19,9 @@ from ray.serve.schema import LoggingConfig, TracingConfig
 
 from cluster.settings import Settings, SpreadStageSettings
 from serve.deployments import Batches, Encoder, Reranker, Writer
-from serve.gateway import ClusterFigures, Gateway
+from serve.gateway import Cluster, Gateway
 from serve.index_stages import Expander, Shard
+from serve.know_proxies import know_proxies
 from serve.llm_app import LLM_APP, build_llm_app, read_arguments
 from serve.load_stages import open_manifest
 from serve.ray_meters import RayMeters, metric_pages
@@ -109,8 +110,8 @@ def build_app(settings: Settings) -> Any:
     logs = LoggingConfig(encoding="JSON", enable_access_log=False)
     gateway = ray_serve.ingress()(Gateway)
     batches = one_for_all(Batches, "Batches", pool, *facts, bound, shards)
-    figures = ClusterFigures(RayMeters, metric_pages)
-    arguments = (*facts, bound, shards, batches, figures)
+    cluster = Cluster(RayMeters, metric_pages, know_proxies)
+    arguments = (*facts, bound, shards, batches, cluster)
     return deployment(gateway, "Gateway", stages.gateway, *arguments, logging_config=logs)
 
 

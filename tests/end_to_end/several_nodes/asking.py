@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,13 +23,14 @@ class Reply:
     again_after: str | None
     body: dict[str, Any]
 
+    @classmethod
+    def of(cls, reply: httpx.Response) -> Reply:
+        body = reply.json() if reply.is_success else {"said": reply.text}
+        return cls(reply.status_code, reply.headers.get("Retry-After"), body)
+
     @property
     def whole(self) -> bool:
         return self.status == 200 and self.body["degraded"] == []
-
-    @property
-    def partial(self) -> bool:
-        return self.status == 200 and self.body["coverage"] != WHOLE
 
 
 @dataclass
@@ -49,13 +51,19 @@ class Asker:
         ):
             while not stopped.wait(0.1):
                 try:
-                    reply = client.post("/v1/search", json=ASKED)
+                    self.replies.append(Reply.of(client.post("/v1/search", json=ASKED)))
                 except httpx.HTTPError as error:
                     self.unheard.append(repr(error))
-                    continue
-                body = reply.json() if reply.is_success else {"said": reply.text}
-                after = reply.headers.get("Retry-After")
-                self.replies.append(Reply(reply.status_code, after, body))
+
+    def at_once(self, number: int) -> list[Reply]:
+        """The replies to as many questions, none of which waits for another."""
+
+        def one(_: int) -> Reply:
+            with self.network.entered():
+                return Reply.of(httpx.post(f"{self.url}/v1/search", json=ASKED, timeout=ANSWER_S))
+
+        with ThreadPoolExecutor(number) as threads:
+            return list(threads.map(one, range(number)))
 
     def await_whole(self) -> None:
         """Until some answers in a row were whole."""
@@ -71,17 +79,24 @@ class Asker:
         mark = len(self.replies)
         await_that(lambda: len(self.since(mark)) >= SOME, self.last)
 
+    def await_partial(self) -> None:
+        await_that(self.partial, self.last)
+
+    def partial(self) -> list[Reply]:
+        """Answers from a part of the shards."""
+        return [r for r in self.replies if r.status == 200 and r.body["coverage"] != WHOLE]
+
     def last(self) -> str:
         return f"{self.url}: {self.replies[-3:]} {self.unheard[-3:]}"
 
     def since(self, mark: int) -> list[Reply]:
         return self.replies[mark:]
 
-    def faults(self, mark: int = 0) -> list[Reply]:
+    def faults(self) -> list[Reply]:
         """What was neither answered nor told when to ask again."""
         return [
             reply
-            for reply in self.since(mark)
+            for reply in self.replies
             if reply.status != 200 and not (reply.status in (429, 503) and reply.again_after)
         ]
 
