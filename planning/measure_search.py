@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import cycle
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -171,16 +172,12 @@ def measure_reranking(
         return ()
     reranker = load_reranker(settings, encoder)
     length = settings.split.size if settings.split.method != "sections" else 1000
-    texts = [f"{c.title} {c.abstract[:length]}" for c in citations if c.abstract]
+    among = [c for c in citations if c.abstract] or citations
+    # No text twice, as a reranker keeps those used last (LateInteractionReranker).
+    texts = cycle(f"{c.title} {c.abstract[:length]}" for c in among)
 
     def score(questions: Sequence[str]) -> None:
-        # Each question has citations of its own, or those that repeat would be scored once.
-        pairs = [
-            (question, texts[(n * depth + i) % len(texts)])
-            for n, question in enumerate(questions)
-            for i in range(depth)
-        ]
-        reranker.score_pairs(pairs)
+        reranker.score_pairs([(q, next(texts)) for q in questions for _ in range(depth)])
 
     return measure_batches(
         score, asked.questions[:12], settings.serve.reranker.batch, threads=threads

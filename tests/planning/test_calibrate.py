@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fastapi import FastAPI, Request
 
 from cluster.errors import InputError
 from cluster.settings import Settings, load_settings
-from pipelines.generate_citations import write_generated
-from planning.calibrate import Effort, measure_all, small_build
+from pipelines.generate_citations import generate_citations, write_generated
+from planning import measure_search
+from planning.calibrate import Effort, load_encoder, measure_all, small_build
 from planning.check_plan import compare
 from planning.coefficients import Coefficients, read_coefficients, write_coefficients
 from planning.estimate_build import Size, artefact_bytes
@@ -18,6 +21,7 @@ from planning.place_workers import Ask
 from planning.plan import make_plan
 from planning.sample_corpus import read_sample
 from planning.watch_build import BuildMeasured
+from serve.rerank_passages import Pair, Scores
 from tests.serve.http_server import serving
 from tests.tiny_models import make_tiny_encoder
 
@@ -87,6 +91,25 @@ def test_each_model_is_measured_alone_and_at_its_batch(calibrated: Coefficients)
     assert [p.concurrent for p in serving.llm] == [1, 3]
     for point in (*serving.encode, *serving.rerank, *serving.llm, *serving.expand):
         assert 0 < point.median_seconds <= point.p95_seconds
+
+
+def test_a_reranker_that_remembers_is_timed_on_passages_that_it_has_not_seen(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[str] = []
+
+    class Remembering:
+        def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
+            scored.extend(passage for _, passage in pairs)
+            return np.zeros(len(pairs), dtype=np.float32)
+
+    monkeypatch.setattr(measure_search, "load_reranker", lambda settings, encoder: Remembering())
+    encoder = load_encoder(settings)
+    asked = measure_search.Asked.of(encoder, settings, 12, 1)
+    citations = list(generate_citations(1000, 5))
+    measure_search.measure_reranking(settings, encoder, asked, citations, 1)
+    assert len(scored) == (1 + 12 + 2 * settings.serve.reranker.batch) * asked.system.rerank.depth
+    assert len(set(scored)) == len(scored)
 
 
 def test_a_calibration_is_the_same_after_writing_and_reading(
