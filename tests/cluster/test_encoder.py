@@ -184,10 +184,7 @@ def test_an_error_while_preparing_reaches_the_caller() -> None:
 
 
 def test_minilm_puts_a_paraphrase_before_another_subject() -> None:
-    here = {stored.name: stored.path for stored in ModelStore().list()}
-    if MINILM not in here:
-        pytest.skip(f"{MINILM} is not in the model store")
-    encoder = Encoder(here[MINILM], device="cpu")
+    encoder = Encoder(ModelStore().resolve(MINILM), device="cpu")
     assert (encoder.dimensions, encoder.max_tokens) == (384, 256)
     question, same, other = encoder.encode(
         [

@@ -2,16 +2,14 @@
 
     python -m tests.end_to_end.lose_node FOLDER ENCODER
 
-A process of its own, since Ray reads RAY_AUTH_MODE when it is imported. What came of it is
-in FOLDER/survived.json.
+A process of its own, since Ray reads RAY_AUTH_MODE and RAY_TMPDIR, where it keeps all that is
+its own, when it is imported or begins. What came of it is in FOLDER/survived.json.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -155,9 +153,8 @@ def _only(node: str) -> NodeAffinitySchedulingStrategy:
 
 @contextmanager
 def three_nodes() -> Iterator[Cluster]:
-    folder = tempfile.mkdtemp(prefix="cr-", dir="/tmp")
     memory = {"object_store_memory": 128 << 20}
-    head = {"num_cpus": 2, "temp_dir": folder, "include_dashboard": False, **memory}
+    head = {"num_cpus": 2, "include_dashboard": False, **memory}
     nodes = Cluster(initialize_head=True, head_node_args=head)
     try:
         for _ in range(2):
@@ -167,7 +164,6 @@ def three_nodes() -> Iterator[Cluster]:
     finally:
         ray.shutdown()
         nodes.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ def survived(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> dict[st
     """What came of it; replies are (status, Retry-After, body)."""
     folder = tmp_path_factory.mktemp("nodes")
     command = [sys.executable, "-m", "tests.end_to_end.lose_node", str(folder), str(encoder)]
-    done = run(command, {"RAY_AUTH_MODE": "disabled"})
+    with tempfile.TemporaryDirectory(
+        prefix="cr-", dir="/tmp", ignore_cleanup_errors=True
+    ) as of_ray:
+        done = run(command, {"RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": of_ray})
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads((folder / SURVIVED).read_text())
     return found
