@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 # Beside the interpreter of the tests, wherever its environment lies.
@@ -39,6 +42,16 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     path = os.pathsep.join((str(BIN), os.environ["PATH"]))
     return {**plain, "PATH": path, "RAY_USAGE_STATS_ENABLED": "0", **extra}
+
+
+@contextmanager
+def ray_of_its_own() -> Iterator[dict[str, str]]:
+    """Variables of a Ray that shares no folder with others; its path is short, for sockets."""
+    folder = tempfile.mkdtemp(prefix="cr-", dir="/tmp")
+    try:
+        yield {"RAY_TMPDIR": folder}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run(command: list[str], extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.command import run
+from tests.end_to_end.command import ray_of_its_own, run
 from tests.end_to_end.lose_node import SURVIVED
 from tests.end_to_end.small_graph import SHARDS, WHOLE
 
@@ -20,10 +19,8 @@ def survived(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> dict[st
     """What came of it; replies are (status, Retry-After, body)."""
     folder = tmp_path_factory.mktemp("nodes")
     command = [sys.executable, "-m", "tests.end_to_end.lose_node", str(folder), str(encoder)]
-    with tempfile.TemporaryDirectory(
-        prefix="cr-", dir="/tmp", ignore_cleanup_errors=True
-    ) as of_ray:
-        done = run(command, {"RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": of_ray})
+    with ray_of_its_own() as own:
+        done = run(command, {**own, "RAY_AUTH_MODE": "disabled"})
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads((folder / SURVIVED).read_text())
     return found

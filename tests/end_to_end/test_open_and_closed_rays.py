@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.end_to_end.command import ROOT, run
+from tests.end_to_end.command import ROOT, ray_of_its_own, run
 from tests.end_to_end.conftest import RayHead
 
 JOIN = "import ray; ray.init(logging_level='ERROR'); print('in', len(ray.nodes()))"
@@ -46,11 +44,8 @@ with ray_session(RaySettings(cpus=1, object_store_mb=128)):
 
 
 def test_a_ray_that_is_open_by_the_users_word_is_warned_of(tmp_path: Path) -> None:
-    folder = tempfile.mkdtemp(prefix="cr-", dir="/tmp")
-    try:
-        extra = {"RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": folder, "HOME": str(tmp_path)}
+    with ray_of_its_own() as own:
+        extra = {**own, "RAY_AUTH_MODE": "disabled", "HOME": str(tmp_path)}
         done = run([sys.executable, "-c", SESSION], {**extra, "PYTHONPATH": str(ROOT)})
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     assert done.returncode == 0, done.stderr
     assert "asks for no token: whoever reaches its ports runs code as its user" in done.stderr

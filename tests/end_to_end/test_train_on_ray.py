@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from cluster.adapters import model_folder
 from cluster.settings import RecogniserSettings
 from serve.expand_question import TransformerRecogniser
-from tests.end_to_end.command import BIN, ROOT, environment, run
+from tests.end_to_end.command import BIN, ROOT, environment, ray_of_its_own, run
 from tests.pipelines.train.tiny_data import tagged_rows, write_lines
 from tests.tiny_models import make_tiny_encoder
 
@@ -45,6 +46,13 @@ def command(tmp_path: Path) -> list[str]:
     ]
 
 
+@pytest.fixture
+def ray() -> Iterator[dict[str, str]]:
+    """These tests run beside others that start Ray (tests/conftest.py)."""
+    with ray_of_its_own() as own:
+        yield own
+
+
 def check_learned(out: Path) -> None:
     chosen = RecogniserSettings(kind="transformer", adapter=f"file:{out}")
     entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin causes fever .")
@@ -52,10 +60,10 @@ def check_learned(out: Path) -> None:
 
 
 def test_two_workers_train_one_recogniser(
-    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: list[str], ray: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
-    done = run(command)
+    done = run(command, ray)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["measured"]["F1"] == 1.0
     check_learned(tmp_path / "out")
@@ -64,17 +72,17 @@ def test_two_workers_train_one_recogniser(
 
 
 def test_killed_run_goes_on_from_its_checkpoint(
-    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, command: list[str], ray: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
-    first = subprocess.Popen(command, cwd=ROOT, env=environment({}), start_new_session=True)
+    first = subprocess.Popen(command, cwd=ROOT, env=environment(ray), start_new_session=True)
     until = time.monotonic() + DEADLINE_S
     while not log_of(tmp_path).exists() and time.monotonic() < until:
         time.sleep(0.05)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     reached = len(log_of(tmp_path).read_text().splitlines())
-    done = run(command)
+    done = run(command, ray)
     assert done.returncode == 0, done.stderr
     check_learned(tmp_path / "out")
     steps = [json.loads(line)["step"] for line in log_of(tmp_path).read_text().splitlines()]
