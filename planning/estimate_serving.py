@@ -33,13 +33,17 @@ CORES_A_GPU = 16
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a stage must do: its ways to run, over `parts` that all must answer."""
+    """What a stage must do: its ways to run, over `parts` that all must answer.
+
+    Of each part `least` replicas run however few questions come, so that one may be lost.
+    """
 
     name: str
     points: tuple[Point, ...]
     parts: int = 1
     cpus: float = 1.0
     gpus: float = 0.0
+    least: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +97,26 @@ def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> l
     """The stages of a search, or of an answer, in the order of a question."""
     s, serve, on_gpu = found.serving, settings.serve, found.machine.device != "cpu"
     # Measured with so many threads, a model keeps its promise with no fewer cores.
-    least = 1.0 if on_gpu else float(found.encoder_threads)
+    threads = 1.0 if on_gpu else float(found.encoder_threads)
 
     def model_stage(name: str, points: tuple[Point, ...], stage: StageSettings) -> Demand:
         gpus = stage.gpus if on_gpu else 0.0
-        return Demand(name, points, cpus=max(stage.cpus, least), gpus=gpus)
+        cpus = max(stage.cpus, threads)
+        return Demand(name, points, cpus=cpus, gpus=gpus, least=stage.min_replicas)
 
     llm_gpus = serve.llm.gpus * settings.llm.tensor_parallel
     wanted = [
-        Demand("expander", s.expand),
+        Demand("expander", s.expand, least=serve.expander.min_replicas),
         model_stage("encoder", s.encode, serve.encoder),
-        Demand("shard", (shard_point(found, size),), size.shards),
+        Demand("shard", (shard_point(found, size),), size.shards, least=serve.shard.min_replicas),
         model_stage("reranker", s.rerank, serve.reranker),
-        Demand("llm", s.llm, cpus=max(serve.llm.cpus, 1.0), gpus=llm_gpus),
+        Demand(
+            "llm",
+            s.llm,
+            cpus=max(serve.llm.cpus, 1.0),
+            gpus=llm_gpus,
+            least=serve.llm.min_replicas,
+        ),
     ]
     return [d for d in wanted if d.points and (d.name != "llm" or path == "answer")]
 
@@ -126,7 +137,7 @@ def _stage(demand: Demand, point: Point, service: Figure, qps: float, budget_s: 
     mean = service_mean(point.median_seconds, point.p95_seconds)
     # A replica that works on several at once is as many servers, each that slow.
     needed = servers_for(qps, mean, budget_s, q)
-    replicas = math.ceil(needed / point.concurrent)
+    replicas = max(math.ceil(needed / point.concurrent), demand.least)
     servers = replicas * point.concurrent
     inputs = {"questions_per_s": qps, "mean_seconds": mean, "servers": servers}
     return StagePlan(

@@ -101,6 +101,21 @@ def test_twice_the_questions_never_need_fewer_cores(qps: float, p95: float) -> N
     assert one <= two
 
 
+def test_what_the_settings_keep_for_a_loss_is_planned_with_its_memory() -> None:
+    twice = load_settings(overrides=["serve.shard.min_replicas=2", "serve.encoder.min_replicas=3"])
+    ask = replace(ASK, qps=0.01)
+    alone, kept = (make_plan(coefficients(), s, ask) for s in (SETTINGS, twice))
+    assert (replicas(alone)["shard"], replicas(kept)["shard"]) == (1, 2)
+    encoder = kept.serving.stage("encoder")
+    assert encoder is not None
+    assert encoder.replicas == 3
+    one, two = (
+        next(g.nodes * g.memory_bytes for g in made.groups if g.name == "retrieval")
+        for made in (alone, kept)
+    )
+    assert two == pytest.approx(2 * one, rel=0.1)
+
+
 def test_what_is_promised_is_kept_by_the_sum_of_the_stages() -> None:
     made = plan()
     assert made.problems == ()
