@@ -57,7 +57,7 @@ def open_store(url: str) -> tuple[Any, str]:
         return fs.LocalFileSystem(), str(found.absolute())
     parts = check_url(url)
     path = (parts.netloc + parts.path).rstrip("/")
-    return _file_system(parts.scheme, parts.netloc, _options(url)), path
+    return _file_system(parts.scheme, parts.netloc, _query(url)), path
 
 
 def local_path(name: str) -> Path | None:
@@ -92,14 +92,12 @@ def check_url(url: str) -> SplitResult:
     return parts
 
 
-def _options(url: str) -> str:
-    """The query that Arrow gets: the URL's own, and the endpoint from the environment."""
+def store_options(url: str) -> dict[str, str]:
+    """The URL's own options, and of S3 the endpoint and region from the environment."""
     parts = urlsplit(url)
     given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     if parts.scheme == "gs":
-        given.setdefault("retry_limit_seconds", "60")  # or a wrong bucket is tried for 15 minutes
-        return urlencode(given)
-    given["allow_delayed_open"] = "true"  # or a small object costs three requests
+        return given
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint and "endpoint_override" not in given:
         where = urlsplit(endpoint)
@@ -108,6 +106,16 @@ def _options(url: str) -> str:
         # Or the AWS SDK asks the metadata service of a machine that has none, for seconds.
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         given.setdefault("region", region or "us-east-1")
+    return given
+
+
+def _query(url: str) -> str:
+    """The query that Arrow gets."""
+    given = store_options(url)
+    if urlsplit(url).scheme == "gs":
+        given.setdefault("retry_limit_seconds", "60")  # or a wrong bucket is tried for 15 minutes
+    else:
+        given["allow_delayed_open"] = "true"  # or a small object costs three requests
     return urlencode(given)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from cluster.errors import InputError
+from cluster.errors import CiteRayError, InputError
 from cluster.index.layout import TERM_COUNTS, segment_directory
+from cluster.index.lease import Lease, hold_lease
 from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry
 from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardReader
@@ -24,6 +25,7 @@ from cluster.index.versions import named_by
 from cluster.index.write_segment import SegmentPlan, SegmentRows, write_rows
 from cluster.places import Place, list_files, remove
 from pipelines.build_shard import BATCH_ROWS
+from pipelines.drop_staging import drop_taken
 from pipelines.mine_vocabulary import merge_counts, read_counts, write_counts
 from pipelines.plan_build import folded_id
 
@@ -85,22 +87,35 @@ def compact_shard(index: Place, shard: int, before: ShardEntry, plan: SegmentPla
 
 
 def prune(index: Place, manifest: Manifest) -> list[str]:
-    """Remove all versions but `manifest`, and the segments that only they need.
+    """Remove all versions but `manifest`, the published one, and the segments only they need.
 
     Gives what was removed, relative to the index. A reader that has an old version open
-    keeps its mapped files until it closes them. Raises InputError while a build or an
-    update is under way or interrupted: its segments are not published yet.
+    keeps its mapped files until it closes them. Raises LeaseHeldError while another command
+    changes the index, CiteRayError where it has published another version, and InputError
+    while the staging of an interrupted run is there: its segments are in no version yet.
     """
-    if (index / "staging").is_dir():
-        raise InputError(
-            f"{index / 'staging'}: a build or update is under way or was interrupted; let it end, "
-            "run it again, or delete this folder, then prune"
-        )
+    with hold_lease(index, "prune") as lease:
+        if lease.version != manifest.version:
+            raise CiteRayError(
+                f"{index}: {lease.version} was published after {manifest.version}; run it again"
+            )
+        drop_taken(lease)
+        if (index / "staging").is_dir():
+            raise InputError(
+                f"{index / 'staging'}: a build or update was interrupted; run it again, or delete "
+                "this folder, then prune"
+            )
+        return _remove_others(lease, manifest)
+
+
+def _remove_others(lease: Lease, manifest: Manifest) -> list[str]:
+    index = lease.index
     # Versions first: interrupted, it leaves segments without a version, never the reverse.
     found = [f"versions/{name.split('/')[0]}" for name in list_files(index / "versions")]
     parts = [name.split("/") for name in list_files(index / "segments")]
     found += ["/".join(("segments", *part[:2])) for part in parts if len(part) > 1]
     removed = [name for name in dict.fromkeys(found) if name not in named_by(manifest)]
     for name in removed:
+        lease.check()
         remove(index / name)
     return removed

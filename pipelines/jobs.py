@@ -9,22 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ray
 
 from cluster.adapters import model_folder, weights_checksum
+from cluster.index.lease import Lease, hold_lease
 from cluster.index.manifest import Artefact, EncoderEntry, Manifest, read_manifest
 from cluster.index.put_segment import remove_partials
 from cluster.index.write_segment import SegmentPlan
 from cluster.models import ModelStore
 from cluster.object_store import File
-from cluster.places import Place
+from cluster.places import Place, file_names
 from cluster.settings import Settings
 from cluster.storage import require_writable
 from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
 from pipelines.compact_index import compact_shard
+from pipelines.drop_staging import drop_taken, note_taken
 from pipelines.embed_sources import embed_sources
 from pipelines.plan_build import (
     BuildResult,
@@ -46,7 +49,6 @@ from pipelines.read_concepts import read_concepts
 from pipelines.stage_citations import (
     ParsedSource,
     complete_account,
-    drop_staging,
     staged_dimensions,
     staging_directory,
 )
@@ -137,10 +139,22 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
 
     Citations staged by an earlier, interrupted run are not embedded again. A source that
     cannot be read is left out whole and named in the result; the staging is then kept,
-    so that a rerun reads only that source. Raises CiteRayError when none can be read.
+    so that a rerun reads only that source. Raises CiteRayError when none can be read, and
+    where another command changes the index.
     """
     index = settings.index.place
     require_writable(index)
+    with hold_lease(index, "build") as lease:
+        drop_taken(lease)
+        result = _build(sources, settings, lease, lease.checking(report))
+        drop_taken(lease)
+        return result
+
+
+def _build(
+    sources: Sequence[File], settings: Settings, lease: Lease, report: Report
+) -> BuildResult:
+    index = lease.index
     models = _fetch_models(settings, report)
     build = index / "staging" / build_id(settings, models.checksum)
     places = [(path, staging_directory(build, path)) for path in sources]
@@ -166,12 +180,13 @@ def build_index(sources: Sequence[File], settings: Settings, report: Report) -> 
         ray.get(_train_task.remote(directories, shards, limit, quantiser, plan))
     calls = [(index, shard, directories, plan) for shard in range(shards)]
     summaries = _on_shards(build_shard, calls, plan, report)
+    # With a source that failed all staging is kept for the rerun, which builds from it again.
+    names = [] if result.failed else [account.name for _, account in good]
+    quantisers = [n for n in file_names(build) if n.startswith("quantiser-")] if names else []
     manifest = publish_build(
-        index, quantiser, settings, encoder, models.release, result.sources, summaries,
-        _make_vocabulary,
+        lease, quantiser, settings, encoder, models.release, result.sources, summaries,
+        _make_vocabulary, partial(note_taken, build, names, quantisers),
     )  # fmt: skip
-    if not result.failed:
-        drop_staging(index)
     return BuildResult(manifest, result.sources)
 
 
@@ -183,17 +198,37 @@ def update_index(
     `each` publishes one for every source, so that the state after each can be asked for.
     Staging and resuming are as in a build. What follows a source that cannot be read must
     wait for it, so that only the sources before it are applied. The result names the new
-    sources alone; without any, it is the published version. Raises InputError for sources
-    out of order or changed, and for settings that must be those of the build.
+    sources alone; without any, it is the published version, and nothing is written. Raises
+    InputError for sources out of order or changed, and for settings that must be those of
+    the build; CiteRayError where another command changes the index.
     """
     index = settings.index.place
     manifest = read_manifest(index)
-    new = new_sources(manifest, sources)
-    if not new:
-        # A run that was killed after it had published left its own.
-        drop_staging(index)
+    if not new_sources(manifest, sources):
         return BuildResult(manifest, ())
     require_writable(index)
+    with hold_lease(index, "update") as lease:
+        drop_taken(lease)
+        # Another command may have published since the look above.
+        manifest = read_manifest(index)
+        new = new_sources(manifest, sources)
+        if not new:
+            return BuildResult(manifest, ())
+        result = _update(new, manifest, settings, lease, lease.checking(report), each=each)
+        drop_taken(lease)
+        return result
+
+
+def _update(
+    new: Sequence[File],
+    manifest: Manifest,
+    settings: Settings,
+    lease: Lease,
+    report: Report,
+    *,
+    each: bool,
+) -> BuildResult:
+    index = lease.index
     quantiser = quantiser_of(index, manifest)
     models = _fetch_models(settings, report)
     check_settings(manifest, settings, models.checksum)
@@ -212,11 +247,10 @@ def update_index(
         updates = _on_shards(update_shard, calls, plan, report)
         told = (*group, *result.failed)
         manifest = publish_update(
-            index, manifest, settings.vocabulary, models.release, told, updates, _make_vocabulary
-        )
+            lease, manifest, settings.vocabulary, models.release, told, updates, _make_vocabulary,
+            partial(note_taken, build, [account.name for account in group], []),
+        )  # fmt: skip
         result = BuildResult(manifest, accounts)
-    if not result.failed:
-        drop_staging(index)
     return result
 
 
@@ -224,14 +258,17 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
     """Publish a version with one segment a shard, and the same citations and scores.
 
     Nothing is encoded, and of the settings only `index.build_threads` and `index.build_gpus`
-    matter. Interrupted, a rerun keeps the shards that are whole.
+    matter. Interrupted, a rerun keeps the shards that are whole. Raises CiteRayError where
+    another command changes the index.
     """
     index = settings.index.place
-    manifest = read_manifest(index)
     require_writable(index)
-    kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}
-    like = settings.index.model_copy(update=kept)
-    quantiser = quantiser_of(index, manifest)
-    plan = segment_plan("", quantiser, manifest.encoder.dimensions, like)
-    calls = [(index, number, shard, plan) for number, shard in enumerate(manifest.shards)]
-    return publish_compaction(index, manifest, _on_shards(compact_shard, calls, plan, report))
+    with hold_lease(index, "compact") as lease:
+        manifest = read_manifest(index)
+        kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}
+        like = settings.index.model_copy(update=kept)
+        quantiser = quantiser_of(index, manifest)
+        plan = segment_plan("", quantiser, manifest.encoder.dimensions, like)
+        calls = [(index, number, shard, plan) for number, shard in enumerate(manifest.shards)]
+        entries = _on_shards(compact_shard, calls, plan, lease.checking(report))
+        return publish_compaction(lease, manifest, entries)

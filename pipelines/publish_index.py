@@ -1,9 +1,14 @@
-"""The last step of a build, an update, a compaction: vocabulary, manifest, the switch to it."""
+"""The last step of a build, an update, a compaction: vocabulary, manifest, the switch to it.
+
+Each needs the lease of the index. The version's number is reserved first, so that no file of
+it can be another writer's; a version that is not published in the end leaves none of them.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +23,7 @@ from cluster.index.layout import (
     segment_directory,
     vocabulary_file,
 )
+from cluster.index.lease import Lease
 from cluster.index.manifest import (
     FORMAT,
     Artefact,
@@ -30,10 +36,10 @@ from cluster.index.manifest import (
     VersionEntry,
     artefact,
     current_version,
-    publish,
     read_manifest,
+    write_manifest,
 )
-from cluster.places import Place
+from cluster.places import Place, remove
 from cluster.settings import Settings, VocabularySettings
 from cluster.storage import published_atomically, sha256_of, write_atomically
 from pipelines.assemble_vocabulary import write_vocabulary
@@ -46,12 +52,12 @@ from pipelines.update_index import ShardUpdate
 MakeVocabulary = Callable[
     [Place, str, Sequence[ShardEntry], VocabularySettings, Path | None], Artefact
 ]
+BeforeSwitch = Callable[[str], None]
+"""Called with the version's name when all but the switch to it is done."""
 
 
-def next_version(index: Place) -> str:
-    """`v000001` for the first version, and so on."""
-    current = current_version(index)
-    return f"v{(int(current[1:]) if current else 0) + 1:06d}"
+def _nothing(version: str) -> None:
+    return
 
 
 def _history(index: Place) -> tuple[VersionEntry, ...]:
@@ -69,14 +75,31 @@ def _history(index: Place) -> tuple[VersionEntry, ...]:
     return (*current.history, last)
 
 
-def _new_version(index: Place) -> dict[str, Any]:
-    """What each manifest has of its own."""
-    return {
-        "format": FORMAT,
-        "version": next_version(index),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "history": _history(index),
-    }
+@contextmanager
+def _new_version(lease: Lease) -> Iterator[dict[str, Any]]:
+    """What each manifest has of its own; the files of a version that fails are removed."""
+    version = lease.reserve_version()
+    try:
+        yield {
+            "format": FORMAT,
+            "version": version,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "history": _history(lease.index),
+        }
+    except Exception:
+        # A switch whose reply was lost may have been made: then its files are in use.
+        with suppress(CiteRayError):
+            if current_version(lease.index) != version:
+                remove(lease.index / manifest_file(version))
+                remove(lease.index / vocabulary_file(version))
+        raise
+
+
+def _publish(lease: Lease, manifest: Manifest, before_switch: BeforeSwitch) -> None:
+    lease.check()
+    sha256 = write_manifest(lease.index, manifest)
+    before_switch(manifest.version)
+    lease.switch(manifest.version, sha256)
 
 
 def _live(shards: Sequence[ShardEntry]) -> dict[str, Any]:
@@ -132,7 +155,7 @@ def _sources(accounts: Sequence[ParsedSource]) -> tuple[SourceEntry, ...]:
 
 
 def publish_build(
-    index: Place,
+    lease: Lease,
     quantiser: Place,
     settings: Settings,
     encoder: EncoderEntry,
@@ -140,56 +163,61 @@ def publish_build(
     accounts: Sequence[ParsedSource],
     summaries: Sequence[ShardSummary],
     make_vocabulary: MakeVocabulary = publish_vocabulary,
+    before_switch: BeforeSwitch = _nothing,
 ) -> Manifest:
-    """Publish a version that holds what was built from `accounts` and nothing else."""
-    own = _new_version(index)
+    """Publish a version that holds what was built from `accounts` and nothing else.
+
+    Raises LeaseLostError, and nothing is published, where another command took the lease.
+    """
+    index = lease.index
     shards = [ShardEntry(segments=(s.entry,)) for s in summaries]
     sources = _sources(accounts)
-    vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary, release)
-    manifest = Manifest(
-        **own,
-        **_live(shards),
-        encoder=encoder,
-        split=SplitEntry(**settings.split.model_dump()),
-        analyser=ANALYSER,
-        vectors=settings.index.vectors,
-        bm25_over=settings.index.bm25_over,
-        sources=sources,
-        failed_sources=tuple(a.name for a in accounts if a.error),
-        last_source=sources[-1].name,
-        superseded=sum(s.superseded for s in summaries),
-        deleted=sum(s.deleted for s in summaries),
-        vocabulary=vocabulary,
-        quantiser=_keep_quantiser(index, quantiser),
-    )
-    publish(index, manifest)
+    with _new_version(lease) as own:
+        vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary, release)
+        manifest = Manifest(
+            **own,
+            **_live(shards),
+            encoder=encoder,
+            split=SplitEntry(**settings.split.model_dump()),
+            analyser=ANALYSER,
+            vectors=settings.index.vectors,
+            bm25_over=settings.index.bm25_over,
+            sources=sources,
+            failed_sources=tuple(a.name for a in accounts if a.error),
+            last_source=sources[-1].name,
+            superseded=sum(s.superseded for s in summaries),
+            deleted=sum(s.deleted for s in summaries),
+            vocabulary=vocabulary,
+            quantiser=_keep_quantiser(index, quantiser),
+        )
+        _publish(lease, manifest, before_switch)
     return manifest
 
 
-def _check_current(index: Place, previous: Manifest) -> None:
-    current = current_version(index)
-    if current != previous.version:
+def _check_current(lease: Lease, previous: Manifest) -> None:
+    if lease.version != previous.version:
         raise CiteRayError(
-            f"{index}: {current} was published while this ran on top of {previous.version}; "
-            "run it again"
+            f"{lease.index}: {lease.version} was published while this ran on top of "
+            f"{previous.version}; run it again"
         )
 
 
 def publish_update(
-    index: Place,
+    lease: Lease,
     previous: Manifest,
     settings: VocabularySettings,
     release: Path | None,
     accounts: Sequence[ParsedSource],
     updates: Sequence[ShardUpdate | None],
     make_vocabulary: MakeVocabulary = publish_vocabulary,
+    before_switch: BeforeSwitch = _nothing,
 ) -> Manifest:
     """Publish `previous` with a segment more in each shard that has an update.
 
-    Raises CiteRayError when another version was published since `previous`.
+    Raises CiteRayError when another version was published since `previous`, LeaseLostError
+    where another command took the lease.
     """
-    _check_current(index, previous)
-    own = _new_version(index)
+    _check_current(lease, previous)
     shards = [
         ShardEntry(segments=(*shard.segments, update.entry)) if update else shard
         for shard, update in zip(previous.shards, updates, strict=True)
@@ -200,41 +228,46 @@ def publish_update(
     before = previous.citations + previous.superseded + previous.deleted
     records = before + sum(update.records for update in told)
     sources = _sources(accounts)
-    applied = {source.name for source in sources}
-    failed = [name for name in previous.failed_sources if name not in applied]
-    failed += [a.name for a in accounts if a.error and a.name not in failed]
     changes = {
-        **own,
         **live,
         "sources": (*previous.sources, *sources),
-        "failed_sources": tuple(failed),
+        "failed_sources": _still_failed(previous, accounts),
         "last_source": sources[-1].name,
         "deleted": deleted,
         "superseded": records - live["citations"] - deleted,
-        "vocabulary": make_vocabulary(index, own["version"], shards, settings, release),
     }
-    manifest = previous.model_copy(update=changes)
-    publish(index, manifest)
+    with _new_version(lease) as own:
+        changes |= own
+        changes["vocabulary"] = make_vocabulary(
+            lease.index, own["version"], shards, settings, release
+        )
+        manifest = previous.model_copy(update=changes)
+        _publish(lease, manifest, before_switch)
     return manifest
 
 
-def publish_compaction(
-    index: Place, previous: Manifest, entries: Sequence[SegmentEntry]
-) -> Manifest:
-    """Publish what `previous` holds with one segment a shard.
+def _still_failed(previous: Manifest, accounts: Sequence[ParsedSource]) -> tuple[str, ...]:
+    applied = {account.name for account in accounts if not account.error}
+    failed = [name for name in previous.failed_sources if name not in applied]
+    failed += [a.name for a in accounts if a.error and a.name not in failed]
+    return tuple(failed)
 
-    Raises CiteRayError when another version was published since `previous`.
-    """
-    _check_current(index, previous)
-    own = _new_version(index)
-    vocabulary = index / vocabulary_file(previous.version)
-    with (
-        vocabulary.open("rb") as stream,
-        published_atomically(index / vocabulary_file(own["version"])) as aside,
-        aside.open("wb") as copy,
-    ):
-        shutil.copyfileobj(stream, copy)
+
+def publish_compaction(
+    lease: Lease, previous: Manifest, entries: Sequence[SegmentEntry]
+) -> Manifest:
+    """Publish what `previous` holds with one segment a shard; raises as `publish_update`."""
+    _check_current(lease, previous)
+    index = lease.index
     shards = [ShardEntry(segments=(entry,)) for entry in entries]
-    manifest = previous.model_copy(update={**own, **_live(shards)})
-    publish(index, manifest)
+    with _new_version(lease) as own:
+        vocabulary = index / vocabulary_file(previous.version)
+        with (
+            vocabulary.open("rb") as stream,
+            published_atomically(index / vocabulary_file(own["version"])) as aside,
+            aside.open("wb") as copy,
+        ):
+            shutil.copyfileobj(stream, copy)
+        manifest = previous.model_copy(update={**own, **_live(shards)})
+        _publish(lease, manifest, _nothing)
     return manifest

@@ -5,7 +5,8 @@
         parsed.json                counts, once read to its end
         deletions.arrow            its DeleteCitation records
 
-A folder belongs to one state of its source and is never cleared, so that what a worker of
+A folder belongs to one state of its source and is never changed but removed whole, once a
+version has taken it in (pipelines/drop_staging.py), so that what a worker of
 a killed run still writes into it is only ever more of the same. A part is named after the
 positions of its citations: names alone tell what is staged, and what two parts hold counts
 once. A source is complete when as many citations are staged as `parsed.json` says; of
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,11 @@ import pyarrow as pa
 from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cluster.errors import InputError, StorageError
+from cluster.errors import InputError
 from cluster.index.layout import shard_of
 from cluster.index.write_segment import EMBEDDED_SCHEMA
 from cluster.object_store import File, asking
-from cluster.places import Place, file_names, remove, scratch_folder
+from cluster.places import Place, file_names, scratch_folder
 from cluster.records import Deletion
 from cluster.storage import published_atomically, write_atomically
 
@@ -210,9 +210,3 @@ def complete_account(directory: Place, source: File) -> ParsedSource | None:
     unchanged = (account.bytes, account.modified_ns) == (found.st_size, found.st_mtime_ns)
     whole = len(staged_positions(directory)) == account.kept
     return account if unchanged and whole else None
-
-
-def drop_staging(index: Place) -> None:
-    """Remove what was staged; what was published is whole without it, so refusals are none."""
-    with suppress(OSError, StorageError):
-        remove(index / "staging")

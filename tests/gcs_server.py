@@ -4,7 +4,8 @@
 
 Arrow holds Python's lock while it waits for this store, so the server is a process of its own.
 The JSON API of https://cloud.google.com/storage/docs/json_api/v1: objects are listed, told
-of, read by byte range, uploaded in resumable sessions, and deleted; buckets are told of.
+of, read by byte range, uploaded in resumable sessions or at once under the precondition
+ifGenerationMatch, and deleted; buckets are told of.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ import json
 import re
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
@@ -40,13 +45,25 @@ def gcs_server(environment: pytest.MonkeyPatch, folder: Path) -> Iterator[int]:
     ) as server:
         assert server.stdout is not None
         port = int(server.stdout.readline())
-        account = {"type": "authorized_user", "client_id": "anyone", "client_secret": "anything"}
-        account |= {"refresh_token": "anything", "token_uri": f"http://127.0.0.1:{port}/token"}
         path = folder / "account.json"
-        path.write_text(json.dumps(account))
+        path.write_text(json.dumps(_account(port)))
         environment.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
         yield port
         server.communicate(b"")
+
+
+def _account(port: int) -> dict[str, str]:
+    """A service account with a key of its own, which asks the server for its tokens."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return {
+        "type": "service_account",
+        "private_key_id": "1",
+        "private_key": key.private_bytes(*form).decode(),
+        "client_email": "anyone@example.org",
+        "client_id": "1",
+        "token_uri": f"http://127.0.0.1:{port}/token",
+    }
 
 
 def gcs_url(port: int, path: str, bucket: str = BUCKET) -> str:
@@ -58,6 +75,8 @@ def gcs_url(port: int, path: str, bucket: str = BUCKET) -> str:
 class _Bucket:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
+        # Of each object the generation and the time of its last write.
+        self.written: dict[str, tuple[int, str]] = {}
         self._uploads: dict[str, tuple[str, bytearray]] = {}
 
     def told(self, name: str) -> dict[str, Any]:
@@ -66,10 +85,10 @@ class _Bucket:
             "kind": "storage#object",
             "name": name,
             "bucket": BUCKET,
-            "generation": "1",
+            "generation": str(self.written[name][0]),
             "size": str(len(self.objects[name])),
-            "updated": "2026-01-01T00:00:00Z",
-            "timeCreated": "2026-01-01T00:00:00Z",
+            "updated": self.written[name][1],
+            "timeCreated": self.written[name][1],
         }
 
     def listed(self, prefix: str, delimiter: str) -> dict[str, Any]:
@@ -79,6 +98,20 @@ class _Bucket:
         folders = {n[: n.index(delimiter, cut) + 1] for n in below}
         items = [self.told(name) for name in names if name not in below]
         return {"kind": "storage#objects", "items": items, "prefixes": sorted(folders)}
+
+    def put(self, name: str, data: bytes) -> Response:
+        self.objects[name] = data
+        generation = time.time_ns() // 1000
+        while generation <= self.written.get(name, (0, ""))[0]:
+            generation += 1
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self.written[name] = (generation, now)
+        return JSONResponse(self.told(name))
+
+    def holds(self, name: str, generation: str) -> bool:
+        """Whether the object is of that generation; "0": there is none."""
+        found = str(self.written[name][0]) if name in self.objects else "0"
+        return found == generation
 
     def begin(self, name: str) -> str:
         """The id of a new upload."""
@@ -94,8 +127,7 @@ class _Bucket:
         if total == "*" or len(held) < int(total):
             told = {"Range": f"bytes=0-{len(held) - 1}"} if held else {}
             return Response(status_code=308, headers=told)
-        self.objects[name] = bytes(held)
-        return JSONResponse(self.told(name))
+        return self.put(name, bytes(held))
 
 
 def _ranged(data: bytes, span: str | None) -> Response:
@@ -129,8 +161,12 @@ def _api(held: _Bucket) -> FastAPI:
         return JSONResponse(held.listed(prefix, delimiter)) if bucket == BUCKET else _missing()
 
     @api.get("/storage/v1/b/{bucket}/o/{name:path}")
-    def read(bucket: str, name: str, request: Request, alt: str = "json") -> Response:
+    def read(
+        bucket: str, name: str, request: Request, alt: str = "json", generation: str = ""
+    ) -> Response:
         if bucket != BUCKET or name not in held.objects:
+            return _missing()
+        if generation and not held.holds(name, generation):
             return _missing()
         if alt == "media":
             return _ranged(held.objects[name], request.headers.get("range"))
@@ -142,9 +178,14 @@ def _api(held: _Bucket) -> FastAPI:
         return Response(status_code=204) if there else _missing()
 
     @api.post("/upload/storage/v1/b/{bucket}/o")
-    def begin(bucket: str, name: str, request: Request) -> Response:
+    async def begin(bucket: str, name: str, request: Request) -> Response:
         if bucket != BUCKET:
             return _missing()
+        if request.query_params["uploadType"] == "media":
+            data = await request.body()
+            if not held.holds(name, request.query_params["ifGenerationMatch"]):
+                return JSONResponse({"error": {"code": 412, "message": "Precondition"}}, 412)
+            return held.put(name, data)
         return Response(headers={"Location": f"{request.base_url}upload/{held.begin(name)}"})
 
     @api.put("/upload/{upload}")

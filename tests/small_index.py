@@ -14,13 +14,13 @@ from cluster.index.manifest import (
     ShardEntry,
     SplitEntry,
     artefact,
-    publish,
 )
 from cluster.index.write_segment import SegmentPlan, write_segment
 from cluster.records import Citation, Section
 from pipelines.build_shard import train_quantiser
 from pipelines.embed_passages import embed_citations, split_citations
 from pipelines.split_passages import make_splitter
+from tests.publish_manifest import publish
 from tests.vocabulary_file import write_each
 
 DIMENSIONS = 64

@@ -10,6 +10,7 @@ segments/0003/<segment>/              one immutable segment of shard 3
     term-counts.arrow                   what it adds to the vocabulary
     In an object store its name ends in a dot and eight characters of its own.
 staging/<build>/                      a build or update under way; gone once published
+LEASE, LEASE.lock                     who may write (cluster/index/lease.py)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import hashlib
 from pathlib import Path
 
 CURRENT = "CURRENT"
+LEASE = "LEASE"
 CITATIONS = "citations.arrow"
 PASSAGES = "passages.arrow"
 VECTORS = "vectors.faiss"

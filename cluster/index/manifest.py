@@ -1,4 +1,4 @@
-"""The manifest of an index version, and the switch that publishes it.
+"""The manifest of an index version; cluster/index/lease.py has the switch that publishes it.
 
 Readers trust only what a manifest names, and refuse a format they don't know.
 """
@@ -6,7 +6,6 @@ Readers trust only what a manifest names, and refuse a format they don't know.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -193,15 +192,14 @@ def check_artefact(path: Place, expected: Artefact) -> None:
         raise IndexFormatError(f"{path}: its checksum is not the manifest's; build it again")
 
 
-def publish(index: Place, manifest: Manifest) -> None:
-    """Make `manifest` the version that new readers open, in one atomic switch.
+def write_manifest(index: Place, manifest: Manifest) -> str:
+    """Write the file of `manifest`, which publishes nothing yet, and give its checksum.
 
-    Raises StorageError where the place may not be written.
+    Raises StorageError where the index location may not be written.
     """
     data = manifest.model_dump_json(indent=1).encode()
     write_atomically(index / manifest_file(manifest.version), data)
-    pointer = {"version": manifest.version, "sha256": hashlib.sha256(data).hexdigest()}
-    write_atomically(index / CURRENT, json.dumps(pointer).encode())
+    return hashlib.sha256(data).hexdigest()
 
 
 def current_version(index: Place) -> str | None:

@@ -7,13 +7,13 @@ from pathlib import PurePath
 
 from pydantic import ValidationError
 
-from cluster.index.layout import CURRENT, SEGMENT, SUPERSEDES, segment_directory
+from cluster.index.layout import CURRENT, LEASE, SEGMENT, SUPERSEDES, segment_directory
 from cluster.index.manifest import Manifest
 from cluster.index.versions import named_by
 from cluster.places import Place, list_files
 from pipelines.verify.note_findings import Finding
 
-_TOP = (CURRENT, "versions", "segments")
+_TOP = (CURRENT, LEASE, "versions", "segments")
 
 
 def find_leftovers(index: Place) -> list[Finding]:

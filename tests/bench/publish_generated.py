@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cluster.index.lease import hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.settings import Settings
 from pipelines.build_shard import build_shard, train_quantiser
@@ -56,7 +57,8 @@ def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
     train_quantiser(stand_in(["a"] * 1000), quantiser, plan)
     places = [index / "staging" / told.name]
     summaries = [build_shard(index, n, places, plan) for n in range(settings.index.shards)]
-    manifest = publish_build(index, quantiser, settings, encoder, None, [told], summaries)
+    with hold_lease(index, "build") as lease:
+        manifest = publish_build(lease, quantiser, settings, encoder, None, [told], summaries)
     shutil.rmtree(index / "staging")
     return manifest
 
@@ -69,7 +71,8 @@ def update(settings: Settings, previous: Manifest, number: int, count: int, firs
     plan = segment_plan(name, quantiser_of(index, previous), WIDTH, settings.index)
     places = [index / "staging" / told.name]
     updates = [update_shard(index, n, s, places, plan) for n, s in enumerate(previous.shards)]
-    manifest = publish_update(index, previous, settings.vocabulary, None, [told], updates)
+    with hold_lease(index, "update") as lease:
+        manifest = publish_update(lease, previous, settings.vocabulary, None, [told], updates)
     shutil.rmtree(index / "staging")
     return manifest
 
@@ -79,6 +82,7 @@ def compact(settings: Settings, previous: Manifest) -> Manifest:
     index = settings.index.path
     plan = segment_plan("", quantiser_of(index, previous), WIDTH, settings.index)
     entries = [compact_shard(index, n, s, plan) for n, s in enumerate(previous.shards)]
-    manifest = publish_compaction(index, previous, entries)
+    with hold_lease(index, "compact") as lease:
+        manifest = publish_compaction(lease, previous, entries)
     prune(index, manifest)
     return manifest

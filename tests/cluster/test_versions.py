@@ -4,9 +4,10 @@ import pytest
 
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.layout import manifest_file
-from cluster.index.manifest import Manifest, VersionEntry, publish, read_manifest
+from cluster.index.manifest import Manifest, VersionEntry, read_manifest
 from cluster.index.versions import read_as_of
 from cluster.storage import sha256_of
+from tests.publish_manifest import publish
 from tests.small_index import citation, make_index
 
 

@@ -11,9 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from cluster.compare_and_swap import LOCK
+from cluster.index.layout import CURRENT, LEASE
+
 # Beside the interpreter of the tests, wherever its environment lies.
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[2]
+# What lies in the folder of an index that no command is changing, sorted.
+WHOLE_INDEX = [CURRENT, LEASE, LOCK, "segments", "versions"]
 
 
 def small_settings(index: Path, encoder: Path, shards: int) -> list[str]:

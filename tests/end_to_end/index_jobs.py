@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster.index.layout import CURRENT
 from cluster.index.manifest import Manifest, read_manifest
 from pipelines.verify.verify_index import verify_index
 from tests.cluster.pubmed_sets import DOCTYPE, article
-from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
+from tests.end_to_end.command import ROOT, WHOLE_INDEX, environment, small_settings, with_settings
 from tests.end_to_end.watched_index import Contents, Watch, contents
 from tests.tiny_models import WORDS
 
@@ -167,6 +166,6 @@ class Jobs:
         if different := contents(index, manifest).differs(reference.after):
             faults.append(different)
         faults += [str(f) for f in verify_index(index, self.corpus.sources).findings]
-        names = {p.name for p in index.iterdir()} - {CURRENT, "segments", "versions"}
+        names = {p.name for p in index.iterdir()} - set(WHOLE_INDEX)
         faults += [f"{name} is left" for name in sorted(names)]
         return faults

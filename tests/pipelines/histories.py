@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cluster.index.layout import shard_of
+from cluster.index.lease import hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.index.read_shard import ShardReader
 from cluster.places import Place
@@ -101,9 +102,10 @@ class SmallIndex:
         plan = segment_plan(name, quantiser, DIMENSIONS, self.settings.index)
         train_quantiser(bag_of_words(self.quantiser_from), quantiser, plan)
         told = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
-        self.manifest = publish_build(
-            self.path, quantiser, self.settings, ENCODER, None, accounts, told
-        )
+        with hold_lease(self.path, "build") as lease:
+            self.manifest = publish_build(
+                lease, quantiser, self.settings, ENCODER, None, accounts, told
+            )
         self.applied += len(files)
         return self.manifest
 
@@ -123,7 +125,8 @@ class SmallIndex:
         if crash_after is not None:
             return self.manifest
         vocabulary = self.settings.vocabulary
-        self.manifest = publish_update(self.path, self.manifest, vocabulary, None, accounts, told)
+        with hold_lease(self.path, "update") as lease:
+            self.manifest = publish_update(lease, self.manifest, vocabulary, None, accounts, told)
         self.applied += len(files)
         return self.manifest
 
@@ -142,7 +145,8 @@ class SmallIndex:
             told.append(compact_shard(self.path, number, shard, plan))
         if crash_after is not None:
             return self.manifest
-        self.manifest = publish_compaction(self.path, self.manifest, told)
+        with hold_lease(self.path, "compact") as lease:
+            self.manifest = publish_compaction(lease, self.manifest, told)
         return self.manifest
 
     def readers(self, manifest: Manifest | None = None) -> list[ShardReader]:

@@ -149,7 +149,7 @@ def test_a_pruned_index_can_be_updated(tmp_path: Path) -> None:
 def test_nothing_is_pruned_while_a_run_is_under_way(tmp_path: Path) -> None:
     index = built(tmp_path, *HISTORY)
     assert index.manifest is not None
-    with pytest.raises(InputError, match="staging: a build or update is under way"):
+    with pytest.raises(InputError, match="staging: a build or update was interrupted"):
         prune(tmp_path, index.manifest)
     assert (tmp_path / "versions/v000001.json").is_file()
 

@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from cluster.errors import IndexFormatError, InputError, StorageError
 from cluster.index.copies import at_hand, drop_copies, verified
-from cluster.index.layout import CITATIONS, CURRENT, SEGMENT, VECTORS, segment_directory
+from cluster.index.layout import CITATIONS, CURRENT, LEASE, SEGMENT, VECTORS, segment_directory
 from cluster.index.manifest import Artefact, Manifest, current_version, read_manifest
 from cluster.index.put_segment import find_segment
 from cluster.index.read_shard import ShardQuery
@@ -198,7 +198,7 @@ def test_compaction_and_pruning_leave_one_version_that_finds_the_same(
     before = [row[0] for row in found(index)]
     manifest = index.compact()
     assert [len(shard.segments) for shard in manifest.shards] == [1, 1]
-    with pytest.raises(InputError, match="own/staging: a build or update is under way"):
+    with pytest.raises(InputError, match="own/staging: a build or update was interrupted"):
         prune(elsewhere, manifest)
     remove(elsewhere / "staging")
     assert "versions/v000001.json" in prune(elsewhere, manifest)
@@ -207,6 +207,7 @@ def test_compaction_and_pruning_leave_one_version_that_finds_the_same(
     assert (verification.findings, verification.leftovers) == ((), ())
     assert {name.split("/")[0] for name in list_files(elsewhere)} == {
         CURRENT,
+        LEASE,
         "versions",
         "segments",
     }

@@ -5,7 +5,8 @@ import pytest
 
 from cluster.errors import CiteRayError, IndexFormatError, InputError
 from cluster.index.layout import VECTORS, bm25_directory, segment_directory, shard_of
-from cluster.index.manifest import Manifest, SourceEntry, publish, read_manifest
+from cluster.index.lease import hold_lease
+from cluster.index.manifest import Manifest, SourceEntry, read_manifest
 from cluster.settings import load_settings
 from cluster.storage import sha256_of
 from pipelines.plan_build import quantiser_of
@@ -13,6 +14,7 @@ from pipelines.publish_index import publish_update
 from pipelines.update_index import applicable, check_settings, new_sources
 from tests.pipelines.histories import File, SmallIndex, lengths, name_of
 from tests.pipelines.staging import account
+from tests.publish_manifest import publish
 from tests.small_index import citation, make_index
 
 FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
@@ -145,10 +147,12 @@ def test_a_version_published_meanwhile_is_not_lost(tmp_path: Path) -> None:
     stale = index.manifest
     index.update([[(2, "dabigatran")]])
     assert stale is not None
-    with pytest.raises(
-        CiteRayError, match="v000002 was published while this ran on top of v000001"
+    vocabulary = index.settings.vocabulary
+    with (
+        hold_lease(tmp_path, "update") as lease,
+        pytest.raises(CiteRayError, match="v000002 was published while this ran on top of v000001"),
     ):
-        publish_update(tmp_path, stale, index.settings.vocabulary, None, [account("n", 0)], [None])
+        publish_update(lease, stale, vocabulary, None, [account("n", 0)], [None])
     assert read_manifest(tmp_path) == index.manifest
 
 
@@ -157,10 +161,12 @@ def test_a_failed_source_is_named_until_it_is_applied(tmp_path: Path) -> None:
     assert index.manifest is not None
     told = [account("n2.xml", 0), account("n3.xml", 0, error="n3.xml: truncated")]
     vocabulary = index.settings.vocabulary
-    first = publish_update(tmp_path, index.manifest, vocabulary, None, told, [None])
+    with hold_lease(tmp_path, "update") as lease:
+        first = publish_update(lease, index.manifest, vocabulary, None, told, [None])
     assert first.failed_sources == ("n3.xml",)
     assert first.last_source == "n2.xml"
-    second = publish_update(tmp_path, first, vocabulary, None, [account("n3.xml", 0)], [None])
+    with hold_lease(tmp_path, "update") as lease:
+        second = publish_update(lease, first, vocabulary, None, [account("n3.xml", 0)], [None])
     assert (second.failed_sources, second.last_source) == ((), "n3.xml")
 
 

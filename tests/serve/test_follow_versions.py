@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cluster.index.layout import CURRENT, VECTORS, segment_directory, vocabulary_file
-from cluster.index.manifest import Manifest, publish, read_manifest
+from cluster.index.manifest import Manifest, read_manifest
 from cluster.settings import RecogniserSettings, Settings, load_settings
 from pipelines.compact_index import prune
 from serve.expand_question import LinkedRecogniser
@@ -20,6 +20,7 @@ from serve.follow_versions import Follower, follow_shard, follow_vocabulary
 from serve.read_version import ShardVersion
 from serve.take_turns import Lease
 from tests.pipelines.histories import File, SmallIndex
+from tests.publish_manifest import publish
 from tests.tiny_models import make_tiny_tagger
 
 FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]

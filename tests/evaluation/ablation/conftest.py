@@ -8,12 +8,12 @@ import pytest
 
 from cluster.encoder import Encoder
 from cluster.index.layout import vocabulary_file
-from cluster.index.manifest import publish
 from cluster.models import checksum
 from cluster.settings import load_settings
 from serve import call_endpoint
 from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation, FlakyService
+from tests.publish_manifest import publish
 from tests.serve.http_server import serving
 from tests.serve.service import CORPUS
 from tests.small_index import make_index

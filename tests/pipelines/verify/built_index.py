@@ -13,12 +13,12 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from cluster.index.layout import SUPERSEDES, segment_directory, shard_of
+from cluster.index.lease import hold_lease
 from cluster.index.manifest import (
     EncoderEntry,
     Manifest,
     SegmentEntry,
     ShardEntry,
-    publish,
     read_manifest,
 )
 from cluster.index.write_segment import SegmentPlan, artefacts_of
@@ -32,6 +32,7 @@ from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import Verification
 from tests.cluster.pubmed_sets import DOCTYPE, abstract, article
 from tests.pipelines.staging import SPLITTER
+from tests.publish_manifest import publish
 from tests.small_index import DIMENSIONS, bag_of_words
 
 SHARDS = 2
@@ -83,7 +84,8 @@ def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
     train_quantiser(sample_vectors(directories, SHARDS, DIMENSIONS, 100), plan.quantiser, plan)
     shards = [build_shard(index, s, directories, plan) for s in range(SHARDS)]
     accounts = [account for d in directories if (account := read_account(d))]
-    return publish_build(index, plan.quantiser, SETTINGS, ENCODER, None, accounts, shards)
+    with hold_lease(index, "build") as lease:
+        return publish_build(lease, plan.quantiser, SETTINGS, ENCODER, None, accounts, shards)
 
 
 def replace_segments(

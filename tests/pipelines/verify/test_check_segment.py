@@ -21,7 +21,7 @@ from cluster.index.layout import (
     segment_directory,
     shard_of,
 )
-from cluster.index.manifest import Manifest, publish, read_manifest
+from cluster.index.manifest import Manifest, read_manifest
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
     HERE,
@@ -42,6 +42,7 @@ from tests.pipelines.verify.built_index import (
     write_source,
     write_table,
 )
+from tests.publish_manifest import publish
 
 
 def alter_here(index: Path, file: str, change: Callable[[pa.Table], pa.Table]) -> None:

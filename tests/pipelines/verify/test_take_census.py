@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.index.layout import CITATIONS, segment_directory
-from cluster.index.manifest import publish, read_manifest
+from cluster.index.manifest import read_manifest
 from pipelines.find_sources import find_sources
 from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import verify_index
@@ -23,6 +23,7 @@ from tests.pipelines.verify.built_index import (
     replaced,
     write_source,
 )
+from tests.publish_manifest import publish
 
 FILES = {
     "n1.xml.gz": [record(pmid, f"Protein {pmid}.") for pmid in range(1, 31)],

@@ -17,7 +17,7 @@ from cluster.index.layout import (
     segment_directory,
     vocabulary_file,
 )
-from cluster.index.manifest import ShardEntry, publish, read_manifest
+from cluster.index.manifest import ShardEntry, read_manifest
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
     HERE,
@@ -28,6 +28,7 @@ from tests.pipelines.verify.built_index import (
     update_entry,
     update_manifest,
 )
+from tests.publish_manifest import publish
 from tests.small_index import citation, make_index
 
 

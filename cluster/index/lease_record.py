@@ -1,0 +1,122 @@
+"""What the file `LEASE` holds: who holds the lease of an index, and whether that one lives."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+import uuid
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from cluster.conditional_store import Stamped
+from cluster.errors import IndexFormatError
+from cluster.index.layout import LEASE
+from cluster.index.manifest import current_pointer
+from cluster.places import Place, file_names
+
+_VERSION = re.compile(r"v(\d{6,})\.")
+# The holders of this process, so that a lease which it failed to release is known as dead.
+active_here: set[str] = set()
+
+
+class LeaseRecord(BaseModel):
+    """What `LEASE` holds. `holder` is empty once it was released.
+
+    `version` is the highest version number ever reserved. `machine`, `pid` and `started`
+    tell a live process from a dead one; they mean nothing on another machine.
+    """
+
+    token: int
+    version: int
+    holder: str = ""
+    command: str = ""
+    user: str = ""
+    host: str = ""
+    machine: str = ""
+    pid: int = 0
+    started: str = ""
+    since: str = ""
+    renewals: int = 0
+
+    def __str__(self) -> str:
+        by = f"{self.user}@{self.host}, process {self.pid}"
+        return f"{self.command} runs, since {self.since}, by {by}"
+
+
+def may_be_replaced(record: LeaseRecord, age_s: float, lease_s: float) -> bool:
+    """Whether the holder's lease has expired, or its process has ended on this machine."""
+    if age_s > lease_s:
+        return True
+    if record.machine != _machine():
+        return False
+    if record.pid == os.getpid():
+        return record.holder not in active_here
+    return _start_of(record.pid) != record.started
+
+
+def new_record(index: Place, before: LeaseRecord | None, command: str) -> LeaseRecord:
+    """The record of this process, as the holder that follows `before`."""
+    return LeaseRecord(
+        token=before.token + 1 if before else 1,
+        version=_highest_version(index, before),
+        holder=uuid.uuid4().hex,
+        command=command,
+        user=_user(),
+        host=socket.gethostname(),
+        machine=_machine(),
+        pid=os.getpid(),
+        started=_start_of(os.getpid()),
+        since=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _highest_version(index: Place, before: LeaseRecord | None) -> int:
+    """The highest number used or reserved; without a lease told by the files there are."""
+    numbers = [before.version if before else 0]
+    if pointer := current_pointer(index):
+        numbers.append(int(pointer["version"][1:]))
+    if before is None:
+        found = map(_VERSION.match, file_names(index / "versions"))
+        numbers += [int(match[1]) for match in found if match]
+    return max(numbers)
+
+
+def record_of(stamped: Stamped, index: Place) -> LeaseRecord:
+    """Raises IndexFormatError where `LEASE` is damaged."""
+    try:
+        return LeaseRecord.model_validate_json(stamped.data)
+    except ValidationError as error:
+        raise IndexFormatError(
+            f"{index / LEASE}: damaged; remove it if no command is changing the index"
+        ) from error
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """This boot and its space of process ids; empty where that cannot be told."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return f"unknown/{uuid.uuid4().hex}"
+
+
+def _start_of(pid: int) -> str:
+    """When a process of this machine began, in ticks since the boot; empty if it has ended."""
+    try:
+        state, *facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return "" if state in "ZX" else facts[18]
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

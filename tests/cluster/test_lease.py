@@ -1,0 +1,273 @@
+"""One writer at a time: the lease of an index, its loss, and the switch that it guards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import CiteRayError, IndexFormatError
+from cluster.index import lease as leases
+from cluster.index import lease_record
+from cluster.index.layout import CURRENT, LEASE
+from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
+from cluster.index.lease_record import LeaseRecord
+from cluster.index.manifest import current_pointer
+from cluster.places import Place, StoredPlace, put
+from tests.gcs_server import gcs_server, gcs_url
+from tests.object_store import BUCKET, s3_server
+
+ROOT = Path(__file__).resolve().parents[2]
+SHA256 = "0" * 64
+HOLD = """
+import sys
+from pathlib import Path
+from cluster.index.lease import hold_lease
+with hold_lease(Path(sys.argv[1]), "build") as lease:
+    print(lease.reserve_version(), flush=True)
+    sys.stdin.read(1)
+    lease.switch(sys.argv[2], "0" * 64)
+"""
+
+
+@pytest.fixture(scope="module")
+def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    folder = tmp_path_factory.mktemp("account")
+    with (
+        pytest.MonkeyPatch.context() as environment,
+        s3_server(environment),
+        gcs_server(environment, folder) as port,
+    ):
+        yield {"s3": f"s3://{BUCKET}/index", "gs": gcs_url(port, "index")}
+
+
+@pytest.fixture(params=["folder", "s3", "gs"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "folder":
+        return tmp_path / "index"
+    url = request.getfixturevalue("locations")[request.param]
+    return StoredPlace.at(url, tmp_path) / tmp_path.name
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases that have always expired, and are renewed only where a test says so."""
+    monkeypatch.setattr(leases, "LEASE_S", -1000.0)
+
+
+def publish_with(lease: leases.Lease) -> str:
+    version = lease.reserve_version()
+    lease.switch(version, SHA256)
+    return version
+
+
+def published(index: Place) -> str | None:
+    pointer = current_pointer(index)
+    return pointer["version"] if pointer else None
+
+
+def test_a_second_writer_is_told_who_holds_the_index_and_since_when(index: Place) -> None:
+    with hold_lease(index, "build"):
+        said = rf"index.*: another build runs, since 20.*, by .*, process {os.getpid()}; wait"
+        with pytest.raises(LeaseHeldError, match=said), hold_lease(index, "update"):
+            pass
+    with hold_lease(index, "update") as lease:
+        assert lease.token == 2
+
+
+def test_a_writer_that_fails_gives_the_lease_back(index: Place) -> None:
+    with pytest.raises(ZeroDivisionError), hold_lease(index, "build"):
+        _ = 1 / 0
+    with hold_lease(index, "update"):
+        pass
+
+
+def test_versions_are_published_one_after_the_other(index: Place) -> None:
+    with hold_lease(index, "build") as lease:
+        assert [publish_with(lease), publish_with(lease)] == ["v000001", "v000002"]
+    with hold_lease(index, "update") as lease:
+        assert lease.version == "v000002"
+        assert publish_with(lease) == "v000003"
+    assert published(index) == "v000003"
+
+
+def test_a_version_number_is_never_used_twice(index: Place) -> None:
+    with hold_lease(index, "build") as lease:
+        publish_with(lease)
+        assert lease.reserve_version() == "v000002"  # and never publishes it
+    with hold_lease(index, "update") as lease:
+        assert publish_with(lease) == "v000003"
+
+
+@pytest.mark.usefixtures("brief")
+def test_an_update_paused_before_its_switch_loses_and_the_other_stays(index: Place) -> None:
+    with hold_lease(index, "build") as lease:
+        publish_with(lease)
+    with pytest.raises(LeaseLostError, match=r"this update was paused.*lost its lease"):
+        lose_to_another(index)
+    assert published(index) == "v000003"
+
+
+def lose_to_another(index: Place) -> None:
+    with hold_lease(index, "update") as paused:
+        mine = paused.reserve_version()
+        with hold_lease(index, "update") as other:
+            assert publish_with(other) == "v000003"
+        paused.switch(mine, SHA256)
+
+
+@pytest.mark.usefixtures("brief")
+def test_the_token_alone_stops_a_switch_whose_lease_was_checked_before(
+    index: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paused between the check of the lease and the write to CURRENT itself."""
+    with hold_lease(index, "build") as lease:
+        publish_with(lease)
+    with hold_lease(index, "update") as paused:
+        mine = paused.reserve_version()
+        with hold_lease(index, "update") as other:
+            theirs = other.reserve_version()
+            with monkeypatch.context() as unchecked:
+                unchecked.setattr(paused, "renew", lambda: None)
+                with pytest.raises(CiteRayError, match="v000001 was changed while this ran"):
+                    paused.switch(mine, SHA256)
+            other.switch(theirs, SHA256)
+    assert published(index) == theirs
+
+
+@pytest.mark.usefixtures("brief")
+def test_of_two_first_builds_the_paused_one_publishes_nothing(index: Place) -> None:
+    with hold_lease(index, "build") as paused:
+        mine = paused.reserve_version()
+        with hold_lease(index, "build") as other:
+            theirs = publish_with(other)
+        with pytest.raises(LeaseLostError):
+            paused.switch(mine, SHA256)
+    assert (mine, theirs) == ("v000001", "v000002")
+    assert published(index) == theirs
+
+
+@pytest.mark.usefixtures("brief")
+def test_what_fails_because_the_lease_is_lost_says_so(index: Place) -> None:
+    with pytest.raises(LeaseLostError, match="build was paused"):
+        fail_beside_another(index)
+
+
+def fail_beside_another(index: Place) -> None:
+    with hold_lease(index, "build"):
+        with hold_lease(index, "update"):
+            pass
+        raise FileNotFoundError("what the other one removed")
+
+
+@pytest.mark.usefixtures("brief")
+def test_a_step_after_the_loss_ends_the_run(index: Place) -> None:
+    steps: list[str] = []
+    with hold_lease(index, "build") as lease:
+        report = lease.checking(steps.append)
+        report("1 of 2")
+        with hold_lease(index, "update"):
+            pass
+        with pytest.raises(LeaseLostError):
+            report("2 of 2")
+    assert steps == ["1 of 2"]
+
+
+def test_a_lease_that_is_renewed_is_not_taken(
+    index: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hold_lease(index, "build") as lease:
+        monkeypatch.setattr(lease_record, "_machine", lambda: "another machine")
+        lease.renew()
+        with pytest.raises(LeaseHeldError), hold_lease(index, "update"):
+            pass
+
+
+def test_a_reader_of_before_finds_the_version(index: Place) -> None:
+    with hold_lease(index, "build") as lease:
+        version = publish_with(lease)
+    assert current_pointer(index) == {"version": version, "sha256": SHA256}
+
+
+def test_an_index_of_before_the_lease_goes_on_with_its_numbers(tmp_path: Path) -> None:
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "versions/v000007.json").touch()
+    (tmp_path / CURRENT).write_text(f'{{"version": "v000004", "sha256": "{SHA256}"}}')
+    with hold_lease(tmp_path, "update") as lease:
+        assert lease.reserve_version() == "v000008"
+
+
+def test_a_damaged_lease_is_named(index: Place) -> None:
+    if isinstance(index, Path):
+        index.mkdir()
+        (index / LEASE).write_bytes(b"?")
+    else:
+        put(index / LEASE, b"?")
+    with (
+        pytest.raises(IndexFormatError, match=r"LEASE.*: damaged; remove it if no command"),
+        hold_lease(index, "update"),
+    ):
+        pass
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen]:
+    """A process that holds the lease of the index at `tmp_path`, until it is told to publish."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path), "v000001"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"v000001\n"
+        yield process
+        process.kill()
+
+
+def test_the_lease_of_a_killed_process_is_taken_at_once(
+    tmp_path: Path, holder: subprocess.Popen
+) -> None:
+    with pytest.raises(LeaseHeldError), hold_lease(tmp_path, "update"):
+        pass
+    holder.kill()
+    holder.wait()
+    with hold_lease(tmp_path, "update") as lease:
+        assert lease.token == 2
+
+
+def test_a_stopped_process_that_goes_on_after_its_lease_publishes_nothing(
+    tmp_path: Path, holder: subprocess.Popen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder.send_signal(signal.SIGSTOP)
+    with pytest.raises(LeaseHeldError), hold_lease(tmp_path, "update"):
+        pass
+    age(tmp_path / LEASE, leases.LEASE_S + 1)
+    with hold_lease(tmp_path, "update") as lease:
+        theirs = publish_with(lease)
+    assert holder.stdin is not None
+    assert holder.stderr is not None
+    holder.stdin.write(b"\n")
+    holder.stdin.flush()
+    holder.send_signal(signal.SIGCONT)
+    assert holder.wait() == 1
+    assert b"LeaseLostError" in holder.stderr.read()
+    assert published(tmp_path) == theirs == "v000002"
+
+
+def age(path: Path, seconds: float) -> None:
+    """As if it had been written so long ago."""
+    then = path.stat().st_mtime - seconds
+    os.utime(path, (then, then))
+
+
+def test_a_lease_of_another_machine_expires(tmp_path: Path) -> None:
+    record = LeaseRecord(token=5, version=3, holder="a", command="build", machine="elsewhere")
+    (tmp_path / LEASE).write_text(record.model_dump_json())
+    with pytest.raises(LeaseHeldError), hold_lease(tmp_path, "update"):
+        pass
+    age(tmp_path / LEASE, leases.LEASE_S + 1)
+    with hold_lease(tmp_path, "update") as lease:
+        assert (lease.token, lease.reserve_version()) == (6, "v000004")

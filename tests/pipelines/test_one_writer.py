@@ -1,0 +1,183 @@
+"""Commands that meet at one index: who may write, and whose staging is removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import CiteRayError
+from cluster.index.layout import vocabulary_file
+from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
+from cluster.index.manifest import Artefact, current_version
+from cluster.places import list_files
+from cluster.settings import Settings, load_settings
+from pipelines import publish_index
+from pipelines.compact_index import prune
+from pipelines.drop_staging import drop_taken, note_taken
+from pipelines.jobs import build_index, compact_index, update_index
+from pipelines.publish_index import publish_update, publish_vocabulary
+from tests.pipelines.histories import File, SmallIndex, live, name_of
+from tests.pipelines.staging import account
+
+FIRST: File = [(1, "aspirin"), (2, "warfarin")]
+SECOND: File = [(2, "heparin"), (3, "iron")]
+THIRD: File = [(4, "copper")]
+
+
+def built(folder: Path) -> SmallIndex:
+    index = SmallIndex(folder)
+    index.build([FIRST])
+    return index
+
+
+def source_of(folder: Path, number: int) -> Path:
+    """A file of the size that the tests' staging gives to all, so that it counts as held."""
+    path = folder / name_of(number)
+    path.write_bytes(b"?")
+    return path
+
+
+def settings_of(index: SmallIndex) -> Settings:
+    return load_settings(overrides=[f"index.path={index.path}"])
+
+
+def test_an_update_with_nothing_new_leaves_what_a_build_has_staged(tmp_path: Path) -> None:
+    index = built(tmp_path / "index")
+    part = tmp_path / "index/staging/build/pubmed26n0002.xml.gz-1-1/part-0-9.arrow"
+    part.parent.mkdir(parents=True)
+    part.touch()
+    before = list_files(tmp_path / "index")
+    with hold_lease(index.path, "build"):
+        result = update_index([source_of(tmp_path, 1)], settings_of(index), lambda _: None)
+    assert result.sources == ()
+    assert list_files(tmp_path / "index").keys() == before.keys()
+
+
+@pytest.mark.parametrize("job", ["build", "update", "compact", "prune"])
+def test_every_command_that_changes_an_index_waits_for_the_one_that_does(
+    tmp_path: Path, job: str
+) -> None:
+    index = built(tmp_path / "index")
+    assert index.manifest is not None
+    before, new = list_files(tmp_path / "index"), [source_of(tmp_path, 2)]
+    with (
+        hold_lease(index.path, "build"),
+        pytest.raises(LeaseHeldError, match="another build runs, since"),
+    ):
+        start(job, index, new)
+    assert list_files(tmp_path / "index").keys() == before.keys()
+
+
+def start(job: str, index: SmallIndex, sources: list[Path]) -> Any:
+    settings = settings_of(index)
+    if job == "build":
+        return build_index(sources, settings, lambda _: None)
+    if job == "update":
+        return update_index(sources, settings, lambda _: None)
+    if job == "compact":
+        return compact_index(settings, lambda _: None)
+    assert index.manifest is not None
+    return prune(index.path, index.manifest)  # type: ignore[arg-type]
+
+
+def test_prune_removes_no_version_that_was_published_meanwhile(tmp_path: Path) -> None:
+    index = built(tmp_path)
+    compacted = index.manifest
+    index.update([SECOND])
+    assert compacted is not None
+    with pytest.raises(CiteRayError, match="v000002 was published after v000001; run it again"):
+        prune(tmp_path, compacted)
+    assert index.citations(range(1, 5)).keys() == live([FIRST, SECOND]).keys()
+
+
+def test_an_update_paused_before_its_switch_takes_nothing_from_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both begin on v000001; the first is paused with all its files written."""
+    monkeypatch.setattr("cluster.index.lease.LEASE_S", -1000.0)
+    index = built(tmp_path)
+    assert index.manifest is not None
+    base, before = index.manifest, set(list_files(tmp_path / "versions"))
+
+    def overtaken(version: str) -> None:
+        index.update([SECOND])
+
+    with pytest.raises(LeaseLostError, match="this update was paused or cut off"):
+        publish_paused(index, overtaken)
+    assert current_version(tmp_path) == "v000003"
+    assert index.manifest.history[0].version == base.version
+    assert index.citations(range(1, 5)).keys() == live([FIRST, SECOND]).keys()
+    left = set(list_files(tmp_path / "versions")) - before
+    assert left == {"v000003.json", vocabulary_file("v000003").name}
+
+
+def publish_paused(index: SmallIndex, meanwhile: publish_index.BeforeSwitch) -> None:
+    assert index.manifest is not None
+    vocabulary, told = index.settings.vocabulary, [account(name_of(9), 0)]
+    with hold_lease(index.path, "update") as lease:
+        publish_update(
+            lease, index.manifest, vocabulary, None, told, [None, None], publish_vocabulary,
+            meanwhile,
+        )  # fmt: skip
+
+
+def test_a_publish_that_fails_leaves_no_file_and_its_number_to_nobody(tmp_path: Path) -> None:
+    index = built(tmp_path)
+    before = list_files(tmp_path / "versions")
+
+    def fail(*args: Any) -> Artefact:
+        publish_vocabulary(*args)
+        raise ZeroDivisionError
+
+    assert index.manifest is not None
+    with hold_lease(tmp_path, "update") as lease, pytest.raises(ZeroDivisionError):
+        publish_update(
+            lease, index.manifest, index.settings.vocabulary, None, [account("n", 0)],
+            [None, None], fail,
+        )  # fmt: skip
+    assert list_files(tmp_path / "versions") == before
+    assert index.update([SECOND]).version == "v000003"
+
+
+def staged(index: Path, *names: str) -> Path:
+    build = index / "staging/build"
+    for name in names:
+        (build / name).mkdir(parents=True)
+        (build / name / "parsed.json").touch()
+    return build
+
+
+def test_staging_goes_once_a_published_version_has_taken_it_in(tmp_path: Path) -> None:
+    build = staged(tmp_path / "index", "n1.xml-10-5", "n1.xml-11-6", "n2.xml-10-5")
+    (build / "quantiser-a.faiss").touch()
+    note_taken(build, ["n1.xml"], ["quantiser-a.faiss"], "v000001")
+    with hold_lease(tmp_path / "index", "build") as lease:
+        drop_taken(lease)
+    assert sorted(p.name for p in build.iterdir()) == [
+        "n1.xml-10-5",
+        "n1.xml-11-6",
+        "n2.xml-10-5",
+        "quantiser-a.faiss",
+    ]
+    index = SmallIndex(tmp_path / "index")
+    note_taken(build, ["n1.xml"], ["quantiser-a.faiss"], "v000001")
+    index.build([THIRD])
+    with hold_lease(tmp_path / "index", "build") as lease:
+        drop_taken(lease)
+    assert [p.name for p in build.iterdir()] == ["n2.xml-10-5"]
+
+
+def test_the_folders_of_staging_go_with_the_last_of_it(tmp_path: Path) -> None:
+    index = built(tmp_path)
+    for path in (tmp_path / "staging").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    build = staged(tmp_path, "n1.xml-10-5")
+    note_taken(build, ["n1.xml"], [], "v000001")
+    for path in (tmp_path / "staging").glob("pubmed*"):
+        path.rmdir()
+    with hold_lease(index.path, "build") as lease:
+        drop_taken(lease)
+    assert not (tmp_path / "staging").exists()

@@ -1,0 +1,13 @@
+"""Publishes a manifest as it is, without a lease: for tests of what reads an index."""
+
+import json
+
+from cluster.index.layout import CURRENT
+from cluster.index.manifest import Manifest, write_manifest
+from cluster.places import Place
+from cluster.storage import write_atomically
+
+
+def publish(index: Place, manifest: Manifest) -> None:
+    pointer = {"version": manifest.version, "sha256": write_manifest(index, manifest)}
+    write_atomically(index / CURRENT, json.dumps(pointer).encode())
