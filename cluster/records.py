@@ -17,6 +17,9 @@ SectionName = Literal["title", "abstract"]
 QUESTION_TYPES = ("yesno", "factoid", "list", "summary", "unknown")
 QuestionType = Literal["yesno", "factoid", "list", "summary", "unknown"]
 
+Verdict = Literal["answered", "mixed", "not_enough_evidence"]
+NOT_ENOUGH: Verdict = "not_enough_evidence"
+
 # PubMed's own stand-in where a record has no title.
 NO_TITLE = "[Not Available]."
 
@@ -174,7 +177,8 @@ class Question:
     """`exclude` are PMIDs that it wants no more, such as those judged in earlier rounds.
 
     `given` are passages that came with it: where there are any, they alone are its evidence.
-    `budget_ms` is how long a reply may take; 0: as long as the settings allow.
+    `budget_ms` is how long a reply may take; 0: as long as the settings allow. `guess` asks for
+    the best guess where the evidence does not answer, for file formats that force a choice.
     """
 
     id: str
@@ -183,13 +187,15 @@ class Question:
     exclude: tuple[int, ...] = ()
     given: tuple[Passage, ...] = ()
     budget_ms: int = 0
+    guess: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A passage that may support an answer, with its scores by stage.
 
-    `stance` is what it does to the answer's sentences; without an answer it is unknown.
+    `stance` is whether it supports or contradicts the answer, which `stance_on` names: "yes",
+    "no" or the answer's first sentence. Without an answer it is unknown, on "".
     """
 
     passage: Passage
@@ -198,6 +204,7 @@ class Evidence:
     year: int | None = None
     retracted: bool = False
     stance: Literal["support", "contradict", "neutral", "unknown"] = "unknown"
+    stance_on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +268,21 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Guess:
+    """The best guess at an answer that the evidence does not support well enough to state."""
+
+    ideal: tuple[Sentence, ...]
+    exact: ExactAnswer
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A cited answer. `origin` says who wrote the ideal answer: the model or the evidence.
+
+    `ideal` and `exact` are what a reader is shown: both are empty where `verdict` is
+    not_enough_evidence, and `citations` are then the nearest ones. `mixed` means that sources
+    disagree. `confidence`, 0 to 1, is how sure the writer is that its answer is right. `guess`
+    is there where the question asks for it and the evidence is not enough.
 
     `index_version` and `last_source` are those of the search. `supported` justifies the exact
     answer, where the preset asks for it.
@@ -284,3 +304,16 @@ class Answer:
     timings_ms: Mapping[str, float]
     supported: tuple[Sentence, ...] = ()
     spent: Spent | None = None
+    verdict: Verdict = field(kw_only=True)
+    confidence: float = field(kw_only=True)
+    guess: Guess | None = field(default=None, kw_only=True)
+
+    @property
+    def choice(self) -> Guess:
+        """The answer for formats that force a choice: the guess where nothing is stated.
+
+        Raises ValueError where nothing is stated and the question did not ask for a guess.
+        """
+        if self.verdict == NOT_ENOUGH and self.guess is None:
+            raise ValueError(f"question {self.question.id}: no guess; ask with guess=True")
+        return self.guess or Guess(self.ideal, self.exact)

@@ -15,24 +15,27 @@ from rich.console import Console
 
 from cluster.errors import InputError
 from cluster.records import Answer, Question, SearchResult
-from serve.client import Client, Reply
+from serve.client import Client, Reply, as_answer
 from serve.formats.bioasq import Entry, RunWriter, to_entry, write_run
 
 LINE_EVERY_S = 5.0
 DOCUMENTS = 10
 NONE_GIVEN = "evidence: none given, searched for"
 
-ANSWER = TypeAdapter(Answer)
 SEARCH = TypeAdapter(SearchResult)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question's entry for the run, and what its replies had to do without."""
+    """A question's entry for the run, and what its replies had to do without.
+
+    `verdict` is "" where no answer was asked for.
+    """
 
     entry: Entry
     degraded: tuple[str, ...]
     index_version: str
+    verdict: str = ""
 
     def with_loss(self, loss: str) -> Asked:
         """The same with one more loss."""
@@ -67,10 +70,16 @@ def request_of(question: Question, system: str) -> dict[str, object]:
     }
 
 
+def answer_request_of(question: Question, system: str) -> dict[str, object]:
+    """The same for an answer; run files force a choice, so that the best guess must come along."""
+    return request_of(question, system) | {"guess": True}
+
+
 def joined(entry: Entry, *replies: Reply) -> Asked:
     """The entry with what its replies lost, each loss once, and the version of the first."""
     losses = dict.fromkeys(loss for reply in replies for loss in reply["degraded"])
-    return Asked(entry, tuple(losses), str(replies[0]["index_version"]))
+    verdict = next((str(reply["verdict"]) for reply in replies if "verdict" in reply), "")
+    return Asked(entry, tuple(losses), str(replies[0]["index_version"]), verdict)
 
 
 def digest_of(questions: Sequence[Question]) -> str:
@@ -87,9 +96,13 @@ def bioasq_batch(
     """
 
     def ask(client: Client, question: Question) -> Asked:
-        request = request_of(question, system)
-        reply = client.answer(request) if answers else client.search(request)
-        result: Answer | SearchResult = (ANSWER if answers else SEARCH).validate_python(reply)
+        result: Answer | SearchResult
+        if answers:
+            reply = client.answer(answer_request_of(question, system))
+            result = as_answer(reply)
+        else:
+            reply = client.search(request_of(question, system))
+            result = SEARCH.validate_python(reply)
         asked = joined(to_entry(result, result.snippets), reply)
         return asked.with_loss(NONE_GIVEN) if given and not question.given else asked
 
@@ -108,6 +121,7 @@ def answer_batch(
 ) -> dict[str, dict[str, int]]:
     """Write the run of `system` to `output`; `degraded` counts each loss by its words.
 
+    `verdicts` counts the answers by verdict, where answers are asked for.
     An answer from another index version than the first is counted there too.
     Questions that an interrupted run of the same system and index version has answered
     are not asked again. The first question that fails ends the batch with its error;
@@ -119,6 +133,7 @@ def answer_batch(
     probe = client.search({"question": questions[0].body, "system": system, "k": 1})
     version = str(probe["index_version"])
     losses: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
     begun = last = time.monotonic()
     with (
         RunWriter(output, system, version, answers=answers, inputs=batch.inputs) as run,
@@ -136,6 +151,7 @@ def answer_batch(
                 for future in finished:
                     asked = future.result()
                     losses.update(asked.degraded)
+                    verdicts.update([asked.verdict] if asked.verdict else [])
                     if asked.index_version != version:
                         losses[f"index: moved on from {version} to {asked.index_version}"] += 1
                     run.add(asked.entry)
@@ -149,4 +165,5 @@ def answer_batch(
             for future in pending:
                 future.cancel()
         run.finish(questions, batch.write)
-    return {"degraded": dict(losses.most_common())}
+    counted = {"degraded": dict(losses.most_common())}
+    return counted | ({"verdicts": dict(verdicts)} if answers else {})

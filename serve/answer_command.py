@@ -77,18 +77,20 @@ def answer(
     learnt = _learn(context, feedback or [])
     begun = time.monotonic()
     with open_client(context, chosen, answers=answers) as client:
-        degraded = answer_batch(
+        counted = answer_batch(
             client, batch, output, chosen, answers=answers, concurrent=concurrent,
             log=context.log,
         )  # fmt: skip
     seconds = round(time.monotonic() - begun, 1)
     count = len(batch.questions)
-    summary = {"run": str(output), "questions": count, "seconds": seconds, **learnt, **degraded}
+    summary = {"run": str(output), "questions": count, "seconds": seconds, **learnt, **counted}
     if json:
         context.print_json(summary)
     else:
         context.out.print(f"{count} questions in {seconds} s -> {output}", soft_wrap=True)
-        for loss, times in degraded["degraded"].items():
+        for kind, times in counted.get("verdicts", {}).items():
+            context.out.print(f"  {kind.replace('_', ' ')}: {times}", soft_wrap=True)
+        for loss, times in counted["degraded"].items():
             context.out.print(f"  {loss}: {times}", soft_wrap=True)
 
 

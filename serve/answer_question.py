@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 from cluster.answer_settings import AnswerSettings
 from cluster.index.layout import shard_of
-from cluster.records import Answer, Citation, Evidence, Passage, Question, SearchResult, Spent
+from cluster.records import (
+    NOT_ENOUGH,
+    Answer,
+    Citation,
+    Evidence,
+    Guess,
+    Passage,
+    Question,
+    SearchResult,
+    Spent,
+)
 from cluster.search_settings import RungSettings
 from cluster.settings import ServeSettings
 from cluster.system_settings import SystemSettings
 from serve.answer_events import Drafted, Event, Finished, Found, Tell, tell_nobody, told
-from serve.attribute_sentences import Stance
 from serve.climb_ladder import COMPARED, Budget, Costs, climb
 from serve.given_evidence import take_given
 from serve.guess_type import guess_type
@@ -24,10 +34,13 @@ from serve.search_shards import ShardSearch
 from serve.stages import IndexFacts, Stages
 from serve.watch_stages import StageLostError, StageWatch
 from serve.watched_stages import WatchedStages
+from serve.write_answer import WrittenAnswer
 
 # What an answer of the evidence's sentences takes, where none has told yet.
 WRITING_MS = 200.0
 NO_TIME = "llm: no time in the budget, extractive answer"
+# Stands in where the writer is lost.
+NOTHING_WRITTEN = WrittenAnswer("unknown", (), None, "none")
 
 
 def with_type(question: Question) -> Question:
@@ -51,13 +64,30 @@ def strong(evidence: Sequence[Evidence], share: float) -> tuple[Evidence, ...]:
     return tuple(item for item in evidence if not share or item.scores["score"] >= share * best)
 
 
-def with_stances(
-    evidence: Sequence[Evidence], stances: Mapping[str, Stance]
-) -> tuple[Evidence, ...]:
-    """The evidence, each piece with its stance where `stances` has one for its passage."""
+def with_stances(evidence: Sequence[Evidence], written: WrittenAnswer) -> tuple[Evidence, ...]:
+    """The evidence with its stances; where nothing is stated there is nothing to take one on."""
+    if written.verdict == NOT_ENOUGH:
+        return tuple(evidence)
     return tuple(
-        replace(item, stance=stances.get(item.passage.id, item.stance)) for item in evidence
+        replace(item, stance=stance, stance_on=written.stance_on)
+        if (stance := written.stances.get(item.passage.id))
+        else item
+        for item in evidence
     )
+
+
+def presented(question: Question, written: WrittenAnswer) -> dict[str, Any]:
+    """The fields of an Answer that say what was written.
+
+    Where the evidence is not enough none of it is stated; a question that asks for the best
+    guess gets it as `guess`.
+    """
+    verdict = {"verdict": written.verdict, "confidence": written.confidence}
+    if written.verdict != NOT_ENOUGH:
+        stated = {"ideal": written.ideal, "exact": written.exact, "origin": written.origin}
+        return {**verdict, **stated, "supported": written.supported}
+    guess = Guess(written.ideal, written.exact) if question.guess else None
+    return {**verdict, "ideal": (), "exact": None, "origin": "none", "guess": guess}
 
 
 class QuestionAnswerer:
@@ -170,7 +200,7 @@ class QuestionAnswerer:
         snippets: bool = False,
         tell: Tell = tell_nobody,
     ) -> Answer:
-        """A cited answer; one without sentences (`origin` none) when the writer is lost.
+        """A cited answer; where the writer is lost, not_enough_evidence.
 
         `tell` is told of the stages, of what was found, and of what the model says.
         """
@@ -190,26 +220,24 @@ class QuestionAnswerer:
         )
         if style is system.answer:
             self.costs.learn(f"write {system.name}", budget.spent_ms - begun)
-        for loss in written.degraded if written else ():
+        written = written or NOTHING_WRITTEN
+        for loss in written.degraded:
             watch.note(loss)
         chosen = await self._snippets(question, found, system, watch) if snippets else ()
         return Answer(
-            question,
-            system.name,
-            written.ideal if written else (),
-            written.exact if written else None,
-            written.origin if written else "none",
-            found.citations,
-            with_stances(found.evidence, written.stances if written else {}),
-            chosen,
-            found.entities,
-            tuple(watch.degraded),
-            found.coverage,
-            found.index_version,
-            found.last_source,
-            dict(watch.timings_ms),
-            written.supported if written else (),
-            budget.spent(found),
+            question=question,
+            system=system.name,
+            citations=found.citations,
+            evidence=with_stances(found.evidence, written),
+            snippets=chosen,
+            entities=found.entities,
+            degraded=tuple(watch.degraded),
+            coverage=found.coverage,
+            index_version=found.index_version,
+            last_source=found.last_source,
+            timings_ms=dict(watch.timings_ms),
+            spent=budget.spent(found),
+            **presented(question, written),
         )
 
     def _writing_ms(self, system: SystemSettings) -> float:

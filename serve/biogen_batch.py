@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from cluster.records import Evidence, Question
-from serve.answer_batch import ANSWER, SEARCH, Asked, Batch, joined, request_of
+from serve.answer_batch import SEARCH, Asked, Batch, answer_request_of, joined
 from serve.attribute_sentences import SupportScorer
-from serve.client import Client, Reply
+from serve.client import Client, Reply, as_answer
 from serve.formats.biogen import (
     GroundingTopic,
     read_topics_a,
@@ -59,8 +59,8 @@ def biogen_b_batch(topics: Path, system: str) -> Batch:
     """
 
     def ask(client: Client, question: Question) -> Asked:
-        reply = client.answer(request_of(question, system) | {"snippets": False})
-        return joined(to_entry_b(question, ANSWER.validate_python(reply).ideal, system), reply)
+        reply = client.answer(answer_request_of(question, system) | {"snippets": False})
+        return joined(to_entry_b(question, as_answer(reply), system), reply)
 
     return Batch(read_topics_b(topics), ask, write_lines, inputs="biogen-b")
 

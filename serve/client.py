@@ -15,10 +15,11 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 import httpx
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
+from cluster.records import Answer
 from cluster.settings import Settings, load_system
 from serve.call_endpoint import Endpoint
 from serve.http.request_forms import AnswerRequest, SearchRequest, explain_problems
@@ -27,6 +28,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=SearchRequest)
 Reply = dict[str, Any]
 PROBE_TIMEOUT_S = 2.0
+ANSWER = TypeAdapter(Answer)
 
 
 class Client(Protocol):
@@ -41,6 +43,19 @@ class Client(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+def as_answer(reply: Mapping[str, Any]) -> Answer:
+    """The reply of `answer` as a record; raises CiteRayError where another version replied."""
+    try:
+        return ANSWER.validate_python(reply)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"])) or "the reply"
+        raise CiteRayError(
+            f"/v1/answer: the reply is not an answer of this version of CiteRay ({place}: "
+            f"{problem['msg']}); run the same version at both ends"
+        ) from error
 
 
 class HttpClient:

@@ -8,6 +8,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from serve.client import as_answer
+from serve.tell_verdict import NEAREST, nearest_words, side_words, verdict_words
+
 Reply = Mapping[str, Any]
 
 
@@ -34,11 +37,17 @@ def _footer(console: Console, reply: Reply) -> None:
 
 
 def print_answer(console: Console, reply: Reply) -> None:
-    """The exact answer, each sentence with its PMIDs, and the evidence behind them."""
+    """The exact answer, each sentence with its PMIDs, and the evidence behind them.
+
+    A verdict other than answered comes first.
+    """
+    answer = as_answer(reply)
+    if verdict := verdict_words(answer):
+        console.print(verdict, style="bold yellow", soft_wrap=True)
     question = reply["question"]
     title = f"[bold]{escape(question['body'])}[/bold] ({question['type']})"
     console.print(title, soft_wrap=True)
-    if reply["exact"]:
+    if reply["exact"] and not (verdict and isinstance(reply["exact"], str)):
         console.print(f"  exact: {escape(_exact(reply['exact']))}", soft_wrap=True)
     for sentence in reply["ideal"]:
         pmids = ", ".join(str(p) for p in sentence["pmids"])
@@ -46,14 +55,17 @@ def print_answer(console: Console, reply: Reply) -> None:
         mark = f" [red]contradicted by \\[{against}][/red]" if against else ""
         text = escape(sentence["text"])
         console.print(f"  {text} [cyan]\\[{pmids}][/cyan]{mark}", soft_wrap=True)
-    if not reply["ideal"]:
-        console.print("  no answer: nothing in the index supports one")
     for sentence in reply["supported"]:
         pmids = ", ".join(str(p) for p in sentence["pmids"])
         text = escape(sentence["text"])
         console.print(f"  because: {text} [cyan]\\[{pmids}][/cyan]", soft_wrap=True)
+    if nearest := nearest_words(answer):
+        console.print(f"  {NEAREST}")
+    for line in [*nearest, *side_words(answer)]:
+        console.print(f"  {escape(line)}", soft_wrap=True)
     _print_evidence(console, reply)
-    console.print(f"  written by: {reply['origin']}", style="dim")
+    if reply["ideal"]:
+        console.print(f"  written by: {reply['origin']}", style="dim")
     _footer(console, reply)
 
 

@@ -45,9 +45,13 @@ class SearchOptions(TypedDict, total=False):
 
 
 class AnswerOptions(SearchOptions, total=False):
-    """With `evidence` the answer rests on these passages alone."""
+    """With `evidence` the answer rests on these passages alone.
+
+    With `guess` an answer that the evidence does not support well enough has its best guess.
+    """
 
     evidence: Sequence[Passage]
+    guess: bool
 
 
 class CiteRay:
@@ -73,7 +77,11 @@ class CiteRay:
         return _record(SEARCH, self._endpoint.read("POST", "/v1/search", asked))
 
     def answer(self, question: str, **options: Unpack[AnswerOptions]) -> Answer:
-        """An answer whose every sentence names the PMIDs that support it."""
+        """An answer whose every sentence names the PMIDs that support it.
+
+        Its `verdict` tells where the evidence does not answer the question (it then has no
+        sentences, and `citations` are the nearest ones), and where sources disagree.
+        """
         asked = {"question": question, **options}
         return _record(ANSWER, self._endpoint.read("POST", "/v1/answer", asked))
 

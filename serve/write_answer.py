@@ -19,11 +19,13 @@ import numpy as np
 from cluster.answer_settings import AnswerSettings
 from cluster.errors import InputError
 from cluster.records import (
+    NOT_ENOUGH,
     Evidence,
     ExactAnswer,
     Question,
     QuestionType,
     Sentence,
+    Verdict,
 )
 from serve.ask_model import EXACT_TYPES, Briefing, WriterLimits
 from serve.attribute_sentences import (
@@ -34,6 +36,7 @@ from serve.attribute_sentences import (
     Stance,
     SupportScorer,
 )
+from serve.decide_verdict import decide_verdict
 from serve.extract_answer import extract_ideal
 from serve.extract_exact import Recogniser, distinct, extract_exact
 from serve.few_shot import ExampleMemory
@@ -62,7 +65,8 @@ DEFAULT_STYLE = AnswerSettings()
 class WrittenAnswer:
     """What the writer adds to an Answer. `type` is the question's, or the one guessed;
     `dropped` holds the model's sentences that nothing supported, `stances` what each passage
-    does to the answer, by the passage's id.
+    does to the answer, by the passage's id. `ideal` and `exact` are the best guess whatever the
+    `verdict`; see Answer for it, `confidence` and `stance_on`.
     """
 
     type: QuestionType
@@ -73,6 +77,9 @@ class WrittenAnswer:
     dropped: tuple[str, ...] = ()
     supported: tuple[Sentence, ...] = ()
     stances: Mapping[str, Stance] = field(default_factory=dict)
+    verdict: Verdict = NOT_ENOUGH
+    confidence: float = 0.0
+    stance_on: str = ""
 
 
 class AnswerWriter:
@@ -149,6 +156,7 @@ class AnswerWriter:
         exact, supported = await self._after(briefing, draft, scorer, degraded)
         ideal, stances = await asyncio.to_thread(_with_stances, briefing, draft, scorer)
         degraded += [UNCHECKED] if chosen.lost else []
+        decided = decide_verdict(question, evidence, ideal, exact, stances)
         return WrittenAnswer(
             question.type,
             ideal,
@@ -158,6 +166,9 @@ class AnswerWriter:
             draft.dropped,
             supported,
             stances,
+            decided.verdict,
+            decided.confidence,
+            decided.stance_on,
         )
 
     async def _brief(

@@ -57,13 +57,15 @@ class Progress:
     """How far a job is, its times in seconds since 1970, 0 for not yet.
 
     `failed` has the questions that got no answer, with the reason; `degraded` counts the answers
-    that bear each loss; `index_version` is that of the first answer.
+    that bear each loss, and `verdicts` the answers by verdict; `index_version` is that of the
+    first answer.
     """
 
     state: State = "waiting"
     done: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
     degraded: Mapping[str, int] = field(default_factory=dict)
+    verdicts: Mapping[str, int] = field(default_factory=dict)
     index_version: str = ""
     error: str = ""
     eta_s: float | None = None
@@ -96,6 +98,7 @@ def summarised(job: Job, progress: Progress) -> dict[str, Any]:
         "done": progress.done,
         "failed_count": len(progress.failed),
         "degraded": dict(progress.degraded),
+        "verdicts": dict(progress.verdicts),
         "index_version": progress.index_version,
         "error": progress.error,
         "eta_s": progress.eta_s,

@@ -12,6 +12,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from cluster.errors import CiteRayError
 from cluster.records import Answer, Question, SearchResult
@@ -37,6 +38,7 @@ class JobAtWork:
         self._answer = answer
         self._failed = dict(known.failed)
         self._losses = Counter(known.degraded)
+        self._verdicts = Counter(known.verdicts)
         self._version = known.index_version
         self._started = known.started or time.time()
         self._done = 0
@@ -71,7 +73,8 @@ class JobAtWork:
 
     async def _ask(self, question: Question, run: RunWriter) -> None:
         try:
-            result = await self._answer(question, self._job)
+            # A run file forces a choice.
+            result = await self._answer(replace(question, guess=True), self._job)
             entry = to_entry(result)
             # What a model says may be no text that a file can hold.
             json.dumps(entry, ensure_ascii=False).encode()
@@ -90,6 +93,8 @@ class JobAtWork:
     def _note(self, result: Answer | SearchResult) -> None:
         self._done += 1
         self._losses.update(result.degraded)
+        if isinstance(result, Answer):
+            self._verdicts[result.verdict] += 1
         self._version = self._version or result.index_version
         if result.index_version != self._version:
             moved = f"index: moved on from {self._version} to {result.index_version}"
@@ -112,6 +117,7 @@ class JobAtWork:
             done=self._done,
             failed=dict(self._failed),
             degraded=dict(self._losses),
+            verdicts=dict(self._verdicts),
             index_version=self._version,
             error=error,
             eta_s=eta_s,

@@ -112,7 +112,9 @@ def whole_text(text: str, field: str, place: str) -> str:
 def to_entry(result: Answer | SearchResult, snippets: Sequence[Passage] | None = None) -> Entry:
     """One question of a run. `snippets` are by default the result's own.
 
-    A SearchResult gives no answers. An unknown question type is written as guessed.
+    A SearchResult gives no answers. An unknown question type is written as guessed. BioASQ
+    forces a choice: the best guess stands where the evidence is not enough, as the fields
+    `verdict` and `confidence`, which are not BioASQ's, tell.
     """
     question = result.question
     kind = guess_type(question.body) if question.type == "unknown" else question.type
@@ -125,9 +127,10 @@ def to_entry(result: Answer | SearchResult, snippets: Sequence[Passage] | None =
         "snippets": [_snippet(passage) for passage in passages[:MAX_SNIPPETS]],
     }
     if isinstance(result, Answer):
-        entry["ideal_answer"] = _ideal(result.ideal)
+        entry["ideal_answer"] = _ideal(result.choice.ideal)
         if kind != "summary":
-            entry["exact_answer"] = _exact(kind, result.exact)
+            entry["exact_answer"] = _exact(kind, result.choice.exact)
+        entry |= {"verdict": result.verdict, "confidence": result.confidence}
     return entry
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
 from cluster.read_given import read_given
-from cluster.records import Question, Sentence
+from cluster.records import Answer, Question
 from cluster.storage import write_atomically
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, whole_text
 from serve.ground_sentences import Grounds
@@ -79,11 +79,15 @@ def to_entry_a(topic: GroundingTopic, grounds: Sequence[Grounds], run: str) -> E
     return {"id": question.id, "metadata": metadata, "answer": answer}
 
 
-def to_entry_b(question: Question, ideal: Iterable[Sentence], run: str) -> Entry:
-    """One record of a task B run: whole sentences up to the word limit, each with its PMIDs."""
+def to_entry_b(question: Question, answer: Answer, run: str) -> Entry:
+    """One record of a task B run: whole sentences up to the word limit, each with its PMIDs.
+
+    The verdict and the confidence stand in `metadata`, where the track's validation program
+    lets further fields pass.
+    """
     responses: list[Entry] = []
     words = 0
-    for sentence in ideal:
+    for sentence in answer.choice.ideal:
         words += len(sentence.text.split())
         if words > MAX_WORDS:
             break
@@ -91,7 +95,8 @@ def to_entry_b(question: Question, ideal: Iterable[Sentence], run: str) -> Entry
             {"text": sentence.text, "citations": [str(p) for p in sentence.pmids[:MAX_PMIDS]]}
         )
     metadata = {"team_id": TEAM, "run_id": run, "topic_id": question.id}
-    return {"id": question.id, "metadata": metadata, "responses": responses}
+    decided = {"verdict": answer.verdict, "confidence": answer.confidence}
+    return {"id": question.id, "metadata": metadata | decided, "responses": responses}
 
 
 def write_lines(path: Path, entries: Iterable[Entry]) -> None:

@@ -140,7 +140,11 @@ def create_api(
         "/v1/answer", response_model=Answer, responses={200: {"content": events(NAMES)}, **ASKED}
     )
     async def answer(request: AnswerRequest) -> Any:
-        """An answer whose every sentence names the PMIDs that support it."""
+        """An answer whose every sentence names the PMIDs that support it.
+
+        `verdict` is `answered`, `mixed` where sources disagree, or `not_enough_evidence`: then
+        nothing is stated, and `citations` are the nearest ones.
+        """
         await require_ready()
         system = load_system(request.system or default_system)
         asked = (request.as_question(), system, request.k, request.snippets)

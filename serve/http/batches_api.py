@@ -74,7 +74,11 @@ class BatchRequest(BaseModel):
 
 
 class BatchFigures(BaseModel):
-    """How far a batch is. Times are ISO 8601 in UTC, None for not yet."""
+    """How far a batch is. Times are ISO 8601 in UTC, None for not yet.
+
+    `verdicts` counts the answers by verdict. The run forces a choice: it has the best guess
+    where the evidence is not enough, with the field `verdict` beside it.
+    """
 
     id: str
     system: str
@@ -84,6 +88,7 @@ class BatchFigures(BaseModel):
     done: int
     failed_count: int
     degraded: dict[str, int]
+    verdicts: dict[str, int]
     index_version: str
     error: str
     eta_s: float | None

@@ -5,7 +5,7 @@
 | `stage` | `{"stage", "ms"}`: a stage has ended |
 | `evidence` | what `/v1/search` replies |
 | `draft` | `{"text"}`: the model's words as it says them, checked against nothing yet |
-| `answer` | what `/v1/answer` replies without `stream`; the last event |
+| `answer` | what `/v1/answer` replies without `stream`, with its `verdict`; the last event |
 | `error` | `{"status", "error"}`, in the place of `answer` |
 """
 

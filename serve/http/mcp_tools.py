@@ -118,8 +118,9 @@ def make_tools(service: Service, default_system: str) -> list[Tool]:
         ),
         Tool(
             "answer_question",
-            "A short answer whose every sentence names the PMIDs that support it; what no "
-            "evidence supports is left out.",
+            "A short answer whose every sentence names the PMIDs that support it. The verdict "
+            "is answered, mixed (sources disagree, both sides are quoted) or not_enough_evidence "
+            "(nothing is stated, the nearest citations are given).",
             QuestionForm,
             TypeAdapter(Answer),
             answer,

@@ -24,7 +24,7 @@ class ModelList(BaseModel):
 
 
 class Message(BaseModel):
-    """`citeray`, which is not OpenAI's, is what `/v1/answer` replies."""
+    """`citeray`, which is not OpenAI's, is what `/v1/answer` replies, with its `verdict`."""
 
     role: Literal["assistant"]
     content: str

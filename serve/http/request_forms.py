@@ -125,7 +125,8 @@ class GivenPassage(BaseModel):
 class AnswerRequest(SearchRequest):
     """With `evidence` the answer rests on these passages alone, and nothing is searched for.
 
-    With `stream` the reply is server-sent events.
+    With `stream` the reply is server-sent events. With `guess` an answer that the evidence does
+    not support well enough brings the best guess along, for formats that force a choice.
     """
 
     model_config = ConfigDict(
@@ -151,10 +152,11 @@ class AnswerRequest(SearchRequest):
 
     evidence: Annotated[list[GivenPassage], Field(max_length=MAX_GIVEN)] = []
     stream: StrictBool = False
+    guess: StrictBool = False
 
     def as_question(self) -> Question:
         given = tuple(passage.as_passage() for passage in self.evidence)
-        return replace(super().as_question(), given=given)
+        return replace(super().as_question(), given=given, guess=self.guess)
 
 
 def explain_problems(problems: Sequence[Any]) -> str:

@@ -9,13 +9,23 @@ from pathlib import Path
 
 from cluster.records import Question
 from cluster.storage import sha256_of
-from serve.answer_batch import ANSWER, NONE_GIVEN, SEARCH, Asked, Batch, joined, request_of
-from serve.client import Client
+from serve.answer_batch import (
+    NONE_GIVEN,
+    SEARCH,
+    Asked,
+    Batch,
+    answer_request_of,
+    joined,
+    request_of,
+)
+from serve.client import Client, as_answer
 from serve.formats.bioasq import to_entry
 from serve.formats.given_snippets import give_snippets
 from serve.synergy.read_rounds import Judged, read_judged, read_round_questions
 
 NOT_JUDGED = Judged()
+# What a round's entry takes from the answer; the documents and snippets are the search's.
+SAID = ("exact_answer", "ideal_answer", "verdict", "confidence")
 
 
 def synergy_batch(
@@ -62,7 +72,7 @@ def ask_question(
     if not ready:
         return joined(entry, reply)
     allowed = replace(question, exclude=tuple(sorted(known.rejected)))
-    answered = client.answer(request_of(allowed, system) | {"snippets": False})
-    said = to_entry(ANSWER.validate_python(answered))
-    answers = {field: said[field] for field in ("exact_answer", "ideal_answer") if field in said}
+    answered = client.answer(answer_request_of(allowed, system) | {"snippets": False})
+    said = to_entry(as_answer(answered))
+    answers = {field: said[field] for field in SAID if field in said}
     return joined(entry | answers, reply, answered)

@@ -34,6 +34,8 @@ def reply(
         index_version=version,
         last_source="pubmed26n0001.xml.gz",
         timings_ms={},
+        verdict="answered",
+        confidence=0.9,
     )
     plain: dict[str, Any] = json.loads(json.dumps(asdict(answer)))
     return plain

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from cluster.records import Evidence, Passage
+from cluster.records import Answer, Evidence, Passage, Question
 
 
 def encode(texts: Sequence[str]) -> np.ndarray:
@@ -27,3 +28,28 @@ def passage(text: str, pmid: int = 1, *, begin: int = 0, title: bool = False) ->
 def evidence(*texts: str, retracted: bool = False) -> list[Evidence]:
     """Passages of PMIDs 1, 2, ... in rank order."""
     return [Evidence(passage(text, n), retracted=retracted) for n, text in enumerate(texts, 1)]
+
+
+def answer(body: str = "Does it help?", **fields: Any) -> Answer:
+    """An answered question without sentences, but for `fields`."""
+    return Answer(
+        **{
+            "question": Question("q", body, "yesno"),
+            "system": "citeray",
+            "ideal": (),
+            "exact": None,
+            "origin": "extractive",
+            "citations": (),
+            "evidence": (),
+            "snippets": (),
+            "entities": (),
+            "degraded": (),
+            "coverage": "2/2",
+            "index_version": "v000001",
+            "last_source": "n1.xml",
+            "timings_ms": {},
+            "verdict": "answered",
+            "confidence": 0.9,
+        }
+        | fields
+    )

@@ -1,6 +1,6 @@
 """The question's path over a small index with stand-in models, for tests without Ray."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,12 @@ from serve.stages import IndexFacts
 from serve.write_answer import AnswerWriter, WrittenAnswer
 from tests.small_index import Encode, bag_of_words, make_index
 
+Decide = Callable[[WrittenAnswer], WrittenAnswer]
+
+
+def as_written(answer: WrittenAnswer) -> WrittenAnswer:
+    return answer
+
 
 class BrokenShard(LocalShard):
     async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
@@ -38,7 +44,10 @@ class BrokenShard(LocalShard):
 
 
 class SmallStages:
-    """`broken` names stages that raise: expand, encode, embed, rerank, write, or shard-0."""
+    """`broken` names stages that raise: expand, encode, embed, rerank, write, or shard-0.
+
+    `decide` may change what the writer decided.
+    """
 
     def __init__(
         self,
@@ -50,7 +59,9 @@ class SmallStages:
         online: OnlineStage | None = None,
         names: Sequence[str] = (),
         writer: ChatModel | None = None,
+        decide: Decide = as_written,
     ) -> None:
+        self._decide = decide
         self._names = names
         self._model = model
         self._online = online
@@ -110,7 +121,8 @@ class SmallStages:
         say: Say | None = None,
     ) -> WrittenAnswer:
         self._check("write")
-        return await self._writer.write(question, evidence, style, say)
+        written = await self._writer.write(question, evidence, style, say)
+        return self._decide(written)
 
 
 def stages_of(index: Path, citations: Sequence[Citation], shards: int = 2) -> SmallStages:
@@ -137,6 +149,7 @@ def make_answerer(
     online: OnlineStage | None = None,
     names: Sequence[str] = (),
     writer: ChatModel | None = None,
+    decide: Decide = as_written,
 ) -> QuestionAnswerer:
     manifest = make_index(index, citations, shards=shards)
     stages = SmallStages(
@@ -147,6 +160,7 @@ def make_answerer(
         online=online,
         names=names,
         writer=writer,
+        decide=decide,
     )
     facts = IndexFacts.of(manifest, 0.9, 0.4)
     return QuestionAnswerer(stages, facts, serve or load_settings().serve)

@@ -10,7 +10,7 @@ from cluster.system_settings import SystemSettings
 from serve.answer_events import Event
 from serve.http.service import Readiness
 from serve.language_model import ChatModel
-from tests.serve.graph import make_answerer
+from tests.serve.graph import Decide, as_written, make_answerer
 from tests.small_index import citation
 
 CORPUS = [
@@ -21,7 +21,7 @@ CORPUS = [
 
 
 class SmallService:
-    """`state` is what every stage says of itself; `broken` as for `make_answerer`."""
+    """`state` is what every stage says of itself; the rest as for `SmallStages`."""
 
     def __init__(
         self,
@@ -30,9 +30,12 @@ class SmallService:
         broken: tuple[str, ...] = (),
         state: str = "ready",
         writer: ChatModel | None = None,
+        decide: Decide = as_written,
         citations: Sequence[Citation] = CORPUS,
     ) -> None:
-        self._answerer = make_answerer(index, citations, broken=broken, writer=writer)
+        self._answerer = make_answerer(
+            index, citations, broken=broken, writer=writer, decide=decide
+        )
         self.state = state
         self.asked: list[Question] = []
 

@@ -2,6 +2,7 @@ import io
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 from cluster.errors import CiteRayError, InputError
 from cluster.records import Question
 from cluster.settings import load_settings
+from evaluation.lint.lint_run import check_run, read_run_file
 from serve.answer_batch import answer_batch, bioasq_batch
 from serve.call_endpoint import Endpoint
 from serve.client import HttpClient, Reply
@@ -109,8 +111,24 @@ def test_every_loss_is_counted_by_its_words(tmp_path: Path) -> None:
         "degraded": {
             "rerank: failed, first-stage order kept": 3,
             "write: failed, evidence without an answer": 3,
-        }
+        },
+        "verdicts": {"not_enough_evidence": 3},
     }
+
+
+def test_a_run_has_the_best_guess_and_its_verdict_where_the_evidence_is_not_enough(
+    tmp_path: Path,
+) -> None:
+    service = SmallService(
+        tmp_path / "index", decide=lambda a: replace(a, verdict="not_enough_evidence")
+    )
+    run(ServiceClient(service), tmp_path / "run.json")
+    first, *_ = found = entries(tmp_path / "run.json")
+    assert {entry["verdict"] for entry in found} == {"not_enough_evidence"}
+    assert first["exact_answer"] == "yes"
+    assert "AMPK" in first["ideal_answer"]
+    checked = check_run(read_run_file(tmp_path / "run.json", "bioasq"), None)
+    assert checked.problems == ()
 
 
 def test_without_a_loss_nothing_is_counted(service: SmallService, tmp_path: Path) -> None:

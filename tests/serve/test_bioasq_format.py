@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from cluster.errors import InputError
 from cluster.records import (
     Answer,
     ExactAnswer,
+    Guess,
     Passage,
     Question,
     QuestionType,
@@ -71,6 +73,8 @@ def answer(
         index_version="v1",
         last_source="n1.xml",
         timings_ms={},
+        verdict="answered",
+        confidence=0.9,
     )
 
 
@@ -177,6 +181,19 @@ def test_documents_are_pubmed_urls_in_rank_order() -> None:
 
 def test_search_result_gives_no_answers() -> None:
     assert not {"exact_answer", "ideal_answer"} & entry("a1").keys()
+
+
+def test_a_run_forces_a_choice_and_tells_the_verdict_beside_it() -> None:
+    guess = Guess((Sentence("Water may be wet.", (7,), 0.4),), "yes")
+    unsure = replace(
+        answer(None, ideal=()), verdict="not_enough_evidence", confidence=0.2, guess=guess
+    )
+    found = to_entry(unsure)
+    assert found["ideal_answer"] == "Water may be wet."
+    assert found["exact_answer"] == "yes"
+    assert (found["verdict"], found["confidence"]) == ("not_enough_evidence", 0.2)
+    stated = to_entry(answer("yes"))
+    assert (stated["exact_answer"], stated["verdict"]) == ("yes", "answered")
 
 
 def test_ideal_answer_is_a_string_without_citations() -> None:

@@ -11,14 +11,14 @@ import pytest
 from rich.console import Console
 
 from cluster.errors import InputError
-from cluster.records import Question, Sentence
+from cluster.records import Guess, Question, Sentence
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file
 from serve.answer_batch import Batch, answer_batch
 from serve.attribute_sentences import SimilaritySupport
 from serve.biogen_batch import biogen_a_batch, biogen_b_batch
 from serve.formats.biogen import read_topics_a, read_topics_b, to_entry_b
 from serve.weigh_evidence import Thresholds
-from tests.serve.answering import encode
+from tests.serve.answering import answer, encode
 from tests.serve.service import SmallService
 from tests.serve.test_answer_batch import ServiceClient
 
@@ -76,8 +76,17 @@ def test_an_answer_cites_in_every_sentence(service: SmallService, tmp_path: Path
 
 def test_an_answer_ends_before_its_251st_word() -> None:
     sentences = [Sentence(" ".join(["word"] * 100), (n,), 1.0) for n in (1, 2, 3)]
-    entry = to_entry_b(Question("7", "Q?"), sentences, "run")
+    entry = to_entry_b(Question("7", "Q?"), answer(ideal=tuple(sentences)), "run")
     assert [r["citations"] for r in entry["responses"]] == [["1"], ["2"]]
+
+
+def test_an_unanswered_topic_has_the_best_guess_and_its_verdict() -> None:
+    guess = Guess((Sentence("It may help.", (4,), 0.4),), None)
+    said = answer(verdict="not_enough_evidence", confidence=0.2, guess=guess)
+    entry = to_entry_b(Question("7", "Q?"), said, "run")
+    assert entry["responses"] == [{"text": "It may help.", "citations": ["4"]}]
+    assert entry["metadata"]["verdict"] == "not_enough_evidence"
+    assert entry["metadata"]["confidence"] == 0.2
 
 
 def test_topics_come_as_a_list_or_by_line(tmp_path: Path) -> None:

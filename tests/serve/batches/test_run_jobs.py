@@ -105,6 +105,20 @@ def test_losses_and_moves_to_a_newer_index_are_counted(store: JobStore, tmp_path
     }
 
 
+def test_verdicts_are_counted_and_the_run_has_the_best_guess(
+    store: JobStore, tmp_path: Path
+) -> None:
+    service = SmallService(
+        tmp_path / "index", decide=lambda a: replace(a, verdict="not_enough_evidence")
+    )
+    add(store, answers=True)
+    work(store, Asking(service))
+    assert store.progress("mine").verdicts == {"not_enough_evidence": len(QUESTIONS)}
+    found = entries_of(store)
+    assert {entry["verdict"] for entry in found} == {"not_enough_evidence"}
+    assert any(entry["ideal_answer"] for entry in found)
+
+
 def test_a_question_without_an_answer_is_named_and_the_others_go_on(
     store: JobStore, asking: Asking
 ) -> None:

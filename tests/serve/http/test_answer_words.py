@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 from cluster.records import (
-    Answer,
     Citation,
     Evidence,
     Passage,
@@ -12,18 +11,17 @@ from cluster.records import (
     Sentence,
 )
 from serve.http.answer_words import (
-    NO_ANSWER,
     QUOTED,
     answer_pieces,
     answer_words,
     citation_words,
     search_words,
 )
+from serve.tell_verdict import NO_ANSWER, NOT_GIVEN
+from tests.serve.answering import answer
 
 QUESTION = Question("", "Which drugs inhibit BCR-ABL?", "list")
-ANSWER = Answer(
-    QUESTION, "citeray", (), None, "none", (), (), (), (), (), "2/2", "v000001", "n1.xml", {}
-)
+ANSWER = answer(question=QUESTION)
 FOUND = SearchResult(QUESTION, "citeray", (), (), (), (), (), "2/2", "v000001", "n1.xml", {})
 
 
@@ -41,12 +39,65 @@ def test_what_contradicts_a_sentence_is_said_beside_it() -> None:
     assert answer_pieces(disputed) == ["It does. [PMID 3; contradicted by PMID 8, 9]"]
 
 
-def test_an_answer_that_is_none_says_so() -> None:
-    assert answer_pieces(ANSWER) == [NO_ANSWER]
+UNANSWERED = replace(ANSWER, verdict="not_enough_evidence", confidence=0.1)
+
+
+def test_an_unanswered_question_says_so_and_offers_the_nearest_citations() -> None:
+    near = tuple(RankedCitation(n, 1.0, {}, f"Trial {n}", 2020, n == 2) for n in range(1, 9))
+    assert answer_pieces(UNANSWERED) == [NO_ANSWER]
+    assert answer_pieces(replace(UNANSWERED, citations=near)) == [
+        NO_ANSWER,
+        "Nearest citations: PMID 1 (2020): Trial 1; PMID 2 (2020) RETRACTED: Trial 2; "
+        "PMID 3 (2020): Trial 3; PMID 4 (2020): Trial 4; PMID 5 (2020): Trial 5.",
+    ]
+
+
+def test_passages_that_came_with_a_question_and_do_not_answer_it_are_named() -> None:
+    given = replace(QUESTION, given=(Passage(5, "title", 0, 4, "Iron"),))
+    assert answer_pieces(replace(UNANSWERED, question=given)) == [NOT_GIVEN]
+
+
+def test_why_nothing_was_written_is_said_once_and_in_every_form() -> None:
+    lost = replace(UNANSWERED, degraded=("write: lost",))
+    assert answer_pieces(lost) == [NO_ANSWER, "Degraded: write: lost."]
+    assert answer_words(lost).count("Degraded") == 1
+
+
+def test_where_sources_disagree_both_sides_are_quoted_and_none_is_stated_alone() -> None:
+    sides = [
+        Evidence(Passage(3, "abstract", 0, 9, "It helped."), stance="support", stance_on="yes"),
+        Evidence(
+            Passage(4, "abstract", 0, 9, "It\ndid not."), stance="contradict", stance_on="yes"
+        ),
+        Evidence(Passage(5, "abstract", 0, 9, "Cats sleep."), stance="neutral", stance_on="yes"),
+    ]
+    mixed = answer(
+        verdict="mixed",
+        exact="yes",
+        evidence=tuple(sides),
+        ideal=(Sentence("It helps.", (3,), 0.9),),
+    )
+    assert answer_pieces(mixed) == [
+        "Sources disagree. The evidence leans to yes.",
+        "It helps. [PMID 3]",
+        'Supports yes: "It helped." [PMID 3]',
+        'Contradicts yes: "It did not." [PMID 4]',
+    ]
+
+
+def test_a_long_passage_is_cut_at_a_word() -> None:
+    long = Evidence(
+        Passage(3, "abstract", 0, 9, "iron " * 200), stance="support", stance_on="It is."
+    )
+    (line,) = answer_pieces(replace(ANSWER, verdict="mixed", evidence=(long,)))[1:]
+    assert line.startswith('Supports "It is.": "iron iron')
+    assert line.endswith('iron…" [PMID 3]')
+    assert len(line) < 450
 
 
 def test_what_was_lost_is_said_to_who_reads_text_alone() -> None:
-    lost = replace(ANSWER, degraded=("reranker: skipped", "coverage: 1/2"))
+    said = (Sentence("Imatinib inhibits it.", (3,), 0.9),)
+    lost = replace(ANSWER, ideal=said, degraded=("reranker: skipped", "coverage: 1/2"))
     assert answer_words(lost).endswith("\nDegraded: reranker: skipped; coverage: 1/2.")
 
 

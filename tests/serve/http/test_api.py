@@ -39,6 +39,7 @@ def test_an_answer_cites_the_citation_that_says_it(http: TestClient) -> None:
         "exclude": [],
         "given": [],
         "budget_ms": 0,
+        "guess": False,
     }
     assert found["origin"] == "extractive"
     assert found["ideal"][0]["pmids"] == [1]

@@ -52,7 +52,9 @@ def test_only_ready_questions_are_answered(service: SmallService, tmp_path: Path
     found = run(ServiceClient(service), tmp_path)
     assert found["r"]["exact_answer"] in ("yes", "no")
     assert "AMPK" in found["r"]["ideal_answer"]
-    assert found["w"].keys() & {"exact_answer", "ideal_answer"} == set()
+    assert found["r"]["verdict"] == "answered"
+    assert 0 < found["r"]["confidence"] <= 1
+    assert found["w"].keys() & {"exact_answer", "ideal_answer", "verdict"} == set()
 
 
 @pytest.mark.parametrize("golden", [True, False])

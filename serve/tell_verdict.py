@@ -1,0 +1,71 @@
+"""A verdict in plain words, for every client that people or models read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster.records import NOT_ENOUGH, Answer, Evidence, RankedCitation
+
+NO_ANSWER = "The indexed literature does not answer this question."
+NOT_GIVEN = "The given passages do not answer this question."
+DISAGREE = "Sources disagree."
+NEAREST = "Nearest citations:"
+MAX_NEAREST = 5
+# Passages quoted for each side where sources disagree.
+MAX_QUOTED = 2
+QUOTE_CHARACTERS = 400
+
+
+def verdict_words(answer: Answer) -> str:
+    """One or two sentences on a verdict other than answered; "" for answered."""
+    if answer.verdict == NOT_ENOUGH:
+        return NOT_GIVEN if answer.question.given else NO_ANSWER
+    if answer.verdict != "mixed":
+        return ""
+    leaning = f" The evidence leans to {answer.exact}." if isinstance(answer.exact, str) else ""
+    return DISAGREE + leaning
+
+
+def nearest_words(answer: Answer) -> list[str]:
+    """The first citations, one a line, where the evidence is not enough."""
+    if answer.verdict != NOT_ENOUGH:
+        return []
+    return [_cited(citation) for citation in answer.citations[:MAX_NEAREST]]
+
+
+def side_words(answer: Answer) -> list[str]:
+    """Where sources disagree, what each side says: quotations with their stance and PMID."""
+    if answer.verdict != "mixed":
+        return []
+    return [
+        f'{stance_words(item)}: "{shortened(item.passage.text)}" [PMID {item.passage.pmid}]'
+        for stance in ("support", "contradict")
+        for item in _on_side(answer, stance)
+    ]
+
+
+def stance_words(item: Evidence) -> str:
+    """The stance and what it is towards, such as "Supports yes"."""
+    word = "Supports" if item.stance == "support" else "Contradicts"
+    on = item.stance_on
+    return f"{word} {on}" if on in ("yes", "no") else f'{word} "{shortened(on)}"' if on else word
+
+
+def shortened(text: str) -> str:
+    """`text` on one line, cut at a word where it is long."""
+    text = " ".join(text.split())
+    if len(text) <= QUOTE_CHARACTERS:
+        return text
+    return f"{text[:QUOTE_CHARACTERS].rsplit(' ', 1)[0]}…"
+
+
+def _on_side(answer: Answer, stance: str) -> Iterator[Evidence]:
+    found = [item for item in answer.evidence if item.stance == stance and not item.retracted]
+    yield from found[:MAX_QUOTED]
+
+
+def _cited(citation: RankedCitation) -> str:
+    year = f" ({citation.year})" if citation.year else ""
+    mark = " RETRACTED" if citation.retracted else ""
+    title = " ".join(citation.title.split()) or "no title"
+    return f"PMID {citation.pmid}{year}{mark}: {title}"

@@ -1,0 +1,146 @@
+"""The verdict in every client over HTTP: the API, its stream, Python, OpenAI's form, MCP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from mcp import Client
+
+from cluster.settings import load_settings
+from serve.answer_events import Finished
+from serve.attribute_sentences import Stance
+from serve.http.api import create_api
+from serve.python_client import CiteRay, read_events
+from serve.tell_verdict import NO_ANSWER
+from serve.write_answer import WrittenAnswer
+from tests.serve.http_server import serving
+from tests.serve.service import CORPUS, SmallService
+from tests.small_index import citation
+
+QUESTION = "Does metformin activate AMPK?"
+DISPUTED = [*CORPUS, citation(4, "Metformin does not activate AMPK in the liver of diabetic mice.")]
+UNSURE, MIXED = "not_enough_evidence", "mixed"
+
+
+def unsure_of(written: WrittenAnswer) -> WrittenAnswer:
+    return replace(written, verdict="not_enough_evidence", confidence=0.25)
+
+
+def dispute(written: WrittenAnswer) -> WrittenAnswer:
+    """PMID 4 is against the answer, the others are for it."""
+    sides: dict[str, Stance] = {
+        id_: "contradict" if id_.startswith("4:") else "support" for id_ in written.stances
+    }
+    return replace(written, verdict="mixed", stances=sides)
+
+
+@pytest.fixture(scope="module")
+def unsure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    service = SmallService(tmp_path_factory.mktemp("unsure"), decide=unsure_of)
+    with serving(create_api(service, load_settings().serve)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    index = tmp_path_factory.mktemp("mixed")
+    service = SmallService(index, citations=DISPUTED, decide=dispute)
+    with serving(create_api(service, load_settings().serve)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def post(url: str, **fields: Any) -> httpx.Response:
+    asked = {"question": QUESTION, "type": "yesno", **fields}
+    return httpx.post(f"{url}/v1/answer", json=asked, timeout=60).raise_for_status()
+
+
+def say(url: str) -> tuple[str, Any]:
+    """What OpenAI's client is told, in words and in the field `citeray`."""
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+        messages: Any = [{"role": "user", "content": QUESTION}]
+        message = client.chat.completions.create(model="citeray", messages=messages)
+        extra: Any = message.choices[0].message.model_extra
+        return message.choices[0].message.content or "", extra["citeray"]
+
+
+def call(url: str) -> Any:
+    async def connected() -> Any:
+        async with Client(f"{url}/mcp") as client:
+            return await client.call_tool("answer_question", {"question": QUESTION})
+
+    return asyncio.run(connected())
+
+
+def test_without_enough_evidence_the_api_states_nothing_and_cites_the_nearest(unsure: str) -> None:
+    found = post(unsure).json()
+    assert (found["verdict"], found["confidence"]) == (UNSURE, 0.25)
+    assert (found["ideal"], found["exact"], found["supported"]) == ([], None, [])
+    assert (found["origin"], found["guess"]) == ("none", None)
+    assert found["citations"][0]["pmid"] == 1
+    assert found["evidence"][0]["stance"] == "unknown"
+
+
+def test_the_best_guess_must_be_asked_for(unsure: str) -> None:
+    found = post(unsure, guess=True).json()
+    assert (found["ideal"], found["exact"]) == ([], None)
+    assert found["guess"]["exact"] == "yes"
+    assert found["guess"]["ideal"][0]["pmids"] == [1]
+
+
+def test_the_last_event_of_a_stream_has_the_verdict(unsure: str) -> None:
+    events = list(read_events(post(unsure, stream=True).text.splitlines()))
+    name, data = events[-1]
+    assert (name, json.loads(data)["verdict"]) == ("answer", UNSURE)
+
+
+def test_the_python_client_has_the_verdict_and_the_guess(unsure: str) -> None:
+    with CiteRay(unsure, timeout_s=60) as citeray:
+        answer = citeray.answer(QUESTION, type="yesno", guess=True)
+        *_, last = citeray.answer_events(QUESTION)
+    assert (answer.verdict, answer.choice.exact) == (UNSURE, "yes")
+    assert isinstance(last, Finished)
+    assert (last.answer.verdict, last.answer.guess) == (UNSURE, None)
+
+
+def test_a_chat_program_is_told_in_plain_words(unsure: str) -> None:
+    words, whole = say(unsure)
+    assert words.startswith(f"{NO_ANSWER}\nNearest citations: PMID 1: Metformin and AMPK")
+    assert (whole["verdict"], whole["guess"]) == (UNSURE, None)
+
+
+def test_a_model_that_calls_the_tool_is_told_too(unsure: str) -> None:
+    result = call(unsure)
+    assert result.content[0].text.startswith(NO_ANSWER)
+    assert result.structured_content["verdict"] == UNSURE
+    assert result.structured_content["guess"] is None
+
+
+def test_where_sources_disagree_the_evidence_says_on_which_side_it_is(mixed: str) -> None:
+    found = post(mixed).json()
+    assert found["verdict"] == MIXED
+    sides = {item["passage"]["pmid"]: item for item in found["evidence"]}
+    assert (sides[1]["stance"], sides[4]["stance"]) == ("support", "contradict")
+    assert sides[1]["stance_on"] == sides[4]["stance_on"] == found["exact"]
+
+
+def test_where_sources_disagree_words_quote_both_sides(mixed: str) -> None:
+    words, _ = say(mixed)
+    first, *rest = words.split("\n")
+    assert first.startswith("Sources disagree.")
+    assert not {"Yes.", "No."} & set(rest)
+    assert [line for line in rest if line.startswith("Supports ") and line.endswith("[PMID 1]")]
+    assert [line for line in rest if line.startswith("Contradicts ") and "does not" in line]
+
+
+def test_the_documentation_names_the_verdicts(unsure: str) -> None:
+    schemas = httpx.get(f"{unsure}/openapi.json").json()["components"]["schemas"]
+    answer = schemas["Answer"]
+    assert answer["properties"]["verdict"]["enum"] == ["answered", MIXED, UNSURE]
+    assert {"verdict", "confidence"} <= set(answer["required"])

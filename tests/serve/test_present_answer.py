@@ -1,0 +1,94 @@
+"""What of a written answer is stated, over the small index."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from cluster.records import Answer, Guess, Question, Sentence
+from cluster.settings import load_system
+from serve.answer_question import presented, with_stances
+from serve.write_answer import WrittenAnswer
+from tests.serve.answering import evidence
+from tests.serve.graph import make_answerer
+from tests.serve.service import CORPUS
+
+QUESTION = Question("q", "Does metformin activate AMPK?", "yesno")
+SAID = (Sentence("Metformin activates AMPK.", (1,), 0.9),)
+WRITTEN = WrittenAnswer(
+    "yesno",
+    SAID,
+    "yes",
+    "extractive",
+    supported=SAID,
+    stances={"1:abstract:0-9": "support", "2:abstract:0-9": "neutral"},
+    verdict="answered",
+    confidence=0.8,
+    stance_on="yes",
+)
+UNSURE = replace(WRITTEN, verdict="not_enough_evidence", confidence=0.2)
+
+
+def ask(index: Path, question: Question, *broken: str) -> Answer:
+    answerer = make_answerer(index, CORPUS, broken=broken)
+    return asyncio.run(answerer.answer(question, load_system("bm25"), 10))
+
+
+def test_an_answer_of_enough_evidence_is_stated_whole() -> None:
+    assert presented(QUESTION, WRITTEN) == {
+        "verdict": "answered",
+        "confidence": 0.8,
+        "ideal": SAID,
+        "exact": "yes",
+        "origin": "extractive",
+        "supported": SAID,
+    }
+
+
+def test_of_an_answer_without_enough_evidence_nothing_is_stated() -> None:
+    assert presented(QUESTION, UNSURE) == {
+        "verdict": "not_enough_evidence",
+        "confidence": 0.2,
+        "ideal": (),
+        "exact": None,
+        "origin": "none",
+        "guess": None,
+    }
+
+
+def test_the_best_guess_comes_to_who_asks_for_it() -> None:
+    found = presented(replace(QUESTION, guess=True), UNSURE)
+    assert (found["ideal"], found["exact"]) == ((), None)
+    assert found["guess"] == Guess(SAID, "yes")
+
+
+def test_evidence_says_what_its_stance_is_towards() -> None:
+    items = evidence("It helped", "Cats nap.", "Dogs bark")
+    found = [(item.stance, item.stance_on) for item in with_stances(items, WRITTEN)]
+    assert found == [("support", "yes"), ("neutral", "yes"), ("unknown", "")]
+
+
+def test_where_nothing_is_stated_evidence_has_no_stance() -> None:
+    (item,) = with_stances(evidence("It helped"), UNSURE)
+    assert (item.stance, item.stance_on) == ("unknown", "")
+
+
+def test_a_question_with_evidence_is_answered(tmp_path: Path) -> None:
+    answer = ask(tmp_path, QUESTION)
+    assert (answer.verdict, answer.exact, answer.guess) == ("answered", "yes", None)
+    assert 0 < answer.confidence <= 1
+    assert answer.evidence[0].stance_on == "yes"
+
+
+def test_a_question_without_evidence_is_not_answered(tmp_path: Path) -> None:
+    answer = ask(tmp_path, replace(QUESTION, exclude=(1, 2, 3)))
+    assert (answer.verdict, answer.confidence) == ("not_enough_evidence", 0.0)
+    assert (answer.ideal, answer.exact, answer.guess) == ((), None, None)
+
+
+def test_a_lost_writer_gives_the_nearest_citations_and_says_why(tmp_path: Path) -> None:
+    answer = ask(tmp_path, QUESTION, "write")
+    assert (answer.verdict, answer.origin, answer.ideal) == ("not_enough_evidence", "none", ())
+    assert answer.citations[0].pmid == 1
+    assert "evidence without an answer" in "".join(answer.degraded)
