@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cluster.records import Answer, Citation, Question, SearchResult
 from cluster.system_settings import SystemSettings
 from serve.answer_events import Event
+from serve.attribute_sentences import Stance
 from serve.http.service import Readiness
 from serve.language_model import ChatModel
+from serve.write_answer import WrittenAnswer
 from tests.serve.graph import Decide, as_written, make_answerer
 from tests.small_index import citation
 
@@ -18,6 +21,21 @@ CORPUS = [
     citation(2, "Warfarin inhibits VKORC1."),
     citation(3, "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."),
 ]
+
+
+DISPUTED = [*CORPUS, citation(4, "Metformin does not activate AMPK in the liver of diabetic mice.")]
+
+
+def unsure_of(written: WrittenAnswer) -> WrittenAnswer:
+    return replace(written, verdict="not_enough_evidence", confidence=0.25)
+
+
+def dispute(written: WrittenAnswer) -> WrittenAnswer:
+    """PMID 4 is against the answer, the others are for it."""
+    sides: dict[str, Stance] = {
+        id_: "contradict" if id_.startswith("4:") else "support" for id_ in written.stances
+    }
+    return replace(written, verdict="mixed", stances=sides)
 
 
 class SmallService:

@@ -2,8 +2,7 @@
 
 import { make } from "./dom.js";
 import { openPassage } from "./passage_dialog.js";
-
-const STANCES = { support: "supports", contradict: "contradicts" };
+import { isUnanswered, stanceBadge, statesExact, verdictBanner } from "./verdict_view.js";
 
 const heading = (text, level = "h2") => make(level, { textContent: text });
 
@@ -24,6 +23,7 @@ function exactOf(exact) {
 }
 
 function sentencesOf(answer, also) {
+  if (isUnanswered(answer)) return null;
   if (!answer.ideal.length) return make("p", { textContent: "Nothing found speaks to this question." });
   return make("ul", { className: "sentences" }, ...answer.ideal.map((sentence) => make("li", {},
     `${sentence.text} `,
@@ -50,10 +50,9 @@ function originOf(answer) {
 }
 
 function evidenceOf(answer) {
-  const items = answer.evidence.map(({ passage, title, stance, retracted, year }) => {
-    const named = STANCES[stance] ?? "";
+  const items = answer.evidence.map(({ passage, title, stance, stance_on, retracted, year }) => {
     return make("li", {},
-      make("span", { className: `stance ${named || "none"}`, textContent: named || "neither" }),
+      stanceBadge({ stance, stance_on }),
       retracted ? make("strong", { className: "lost", textContent: "Retracted. " }) : "",
       title ? make("strong", { textContent: `${title} ` }) : "", year ? `(${year}) ` : "",
       passage.text, " ", pmidButton(answer, passage.pmid, answer.ideal[0]?.text ?? answer.question.body));
@@ -93,7 +92,8 @@ function entitiesOf(answer) {
 
 /** The answer alone; `also(pmid)` says what to add to a PMID. */
 export function answerCard(answer, title, also = () => "") {
-  return make("article", { className: "card", "aria-label": title }, heading(title), exactOf(answer.exact),
+  return make("article", { className: "card", "aria-label": title }, heading(title),
+    verdictBanner(answer, pmidButton), statesExact(answer) ? exactOf(answer.exact) : null,
     sentencesOf(answer, also), lossesOf(answer), originOf(answer));
 }
 

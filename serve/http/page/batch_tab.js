@@ -44,7 +44,9 @@ async function watch(shown) {
     bar.value = job.done;
     const failed = job.failed_count ?? 0;
     const losses = Object.values(job.degraded ?? {}).reduce((sum, count) => sum + count, 0);
+    const unanswered = job.verdicts?.not_enough_evidence ?? 0;
     state.textContent = [`${job.state}: ${job.done} of ${job.total}`, failed ? `${failed} failed` : "",
+      unanswered ? `${unanswered} without enough evidence` : "",
       losses ? `${losses} losses` : "", job.error ?? ""].filter(Boolean).join(", ");
     offer(shown, job.state);
     if (!ENDED.has(job.state)) setTimeout(watch, EVERY_MS, shown);

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -15,30 +14,14 @@ from mcp import Client
 
 from cluster.settings import load_settings
 from serve.answer_events import Finished
-from serve.attribute_sentences import Stance
 from serve.http.api import create_api
 from serve.python_client import CiteRay, read_events
 from serve.tell_verdict import NO_ANSWER
-from serve.write_answer import WrittenAnswer
 from tests.serve.http_server import serving
-from tests.serve.service import CORPUS, SmallService
-from tests.small_index import citation
+from tests.serve.service import DISPUTED, SmallService, dispute, unsure_of
 
 QUESTION = "Does metformin activate AMPK?"
-DISPUTED = [*CORPUS, citation(4, "Metformin does not activate AMPK in the liver of diabetic mice.")]
 UNSURE, MIXED = "not_enough_evidence", "mixed"
-
-
-def unsure_of(written: WrittenAnswer) -> WrittenAnswer:
-    return replace(written, verdict="not_enough_evidence", confidence=0.25)
-
-
-def dispute(written: WrittenAnswer) -> WrittenAnswer:
-    """PMID 4 is against the answer, the others are for it."""
-    sides: dict[str, Stance] = {
-        id_: "contradict" if id_.startswith("4:") else "support" for id_ in written.stances
-    }
-    return replace(written, verdict="mixed", stances=sides)
 
 
 @pytest.fixture(scope="module")
