@@ -1,0 +1,60 @@
+"""Real citations and questions of BioASQ, read from ../shared beside the repository."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cluster.parse_articles import read_records
+from cluster.records import Citation, QuestionType
+from tests.answers.suite import RealRow, load_real_rows
+
+DATA = Path(__file__).resolve().parents[3] / "shared/data/bioasq"
+# Of the citations that no row names every so many-th is in the collection too.
+EVERY = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with the PMIDs that experts marked as its documents."""
+
+    row: RealRow
+    question: str
+    type: QuestionType
+    pmids: frozenset[int]
+
+
+@cache
+def _questions(name: str) -> dict[str, dict[str, Any]]:
+    data = json.loads((DATA / name).read_text(encoding="utf-8"))
+    return {question["id"]: question for question in data["questions"]}
+
+
+def development_ids() -> frozenset[str]:
+    return frozenset(_questions("questions-dev.json"))
+
+
+def load_questions() -> list[Asked]:
+    """The rows with the text and the documents of their questions."""
+    return [_asked(row) for row in load_real_rows()]
+
+
+def _asked(row: RealRow) -> Asked:
+    if row.bioasq is None:
+        assert row.question is not None
+        return Asked(row, row.question, row.type, frozenset())
+    question = _questions("questions-train.json")[row.bioasq]
+    assert question["exact_answer"] == row.expected, f"{row.id}: BioASQ's answer is another"
+    pmids = frozenset(int(url.rsplit("/", 1)[1]) for url in question["documents"])
+    return Asked(row, question["body"], row.type, pmids)
+
+
+def load_citations() -> list[Citation]:
+    """The documents of the rows, and a sample of the other citations."""
+    wanted = {pmid for asked in load_questions() for pmid in asked.pmids}
+    files = sorted((DATA / "corpus").glob("*.xml.gz"))
+    every = [c for file in files for c in read_records(file) if isinstance(c, Citation)]
+    return [c for n, c in enumerate(every) if c.pmid in wanted or n % EVERY == 0]

@@ -1,0 +1,120 @@
+"""Load the tables of questions with their expected answers, and refuse malformed ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+
+from cluster.records import Citation, QuestionType, Section
+
+TABLES = Path(__file__).with_name("tables")
+FIRST_PMID = 95_000_001
+SUITES = ("yes_no", "unanswerable", "named")
+
+Polarity = Literal["yes", "no", "mixed"]
+Text = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TableCitation(Strict):
+    """A citation written for the tables."""
+
+    pmid: Annotated[int, Field(ge=FIRST_PMID)]
+    title: Text
+    text: Text
+
+    def record(self) -> Citation:
+        return Citation(pmid=self.pmid, title=self.title, sections=(Section("", self.text),))
+
+
+class Row(Strict):
+    """A question, its evidence and the answer that the evidence allows.
+
+    `expected` is a polarity for a yes/no question and lists of synonyms for named things; None
+    means that the collection cannot answer. `forbidden` are names of the wrong type.
+    """
+
+    id: Text
+    question: Text
+    type: QuestionType
+    expected: Polarity | tuple[Names, ...] | None = None
+    forbidden: tuple[Text, ...] = ()
+    evidence: tuple[TableCitation, ...] = ()
+
+    @model_validator(mode="after")
+    def _expectation_fits_type(self) -> Row:
+        if isinstance(self.expected, str) and self.type != "yesno":
+            raise ValueError(f"{self.id}: expects {self.expected}, but its type is {self.type}")
+        if isinstance(self.expected, tuple) and self.type not in ("factoid", "list"):
+            raise ValueError(f"{self.id}: expects names, but its type is {self.type}")
+        if self.expected is not None and not self.evidence:
+            raise ValueError(f"{self.id}: expects an answer, but brings no evidence")
+        return self
+
+    @property
+    def pmids(self) -> frozenset[int]:
+        return frozenset(c.pmid for c in self.evidence)
+
+
+class RealRow(Strict):
+    """A question over real citations: one of BioASQ's by id, or an unanswerable one of ours."""
+
+    id: Text
+    bioasq: str | None = None
+    question: str | None = None
+    type: QuestionType = "yesno"
+    expected: Polarity | None = None
+
+    @model_validator(mode="after")
+    def _has_one_question(self) -> RealRow:
+        if (self.bioasq is None) == (self.question is None):
+            raise ValueError(f"{self.id}: needs either `bioasq` or `question`")
+        if (self.bioasq is None) != (self.expected is None):
+            raise ValueError(f"{self.id}: `bioasq` needs `expected`, `question` has none")
+        return self
+
+
+_ROWS = TypeAdapter(tuple[Row, ...])
+_REAL_ROWS = TypeAdapter(tuple[RealRow, ...])
+_CITATIONS = TypeAdapter(tuple[TableCitation, ...])
+
+
+def _read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@cache
+def load_suite(name: str) -> tuple[Row, ...]:
+    """The rows of a suite, in the order of its files; raises ValidationError for a bad row."""
+    files = sorted((TABLES / name).glob("*.yaml"))
+    return tuple(row for file in files for row in _ROWS.validate_python(_read(file)))
+
+
+@cache
+def load_real_rows() -> tuple[RealRow, ...]:
+    """The rows over real citations."""
+    return _REAL_ROWS.validate_python(_read(TABLES / "real.yaml"))
+
+
+@cache
+def load_collection() -> tuple[Citation, ...]:
+    """The citations of all suites and of the background, by PMID.
+
+    Raises ValueError naming each PMID that stands twice.
+    """
+    rows = [row for name in SUITES for row in load_suite(name)]
+    background = _CITATIONS.validate_python(_read(TABLES / "background.yaml"))
+    citations = [*(c for row in rows for c in row.evidence), *background]
+    twice = [pmid for pmid, count in Counter(c.pmid for c in citations).items() if count > 1]
+    if twice:
+        raise ValueError(f"tests/answers/tables: more than one citation has PMID {twice}")
+    return tuple(c.record() for c in sorted(citations, key=lambda c: c.pmid))
