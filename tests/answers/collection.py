@@ -1,0 +1,105 @@
+"""Index citations as `citeray index build` does, and answer from them without Ray."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster.adapters import model_folder, weights_checksum
+from cluster.encoder import Encoder
+from cluster.index.layout import vocabulary_file
+from cluster.index.manifest import EncoderEntry, artefact, publish
+from cluster.models import ModelStore
+from cluster.records import Answer, Citation, Question, QuestionType, SearchResult
+from cluster.settings import Settings, load_settings, load_system
+from pipelines.assemble_vocabulary import write_vocabulary
+from pipelines.mine_vocabulary import count_terms
+from pipelines.read_concepts import read_concepts
+from serve.answer_question import QuestionAnswerer
+from serve.load_stages import remote_model
+from serve.local_graph import local_answerer
+from tests.small_index import make_index
+
+SYSTEM = "citeray"
+LIMIT = 10
+# A busy machine's pause must not cost a stage, which would change the answer.
+PATIENT = tuple(
+    f"serve.{stage}.deadline_s=300"
+    for stage in ("gateway", "expander", "encoder", "shard", "reranker", "writer")
+)
+
+
+def settings_for(index: Path, overrides: Sequence[str] = ()) -> Settings:
+    """The default settings over `index`, without a language model unless `overrides` name one."""
+    fixed = (f"index.path={index}", "llm.kind=none", "serve.request_deadline_s=600", *PATIENT)
+    return load_settings(None, [*fixed, *overrides])
+
+
+def build_index(folder: Path, citations: Sequence[Citation]) -> Path:
+    """Index `citations` with the default encoder and vocabulary; returns the index's folder.
+
+    The folder is named after the citations and the encoder, so that a later call with the same
+    ones finds it done.
+    """
+    checksum = weights_checksum(load_settings().encoder)
+    digest = hashlib.sha256(f"{checksum} {citations!r}".encode()).hexdigest()[:16]
+    index = folder / digest
+    if index.is_dir():
+        return index
+    aside = folder / f"{digest}.part"
+    shutil.rmtree(aside, ignore_errors=True)
+    _build(settings_for(aside), aside, citations, checksum)
+    return aside.rename(index)
+
+
+def _build(settings: Settings, index: Path, citations: Sequence[Citation], checksum: str) -> None:
+    encoder = Encoder.by(settings.encoder, model_folder(settings.encoder))
+    manifest = make_index(
+        index,
+        citations,
+        shards=settings.index.shards,
+        vectors=settings.index.vectors,
+        encode=encoder.encode,
+    )
+    vocabulary = index / vocabulary_file(manifest.version)
+    vocabulary.unlink()
+    release = ModelStore().resolve(settings.vocabulary.concepts)
+    minimum = settings.vocabulary.abbreviation_min_citations
+    names = read_concepts(release)
+    write_vocabulary(count_terms(citations), names, vocabulary, min_citations=minimum)
+    made_by = EncoderEntry(
+        model=settings.encoder.model,
+        adapter=settings.encoder.adapter,
+        sha256=checksum,
+        dimensions=manifest.encoder.dimensions,
+        max_tokens=settings.encoder.max_tokens,
+    )
+    changes = {"encoder": made_by, "vocabulary": artefact(vocabulary)}
+    publish(index, manifest.model_copy(update=changes))
+
+
+class Examiner:
+    """Asks questions of an index in this process; answers are kept until it is closed."""
+
+    def __init__(self, settings: Settings, system: str = SYSTEM) -> None:
+        self._answerer: QuestionAnswerer = local_answerer(settings, remote_model(settings))
+        self._system = load_system(system)
+        self._runner = asyncio.Runner()
+        self._answers: dict[tuple[str, QuestionType], Answer] = {}
+
+    def answer(self, question: str, type: QuestionType) -> Answer:
+        asked = (question, type)
+        if asked not in self._answers:
+            work = self._answerer.answer(Question("q", question, type), self._system, LIMIT)
+            self._answers[asked] = self._runner.run(work)
+        return self._answers[asked]
+
+    def search(self, question: str, type: QuestionType) -> SearchResult:
+        work = self._answerer.search(Question("q", question, type), self._system, LIMIT)
+        return self._runner.run(work)
+
+    def close(self) -> None:
+        self._runner.close()
