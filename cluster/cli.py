@@ -60,7 +60,7 @@ class Context:
     def print_json(self, value: Any) -> None:
         """One JSON document on standard output."""
         plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-        print(json.dumps(plain, ensure_ascii=False, default=str))
+        print(json.dumps(plain, ensure_ascii=False, default=str), flush=True)
 
 
 Config = Annotated[

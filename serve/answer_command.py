@@ -81,17 +81,17 @@ def answer(
             client, batch, output, chosen, answers=answers, concurrent=concurrent,
             log=context.log,
         )  # fmt: skip
-    seconds = round(time.monotonic() - begun, 1)
-    count = len(batch.questions)
-    summary = {"run": str(output), "questions": count, "seconds": seconds, **learnt, **counted}
-    if json:
-        context.print_json(summary)
-    else:
-        context.out.print(f"{count} questions in {seconds} s -> {output}", soft_wrap=True)
-        for kind, times in counted.get("verdicts", {}).items():
-            context.out.print(f"  {kind.replace('_', ' ')}: {times}", soft_wrap=True)
-        for loss, times in counted["degraded"].items():
-            context.out.print(f"  {loss}: {times}", soft_wrap=True)
+        seconds = round(time.monotonic() - begun, 1)
+        count = len(batch.questions)
+        summary = {"run": str(output), "questions": count, "seconds": seconds, **learnt, **counted}
+        if json:
+            context.print_json(summary)
+        else:
+            context.out.print(f"{count} questions in {seconds} s -> {output}", soft_wrap=True)
+            for kind, times in counted.get("verdicts", {}).items():
+                context.out.print(f"  {kind.replace('_', ' ')}: {times}", soft_wrap=True)
+            for loss, times in counted["degraded"].items():
+                context.out.print(f"  {loss}: {times}", soft_wrap=True)
 
 
 def remember(

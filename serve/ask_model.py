@@ -10,6 +10,8 @@ from typing import Any
 from cluster.answer_settings import AnswerSettings, WrittenBy
 from cluster.errors import LLMError
 from cluster.records import Evidence, Question
+from cluster.settings import Settings
+from cluster.system_settings import SystemSettings
 from serve.few_shot import Stage, as_text, as_turns
 from serve.language_model import ChatModel, Say
 from serve.prompts import Prompt, find_prompt, number_passages, quote
@@ -52,6 +54,13 @@ class WriterLimits:
             if (value := getattr(style, name)) is not None
         }
         return replace(self, **said)
+
+
+def asks_model(settings: Settings, system: SystemSettings, *, answers: bool) -> bool:
+    """Whether the preset asks the language model: in its search, or for its `answers`."""
+    limits = WriterLimits(ideal_from=settings.llm.ideal_from, exact_from=settings.llm.exact_from)
+    style = system.answer
+    return system.asks_model or (answers and limits.for_preset(style).asks_model(style))
 
 
 @dataclass(frozen=True, slots=True)

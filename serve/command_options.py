@@ -28,7 +28,12 @@ def check_options(context: Context, system: str | None, question_type: str = "un
 
 
 def open_client(context: Context, system: str, *, answers: bool) -> Client:
-    """The running endpoint where there is one; otherwise a graph started for the command."""
+    """The running endpoint where there is one; otherwise a graph started for the command.
+
+    That graph loads the language model only if the preset asks it.
+    """
+    from serve.ask_model import asks_model
+
     settings = context.settings
     found = running_client(settings)
     if found is not None:
@@ -36,4 +41,5 @@ def open_client(context: Context, system: str, *, answers: bool) -> Client:
     context.log.print(
         f"no endpoint at {settings.serve.host}:{settings.serve.port}; loading the graph here"
     )
-    return local_client(settings, context.log, model=answers or load_system(system).asks_model)
+    model = asks_model(settings, load_system(system), answers=answers)
+    return local_client(settings, context.log, model=model)

@@ -44,10 +44,11 @@ def search(
     chosen = check_options(context, system)
     with open_client(context, chosen, answers=False) as client:
         found = client.search({"question": question, "system": chosen, "k": k})
-    if json:
-        context.print_json(found)
-    else:
-        print_search(context.out, found)
+        # Before the graph stops: with a language model that takes seconds.
+        if json:
+            context.print_json(found)
+        else:
+            print_search(context.out, found)
 
 
 def ask(
@@ -65,10 +66,10 @@ def ask(
     request = {"question": question, "type": question_type, "system": chosen, "k": k}
     with open_client(context, chosen, answers=True) as client:
         found = client.answer(request)
-    if json:
-        context.print_json(found)
-    else:
-        print_answer(context.out, found)
+        if json:
+            context.print_json(found)
+        else:
+            print_answer(context.out, found)
 
 
 def serve(config: Config = None, overrides: Overrides = None) -> None:

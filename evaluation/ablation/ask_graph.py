@@ -17,6 +17,7 @@ from cluster.system_settings import SystemSettings
 from evaluation.ablation.oracle import ORACLES, material, perfectly_reranked
 from evaluation.bioasq.read_bioasq import Entry
 from serve.answer_question import QuestionAnswerer
+from serve.ask_model import asks_model
 from serve.client import Client, as_answer, endpoint_url, local_client, running_client
 from serve.stages import IndexFacts, Stages
 
@@ -100,7 +101,7 @@ def open_graph(
     Else the graph in this process. Raises InputError where that cannot start the language
     model which the settings name.
     """
-    model = any(plan.answers or plan.system.asks_model for plan in plans)
+    model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
     if all(plan.is_preset for plan in plans):
         client = running_client(settings)
         if client is None:
