@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from serve.clean_answer import clean_answer, clean_entities
+from serve.clean_answer import clean_answer, clean_entities, is_garbled
 
 GOOD = "Metformin lowers blood glucose by 30% in adults."
 
@@ -120,3 +120,41 @@ def test_entity_may_span_a_line_break_of_its_source() -> None:
 
 def test_entity_with_signs_of_a_pattern_is_taken_literally() -> None:
     assert clean_entities(["Ca(2+)", "(.*)"], ["Ca(2+) enters."], limit=5) == ["Ca(2+)"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Semaglutide is a GLP-1 receptor agonist (GLP-1) receptor agonist (B) that is weekly.",
+        "Semaglutide is given once a week to adults that are.",
+        "The drug of choice for adults is a GLP-1 receptor agonist or the.",
+        "Metformin lowers glucose (as shown in two trials and in adults.",
+        "The risk of cancer of the breast rises with the risk of cancer of the breast in age.",
+    ],
+)
+def test_a_garbled_sentence_does_not_pass(said: str) -> None:
+    assert is_garbled(said)
+    assert clean_answer(f"{GOOD} {said}") == [GOOD]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Vaccine A holds 18 mg of haemagglutinin, vaccine B 17 mg of haemagglutinin per dose.",
+        "Swi4 and Swi6 form SBF, Mbp1 and Swi6 form MBF.",
+        "Emicizumab facilitates haemostasis in patients with haemophilia A.",
+        "A herd immunity of 95% of the population is required.",
+        "Patients with type 2 diabetes fare worse than patients with type 1 diabetes.",
+    ],
+)
+def test_a_sentence_that_only_uses_its_words_again_is_kept(said: str) -> None:
+    assert clean_answer(said) == [said]
+
+
+def test_the_aim_of_a_study_is_no_answer() -> None:
+    aim = "The aim of this study was to measure glucose under metformin."
+    assert clean_answer(f"{aim} This review aimed to find its dose. {GOOD}") == [GOOD]
+
+
+def test_a_label_goes_and_its_sentence_stays() -> None:
+    assert clean_answer(f"Conclusions: {GOOD}") == [GOOD]
