@@ -18,6 +18,7 @@ class AnswerSettings(BaseModel):
     the model sees. `supported` adds a third answer, which cites passages by their number
     (paper 001). `weigh` above 0 shows the model at most so many passages for and so many
     against instead of all by rank, and reads the PMIDs that it cites itself (paper 004).
+    Where `ideal_from` is named and `exact_from` is not, the exact answer is from there too.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

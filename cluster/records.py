@@ -205,6 +205,7 @@ class Evidence:
     retracted: bool = False
     stance: Literal["support", "contradict", "neutral", "unknown"] = "unknown"
     stance_on: str = ""
+    publication_types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

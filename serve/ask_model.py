@@ -19,6 +19,11 @@ from serve.synergy.curate_examples import Example
 
 EXACT_TYPES = ("yesno", "factoid", "list")
 
+# Why an answer had to do without the model's words.
+FAILED = "llm: failed"
+UNUSABLE = "llm: nothing usable"
+ABSENT = "llm: not configured"
+
 
 @dataclass(frozen=True, slots=True)
 class WriterLimits:
@@ -53,7 +58,8 @@ class WriterLimits:
             )
             if (value := getattr(style, name)) is not None
         }
-        return replace(self, **said)
+        # Whoever writes the ideal answer also gives the exact one, or they would disagree.
+        return replace(self, **{"exact_from": style.ideal_from or self.exact_from, **said})
 
 
 def asks_model(settings: Settings, system: SystemSettings, *, answers: bool) -> bool:
@@ -78,6 +84,10 @@ class Briefing:
     examples: Sequence[Example] = ()
     values: Mapping[str, str] | None = None
     say: Say | None = None
+
+    def has_own(self, name: str) -> bool:
+        """Whether the preset has a prompt `name` of its own, such as a paper's."""
+        return self.prompt(name) != find_prompt(name, self.question.type)
 
     @property
     def variables(self) -> frozenset[str]:
@@ -115,7 +125,12 @@ class Briefing:
         stage: Stage = "exact" if name == "exact" else "ideal"
         values = {
             "question": quote(self.question.body),
-            "evidence": number_passages(self.evidence, self.limits.evidence_characters),
+            # Papers' prompts keep to their papers' form.
+            "evidence": number_passages(
+                self.evidence,
+                self.limits.evidence_characters,
+                described=not self.style.prompts,
+            ),
             "answer": quote(answer),
             "examples": as_text(self.examples, stage),
             **(self.values or {}),

@@ -17,7 +17,8 @@ def as_evidence(passages: Iterable[Passage], held: Mapping[int, Citation]) -> li
     """The passages as evidence; what is known of each comes from its citation in `held`."""
     known = ((p, held.get(p.pmid, Citation(p.pmid))) for p in passages)
     return [
-        Evidence(p, {}, citation.title, citation.year, citation.retracted) for p, citation in known
+        Evidence(p, {}, c.title, c.year, c.retracted, publication_types=c.publication_types)
+        for p, c in known
     ]
 
 

@@ -23,7 +23,13 @@ from serve.screen_orders import without_orders
 
 PROMPTS: Traversable = CONFIGS / "prompts"
 EVIDENCE = frozenset({"evidence", "supporting"})
-ALLOWED = EVIDENCE | {"question", "answer", "contradicting", "entities", "examples"}
+# What the model reads: passages, or an answer that was written from them.
+READ = EVIDENCE | {"answer"}
+ALLOWED = READ | {"question", "contradicting", "entities", "examples"}
+
+# Publication types that do not tell how much a finding weighs, and those said as RETRACTED.
+_SAYS_LITTLE = re.compile(r"Journal Article|Research Support|English Abstract|Retracted Pub")
+MAX_TYPES = 2
 
 _OPENS_TAG = re.compile(r"<(?=\s*[^\s\d.=<\-+≤~±])")
 _CLOSES_TOKEN = re.compile(r"\|\s*>")
@@ -102,7 +108,7 @@ def load_prompt(name: str, folder: Traversable = PROMPTS) -> Prompt:
         raise InputError(f"{path}: {misplaced} in the system message; put them into the user's")
     if unknown := sorted(prompt.variables - ALLOWED):
         raise InputError(f"{path}: unknown variables {unknown}; use {sorted(ALLOWED)}")
-    missing = [] if prompt.variables & EVIDENCE else ["evidence"]
+    missing = [] if prompt.variables & READ else ["evidence"]
     missing += [] if "question" in prompt.variables else ["question"]
     if missing:
         raise InputError(f"{path}: missing variables {missing}")
@@ -122,23 +128,29 @@ def quote(text: str) -> str:
     return re.sub(r" {2,}", " ", text).strip()
 
 
-def number_passages(evidence: Sequence[Evidence], max_chars: int, *, by_pmid: bool = False) -> str:
+def number_passages(
+    evidence: Sequence[Evidence],
+    max_chars: int,
+    *,
+    by_pmid: bool = False,
+    described: bool = False,
+) -> str:
     """The passages as lines `[1] text`, or `[PMID] text`, within `max_chars`.
 
-    The first passage is always there, cut if it alone is over the budget, so that a
-    prompt never goes out without evidence.
+    `described` adds what is known of each: `[1] (Review, 2019) text`. The first passage is always
+    there, cut if it alone is over the budget, so that a prompt never goes out without evidence.
     """
-    lines = _lines(shown_passages(evidence, max_chars, by_pmid=by_pmid), by_pmid)
+    lines = _lines(shown_passages(evidence, max_chars, by_pmid, described), by_pmid, described)
     return "\n".join([line[:max_chars] for line in lines[:1]] + lines[1:])
 
 
 def shown_passages(
-    evidence: Sequence[Evidence], max_chars: int, *, by_pmid: bool = False
+    evidence: Sequence[Evidence], max_chars: int, by_pmid: bool = False, described: bool = False
 ) -> list[Evidence]:
     """Those that `number_passages` shows: in order, whole ones, and the first in any case."""
     left = max_chars
     shown: list[Evidence] = []
-    for item, line in zip(evidence, _lines(evidence, by_pmid), strict=True):
+    for item, line in zip(evidence, _lines(evidence, by_pmid, described), strict=True):
         if len(line) > left and shown:
             break
         shown.append(item)
@@ -146,8 +158,18 @@ def shown_passages(
     return shown
 
 
-def _lines(evidence: Sequence[Evidence], by_pmid: bool) -> list[str]:
+def _lines(evidence: Sequence[Evidence], by_pmid: bool, described: bool = False) -> list[str]:
     return [
-        f"[{item.passage.pmid if by_pmid else number}] {quote(without_orders(item.passage.text))}"
+        f"[{item.passage.pmid if by_pmid else number}] {describe(item) if described else ''}"
+        f"{quote(without_orders(item.passage.text))}"
         for number, item in enumerate(evidence, start=1)
     ]
+
+
+def describe(item: Evidence) -> str:
+    """`(Randomized Controlled Trial, 2019, RETRACTED) `, of that what is known; "" for nothing."""
+    types = [name for name in item.publication_types if not _SAYS_LITTLE.match(name)]
+    known = [quote(name) for name in types[:MAX_TYPES]]
+    known += [str(item.year)] if item.year else []
+    known += ["RETRACTED"] if item.retracted else []
+    return f"({', '.join(known)}) " if known else ""

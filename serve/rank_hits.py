@@ -75,7 +75,8 @@ class Hit:
             return None
         c, place = self.fetched.citation, self.place
         scores = {**self.scores, "passage": self.fetched.dense[place], "score": self.score}
-        return Evidence(self.fetched.passages[place], scores, c.title, c.year, c.retracted)
+        passage, types = self.fetched.passages[place], c.publication_types
+        return Evidence(passage, scores, c.title, c.year, c.retracted, publication_types=types)
 
 
 def citation_hits(fused: Fused, wanted: int, fetched: Sequence[Fetched]) -> list[Hit]:

@@ -1,7 +1,6 @@
 """The JSON that a model must reply in: the schemas that constrain it, and what reads it.
 
-A reasoned reply is `{"chain_of_thought", "answer"}`, as in paper 000, section 3.3.1; for a
-yes or no it also quotes a passage.
+A reasoned reply is `{"chain_of_thought", "answer"}`, as in paper 000, section 3.3.1.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from cluster.errors import LLMError
 from cluster.sentences import sentence_spans
@@ -18,6 +17,12 @@ from cluster.sentences import sentence_spans
 NO_ANSWER = "no answer provided"
 SUMMARY_CHARACTERS = 600
 
+# What a model may decide of a yes/no question.
+Decision = Literal["yes", "no", "mixed", "not stated"]
+DECISIONS: tuple[Decision, ...] = ("yes", "no", "mixed", "not stated")
+# What our own prompts ask for where no passage is about the question.
+NOT_STATED = "not stated in the passages"
+
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 YESNO: Schema = {"type": "string", "enum": ["yes", "no"]}
@@ -25,11 +30,10 @@ YESNO: Schema = {"type": "string", "enum": ["yes", "no"]}
 
 @dataclass(frozen=True, slots=True)
 class Reasoned:
-    """A reply with the reasoning before it; `quote` is what a yes or no rests on."""
+    """A reply with the reasoning before it."""
 
     reasoning: str
     answer: Any
-    quote: str = ""
 
 
 def names_schema(limit: int, max_chars: int) -> Schema:
@@ -43,10 +47,9 @@ def entities_schema(limit: int, max_chars: int) -> Schema:
     return _object({"answers": names_schema(limit, max_chars)})
 
 
-def reasoned_schema(answer: Schema, *, quoted: bool = False) -> Schema:
+def reasoned_schema(answer: Schema) -> Schema:
     """The JSON schema of a reasoned reply. The reasoning comes first, or it would come late."""
-    quote = {"quote": TEXT} if quoted else {}
-    return _object({"chain_of_thought": TEXT, **quote, "answer": answer})
+    return _object({"chain_of_thought": TEXT, "answer": answer})
 
 
 def _object(properties: Mapping[str, Schema]) -> Schema:
@@ -76,17 +79,13 @@ def read_reasoned(text: str) -> Reasoned:
     Raises LLMError for what has not the form.
     """
     reply = _read_object(text[text.find("{") : text.rfind("}") + 1])
-    reasoning, quote = reply.get("chain_of_thought"), reply.get("quote")
-    return Reasoned(
-        reasoning if isinstance(reasoning, str) else "",
-        _field(reply, "answer"),
-        quote if isinstance(quote, str) else "",
-    )
+    reasoning = reply.get("chain_of_thought")
+    return Reasoned(reasoning if isinstance(reasoning, str) else "", _field(reply, "answer"))
 
 
 def says_nothing(answer: str) -> bool:
     """Whether the model says that the passages hold no answer."""
-    return answer.strip().strip(".").casefold() in ("", NO_ANSWER)
+    return answer.strip().strip(".").casefold() in ("", NO_ANSWER, NOT_STATED)
 
 
 def summarise_reasoning(reasoning: str, max_chars: int = SUMMARY_CHARACTERS) -> str:

@@ -27,7 +27,7 @@ from cluster.records import (
     Sentence,
     Verdict,
 )
-from serve.ask_model import EXACT_TYPES, Briefing, WriterLimits
+from serve.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
 from serve.attribute_sentences import (
     Encoder,
     RememberingScorer,
@@ -43,10 +43,11 @@ from serve.few_shot import ExampleMemory
 from serve.guess_type import guess_type
 from serve.language_model import ChatModel, Say
 from serve.prompts import quote
+from serve.reply_forms import Decision
 from serve.screen_orders import gives_orders, trusted
 from serve.synergy.curate_examples import Example
 from serve.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
-from serve.write_exact import FAILED, write_exact
+from serve.write_exact import Exact, write_exact
 from serve.write_ideal import Draft, within_words, write_ideal, write_supported
 
 log = logging.getLogger(__name__)
@@ -66,7 +67,8 @@ class WrittenAnswer:
     """What the writer adds to an Answer. `type` is the question's, or the one guessed;
     `dropped` holds the model's sentences that nothing supported, `stances` what each passage
     does to the answer, by the passage's id. `ideal` and `exact` are the best guess whatever the
-    `verdict`; see Answer for it, `confidence` and `stance_on`.
+    `verdict`; see Answer for it, `confidence` and `stance_on`. `decision` is the model's own,
+    None where it was not asked.
     """
 
     type: QuestionType
@@ -80,6 +82,7 @@ class WrittenAnswer:
     verdict: Verdict = NOT_ENOUGH
     confidence: float = 0.0
     stance_on: str = ""
+    decision: Decision | None = None
 
 
 class AnswerWriter:
@@ -148,19 +151,20 @@ class AnswerWriter:
         by_choice = briefing.limits.ideal_from == "evidence"
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
         origin: Literal["generated", "extractive"] = "generated"
-        if by_choice or draft.fault:
+        if by_choice or not draft.sentences:
             origin = "extractive"
             ideal = await asyncio.to_thread(extract_ideal, question, evidence, encode)
             draft = replace(draft, sentences=ideal)
             degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
         exact, supported = await self._after(briefing, draft, scorer, degraded)
+        decision = exact.decision or draft.decision
         ideal, stances = await asyncio.to_thread(_with_stances, briefing, draft, scorer)
         degraded += [UNCHECKED] if chosen.lost else []
-        decided = decide_verdict(question, evidence, ideal, exact, stances)
+        decided = decide_verdict(question, evidence, ideal, exact.answer, stances)
         return WrittenAnswer(
             question.type,
             ideal,
-            exact,
+            exact.answer,
             origin if ideal else "none",
             tuple(degraded),
             draft.dropped,
@@ -169,6 +173,7 @@ class AnswerWriter:
             decided.verdict,
             decided.confidence,
             decided.stance_on,
+            decision,
         )
 
     async def _brief(
@@ -197,20 +202,16 @@ class AnswerWriter:
 
     async def _after(
         self, briefing: Briefing, draft: Draft, scorer: SupportScorer, degraded: list[str]
-    ) -> tuple[ExactAnswer, tuple[Sentence, ...]]:
+    ) -> tuple[Exact, tuple[Sentence, ...]]:
         """The exact and the supported answer; what they had to do without joins `degraded`."""
-        said = " ".join(sentence.text for sentence in draft.sentences)
-        exact: ExactAnswer = None
-        fault = draft.fault
+        exact, fault = Exact(), draft.fault
         if briefing.question.type in EXACT_TYPES:
-            inferred = draft.inferred or said
-            exact, fault = await write_exact(
-                briefing, draft.sentences, inferred, fault, self._recognise
-            )
+            exact = await write_exact(briefing, draft, self._recognise)
+            fault = exact.fault
             degraded += [f"{fault}, extractive exact answer"] if fault else []
         supported: tuple[Sentence, ...] = ()
         if briefing.style.supported and fault != FAILED:
-            answer = f"{exact_words(exact)} {said}".strip()
+            answer = f"{exact_words(exact.answer)} {draft.said}".strip()
             supported, fault = await write_supported(briefing, answer, scorer, self._recognise)
             degraded += [f"{fault}, no supported answer"] if fault else []
         return exact, supported

@@ -1,18 +1,25 @@
-"""The exact answer, by type: chosen by the model under a constraint, or from the evidence."""
+"""The exact answer, by type: what the model decides under a constraint, or what the evidence says.
+
+The model is shown its own ideal answer, in the sentences that passed the check, so that both
+rest on one decision: a yes or no is what that answer means, names are those that it gives.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from cluster.errors import LLMError
 from cluster.records import ExactAnswer, Sentence
-from serve.ask_model import Briefing
+from serve.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.clean_answer import clean_entities
 from serve.extract_exact import MAX_CHARS, Recogniser, extract_exact, group_names
 from serve.reply_forms import (
+    DECISIONS,
     YESNO,
+    Decision,
     entities_schema,
     names_schema,
     read_entities,
@@ -20,91 +27,104 @@ from serve.reply_forms import (
     read_reasoned,
     reasoned_schema,
 )
-from serve.settle_exact import LIMITS, settle_exact, settle_names
+from serve.settle_exact import LIMITS, opening_verdict, settle_exact, settle_names
+from serve.write_ideal import Draft
 
 log = logging.getLogger(__name__)
 
-FAILED = "llm: failed"
-UNUSABLE = "llm: nothing usable"
-ABSENT = "llm: not configured"
 
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The exact answer; `fault` is "" or why the model did not give it.
 
-async def write_exact(
-    briefing: Briefing,
-    ideal: Sequence[Sentence],
-    inferred: str,
-    fault: str,
-    recognise: Recogniser,
-) -> tuple[ExactAnswer, str]:
-    """(exact answer, "" or why the model did not give it); `fault` is the ideal stage's.
-
-    `inferred` is what the ideal stage passes on: its answer, or a summary of its reasoning.
+    `decision` is the model's own, None where it was not asked or gave nothing usable. Where it
+    is mixed or not stated the answer is the evidence's best guess.
     """
-    exact: ExactAnswer = None
-    question, evidence = briefing.question, briefing.evidence
-    by_choice = briefing.limits.exact_from == "evidence"
+
+    answer: ExactAnswer = None
+    fault: str = ""
+    decision: Decision | None = None
+
+
+async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
+    """The exact answer that goes with the ideal one. Never raises LLMError."""
+    if briefing.limits.exact_from == "evidence":
+        return Exact(await asyncio.to_thread(_from_evidence, briefing, draft, recognise))
+    found = Exact(fault=draft.fault)
+    if draft.decision == "not stated":
+        found = Exact(decision="not stated")
     # A model that has just failed is not waited for a second time.
-    if not by_choice and fault not in (FAILED, ABSENT):
+    elif draft.fault not in (FAILED, ABSENT):
         try:
-            ask = _reasoned if briefing.style.reasoned else _constrained
-            exact = await ask(briefing, inferred, recognise)
-            fault = "" if exact else UNUSABLE
+            found = await _decide(briefing, draft, recognise)
         except LLMError as error:
-            log.warning("exact answer of %s: %s", question.id, error)
-            fault = FAILED
-    if by_choice or fault:
-        exact = await asyncio.to_thread(
-            extract_exact, question.type, question.body, evidence, recognise
-        )
-        exact = answered_first(exact, ideal)
-        if isinstance(exact, list):
-            exact = settle_names(exact, limit=LIMITS[question.type], max_chars=MAX_CHARS)
-    return exact, "" if by_choice else fault
+            log.warning("exact answer of %s: %s", briefing.question.id, error)
+            found = Exact(fault=FAILED)
+    if found.answer:
+        return found
+    guess = await asyncio.to_thread(_from_evidence, briefing, draft, recognise)
+    return replace(found, answer=guess)
 
 
-async def _constrained(briefing: Briefing, inferred: str, recognise: Recogniser) -> ExactAnswer:
-    """The model's bare choice; None for none that can be used."""
-    tokens = briefing.limits.exact_tokens
+async def _decide(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
+    """What the model decides, by the preset's own form of asking."""
     if briefing.question.type == "yesno":
-        choices = ("yes", "no")
-        word = await briefing.ask("exact", tokens, inferred, choices=choices)
-        return _yes_or_no(briefing, word, None)
-    schema = entities_schema(LIMITS[briefing.question.type], MAX_CHARS)
-    text = await briefing.ask("exact", tokens, inferred, json_schema=schema)
-    return await asyncio.to_thread(_named, briefing, read_entities(text), recognise)
+        word = await _verdict(briefing, draft)
+        return _yes_or_no(word, draft.sentences)
+    names = await _names(briefing, draft)
+    groups = await asyncio.to_thread(_named, briefing, names, draft.sentences, recognise)
+    return Exact(groups) if groups else Exact(fault=UNUSABLE)
 
 
-async def _reasoned(briefing: Briefing, inferred: str, recognise: Recogniser) -> ExactAnswer:
-    """The model's choice after its reasoning; a yes must quote a passage."""
-    kind, tokens = briefing.question.type, briefing.limits.exact_tokens
-    yesno = kind == "yesno"
-    answer = YESNO if yesno else names_schema(LIMITS[kind], MAX_CHARS)
-    schema = reasoned_schema(answer, quoted=yesno)
-    reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
-    if yesno:
-        word = reply.answer if isinstance(reply.answer, str) else ""
-        return _yes_or_no(briefing, word, reply.quote)
-    return await asyncio.to_thread(_named, briefing, read_names(reply.answer), recognise)
+async def _verdict(briefing: Briefing, draft: Draft) -> str:
+    tokens, inferred = briefing.limits.exact_tokens, draft.passed_on
+    if briefing.style.reasoned:
+        schema = reasoned_schema(YESNO)
+        reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
+        return reply.answer if isinstance(reply.answer, str) else ""
+    # A paper's prompt knows yes and no alone; ours also that sources disagree or are silent.
+    choices = ("yes", "no") if briefing.has_own("exact") else DECISIONS
+    return await briefing.ask("exact", tokens, inferred, choices=choices)
 
 
-def _yes_or_no(briefing: Briefing, text: str, quote: str | None) -> ExactAnswer:
-    word = text.strip().casefold()
-    if word not in ("yes", "no"):
-        return None
-    body = briefing.question.body
-    settled = settle_exact("yesno", word, body, briefing.evidence, quote)
-    if settled != word:
-        log.info("exact answer of %s: no passage affirms the yes", briefing.question.id)
-    return settled
+async def _names(briefing: Briefing, draft: Draft) -> Sequence[str]:
+    tokens, inferred = briefing.limits.exact_tokens, draft.passed_on
+    limit = LIMITS[briefing.question.type]
+    if briefing.style.reasoned:
+        schema = reasoned_schema(names_schema(limit, MAX_CHARS))
+        reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
+        return read_names(reply.answer)
+    schema = entities_schema(limit, MAX_CHARS)
+    return read_entities(await briefing.ask("exact", tokens, inferred, json_schema=schema))
 
 
-def _named(briefing: Briefing, names: Sequence[str], recognise: Recogniser) -> ExactAnswer:
-    """Those names that the evidence has, names of one thing in one group."""
+def _yes_or_no(word: str, ideal: Sequence[Sentence]) -> Exact:
+    """The model's decision; the verdict that its own answer opens with goes before its choice."""
+    chosen = next((decision for decision in DECISIONS if decision == word.strip().casefold()), None)
+    decision = opening_verdict(ideal) or chosen
+    if decision is None:
+        return Exact(fault=UNUSABLE)
+    return Exact(decision if decision in ("yes", "no") else None, decision=decision)
+
+
+def _named(
+    briefing: Briefing, names: Sequence[str], ideal: Sequence[Sentence], recognise: Recogniser
+) -> ExactAnswer:
+    """Those names that the evidence or the checked answer has, those of one thing in one group."""
     kind = briefing.question.type
     sources = [item.passage.text for item in briefing.evidence]
+    sources += [sentence.text for sentence in ideal]
     kept = clean_entities(names, sources, limit=LIMITS[kind], max_chars=MAX_CHARS)
-    groups = group_names(kept, briefing.evidence, recognise)
-    return settle_exact(kind, groups, briefing.question.body, briefing.evidence)
+    return settle_exact(kind, group_names(kept, briefing.evidence, recognise))
+
+
+def _from_evidence(briefing: Briefing, draft: Draft, recognise: Recogniser) -> ExactAnswer:
+    kind, evidence = briefing.question.type, briefing.evidence
+    exact = extract_exact(kind, briefing.question.body, evidence, recognise)
+    exact = answered_first(exact, draft.sentences)
+    if isinstance(exact, list):
+        return settle_names(exact, limit=LIMITS[kind], max_chars=MAX_CHARS)
+    return exact
 
 
 def answered_first(exact: ExactAnswer, ideal: Sequence[Sentence]) -> ExactAnswer:

@@ -7,10 +7,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Literal
 
 from cluster.errors import LLMError
 from cluster.records import Evidence, Sentence
-from serve.ask_model import Briefing
+from serve.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.attribute_sentences import SupportScorer, attribute, borrowed_names, invented_names
 from serve.cite_marks import clean_cited, read_cited
 from serve.clean_answer import clean_answer
@@ -28,7 +29,6 @@ from serve.reply_forms import (
 from serve.screen_orders import strange_links
 from serve.settle_exact import LIMITS, keeps_numbers
 from serve.weigh_evidence import Thresholds, split_by_stance
-from serve.write_exact import ABSENT, FAILED, UNUSABLE
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +37,25 @@ log = logging.getLogger(__name__)
 class Draft:
     """The supported sentences, the dropped ones, and "" or why there is no answer.
 
-    `inferred` is what is passed on to the exact stage.
+    `inferred` is a summary of the model's reasoning. `decision` is "not stated" where the model
+    says that the evidence does not answer, which is no fault.
     """
 
     sentences: tuple[Sentence, ...] = ()
     dropped: tuple[str, ...] = ()
     fault: str = ""
     inferred: str = ""
+    decision: Literal["not stated"] | None = None
+
+    @property
+    def said(self) -> str:
+        """The sentences as one text."""
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    @property
+    def passed_on(self) -> str:
+        """What the exact stage is told of the ideal one."""
+        return self.inferred or self.said
 
 
 async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Recogniser) -> Draft:
@@ -57,6 +69,8 @@ async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Reco
     except LLMError as error:
         log.warning("ideal answer of %s: %s", briefing.question.id, error)
         return Draft(fault=FAILED)
+    if text.strip() and says_nothing(text):
+        return Draft(decision="not stated", inferred=reasoning)
     claimed = _claims(briefing, text)
     return replace(
         await asyncio.to_thread(_attributed, briefing, claimed, scorer, recognise),
@@ -119,7 +133,7 @@ async def _ask(briefing: Briefing) -> tuple[str, str]:
     schema = reasoned_schema(TEXT)
     reply = read_reasoned(await briefing.ask("ideal", tokens, json_schema=schema))
     answer = reply.answer if isinstance(reply.answer, str) else ""
-    return "" if says_nothing(answer) else answer, summarise_reasoning(quote(reply.reasoning))
+    return answer, summarise_reasoning(quote(reply.reasoning))
 
 
 def _claims(briefing: Briefing, text: str) -> Mapping[str, Sequence[int]]:

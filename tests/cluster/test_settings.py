@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,19 @@ def test_the_default_is_the_laptop() -> None:
     assert settings.index.shards == 2
 
 
-@pytest.mark.parametrize("name", ["laptop.yaml", "gpu-node.yaml", "cluster.yaml"])
+@pytest.mark.parametrize(
+    "name", ["laptop.yaml", "laptop-hub.yaml", "gpu-node.yaml", "cluster.yaml"]
+)
 def test_every_shipped_file_is_valid(name: str) -> None:
     load_settings(name)
+
+
+def test_the_laptop_with_the_hub_names_each_model_at_a_commit() -> None:
+    settings = load_settings("laptop-hub.yaml")
+    models = (settings.llm.model, settings.reranker.model, settings.support.model)
+    assert all(re.fullmatch(r"hf:[\w.-]+/[\w.-]+@[0-9a-f]{40}", name) for name in models)
+    assert (settings.llm.ideal_from, settings.llm.exact_from) == ("model", "model")
+    assert settings.encoder == load_settings().encoder
 
 
 def test_cluster_names_a_tensor_parallel_model_and_many_shards() -> None:

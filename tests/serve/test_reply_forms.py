@@ -16,9 +16,9 @@ from serve.reply_forms import (
 )
 
 
-def test_the_reasoning_is_asked_for_before_the_quote_and_the_answer() -> None:
-    schema = reasoned_schema(YESNO, quoted=True)
-    assert schema["required"] == ["chain_of_thought", "quote", "answer"]
+def test_the_reasoning_is_asked_for_before_the_answer() -> None:
+    schema = reasoned_schema(YESNO)
+    assert schema["required"] == ["chain_of_thought", "answer"]
     assert list(schema["properties"]) == schema["required"]
 
 
@@ -28,9 +28,9 @@ def test_names_are_bounded_in_number_and_length() -> None:
 
 
 def test_a_reasoned_reply_is_read_with_prose_round_it() -> None:
-    reply = {"chain_of_thought": "So.", "quote": "It is.", "answer": "yes"}
+    reply = {"chain_of_thought": "So.", "answer": "yes"}
     found = read_reasoned(f"Here it is: {json.dumps(reply)} Bye.")
-    assert (found.reasoning, found.quote, found.answer) == ("So.", "It is.", "yes")
+    assert (found.reasoning, found.answer) == ("So.", "yes")
 
 
 @pytest.mark.parametrize("text", ["", "yes", "[1]", '{"answer": ', '{"reply": "yes"}', "}{"])
@@ -39,9 +39,8 @@ def test_a_reply_of_another_form_is_the_models_fault(text: str) -> None:
         read_reasoned(text)
 
 
-def test_parts_that_are_no_text_are_as_if_absent() -> None:
-    found = read_reasoned('{"chain_of_thought": 7, "quote": null, "answer": "no"}')
-    assert (found.reasoning, found.quote) == ("", "")
+def test_reasoning_that_is_no_text_is_as_if_absent() -> None:
+    assert read_reasoned('{"chain_of_thought": 7, "answer": "no"}').reasoning == ""
 
 
 def test_names_that_are_no_list_are_refused() -> None:
@@ -49,8 +48,10 @@ def test_names_that_are_no_list_are_refused() -> None:
         read_names("Metformin")
 
 
-@pytest.mark.parametrize("text", ["No answer provided", "no answer provided.", " ", ""])
-def test_the_papers_words_for_no_answer_say_nothing(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["No answer provided", "no answer provided.", "Not stated in the passages.", " ", ""]
+)
+def test_the_prompts_words_for_no_answer_say_nothing(text: str) -> None:
     assert says_nothing(text)
 
 

@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.records import ExactAnswer
+from cluster.records import ExactAnswer, Sentence
 from serve.compare_wording import read_wording
-from serve.settle_exact import affirms, keeps_numbers, settle_exact, settle_names, trim_name
-from tests.serve.answering import evidence
+from serve.settle_exact import (
+    keeps_numbers,
+    opening_verdict,
+    settle_exact,
+    settle_names,
+    trim_name,
+)
 
 NAMES = st.one_of(
     st.text(alphabet="aZ5%.,;:'\"- µ(", max_size=12),
@@ -17,10 +22,6 @@ NAMES = st.one_of(
 )
 GROUPS = st.lists(st.lists(NAMES, max_size=3), max_size=8)
 QUICK = settings(max_examples=60)
-
-ASKED = "Is Cinpanemab effective for early Parkinson's disease?"
-TRIAL = "Cinpanemab was effective for early Parkinson's disease in a randomised trial."
-BINDS = "Cinpanemab bound alpha-synuclein in the cerebrospinal fluid, dose by dose."
 
 
 @QUICK
@@ -59,7 +60,7 @@ def test_numbers_and_units_stay(name: str) -> None:
 @QUICK
 @given(st.one_of(st.none(), st.text(max_size=5), GROUPS), st.sampled_from(["yesno", "list"]))
 def test_any_answer_gets_the_form_of_its_type(exact: ExactAnswer, kind: str) -> None:
-    settled = settle_exact(kind, exact, ASKED, evidence(TRIAL))  # type: ignore[arg-type]
+    settled = settle_exact(kind, exact)  # type: ignore[arg-type]
     if kind == "yesno":
         assert settled in ("yes", "no")
     else:
@@ -94,38 +95,30 @@ def test_a_later_group_whose_name_came_before_is_dropped() -> None:
     assert settle_names(groups, limit=5, max_chars=99) == [["AQP4", "aquaporin-4"], ["IgG"]]
 
 
-@pytest.mark.parametrize("word", ["Yes.", "yes", " YES "])
-def test_a_yes_that_a_passage_states_stands(word: str) -> None:
-    assert settle_exact("yesno", word, ASKED, evidence(TRIAL)) == "yes"
-
-
-def test_a_related_finding_is_no_yes() -> None:
-    """The first failure of paper 000, section 5.1.1: a biomarker taken for an effect."""
-    assert settle_exact("yesno", "yes", ASKED, evidence(BINDS)) == "no"
-
-
-def test_evidence_never_turns_a_no_into_a_yes() -> None:
-    assert settle_exact("yesno", "no", ASKED, evidence(TRIAL)) == "no"
-
-
-def test_a_denial_is_no_yes() -> None:
-    denial = "Cinpanemab was not effective for early Parkinson's disease."
-    assert not affirms(ASKED, evidence(denial))
+@pytest.mark.parametrize(
+    ("word", "settled"), [("Yes.", "yes"), (" YES ", "yes"), ("No", "no"), ("perhaps", "no")]
+)
+def test_a_yes_or_no_gets_its_form_and_keeps_its_meaning(word: str, settled: str) -> None:
+    assert settle_exact("yesno", word) == settled
 
 
 @pytest.mark.parametrize(
-    ("quote", "holds"),
+    ("text", "verdict"),
     [
-        (TRIAL, True),
-        ("cinpanemab was EFFECTIVE, for early Parkinson's disease", True),
-        ("Cinpanemab was effective for late Parkinson's disease", False),
-        (BINDS, False),
-        ("Cinpanemab", False),
-        ("", False),
+        ("Yes, exercise reduces the risk of recurrence.", "yes"),
+        ("No. Valproate is contraindicated in pregnancy.", "no"),
+        ("No significant difference was found.", None),
+        ("Noonan syndrome is caused by PTPN11.", None),
+        ("Exercise reduces the risk.", None),
     ],
 )
-def test_a_yes_that_must_quote_needs_the_very_words(quote: str, holds: bool) -> None:
-    assert affirms(ASKED, evidence(TRIAL, BINDS), quote) is holds
+def test_a_verdict_is_what_the_first_sentence_opens_with(text: str, verdict: str | None) -> None:
+    later = Sentence("No, it does not.", (1,), 0.9)
+    assert opening_verdict([Sentence(text, (1,), 0.9), later]) == verdict
+
+
+def test_no_answer_opens_with_no_verdict() -> None:
+    assert opening_verdict([]) is None
 
 
 def test_a_number_of_no_premise_is_not_kept() -> None:
@@ -135,4 +128,4 @@ def test_a_number_of_no_premise_is_not_kept() -> None:
 
 
 def test_summaries_have_no_exact_answer() -> None:
-    assert settle_exact("summary", "yes", ASKED, evidence(TRIAL)) is None
+    assert settle_exact("summary", "yes") is None

@@ -132,14 +132,44 @@ def test_failed_model_is_not_asked_a_second_time() -> None:
 
 
 def test_unusable_ideal_answer_still_lets_the_model_choose() -> None:
-    answer = write(Script("", "no"), "yesno", body="Does metformin lower blood glucose?")
-    assert answer.exact == "no"
+    answer = write(Script("", names("metformin")), "factoid")
+    assert answer.exact == [["metformin"]]
 
 
-def test_yesno_is_a_constrained_choice() -> None:
-    model = Script(TEXT, "yes")
-    assert write(model, "yesno").exact == "yes"
-    assert model.calls[1]["choices"] == ("yes", "no")
+@pytest.mark.parametrize("word", ["yes", "no"])
+def test_yesno_is_a_constrained_choice_that_nothing_overrides(word: str) -> None:
+    model = Script(TEXT, word)
+    answer = write(model, "yesno", body="Is a related finding enough?")
+    assert (answer.exact, answer.decision, answer.degraded) == (word, word, ())
+    assert model.calls[1]["choices"] == ("yes", "no", "mixed", "not stated")
+
+
+@pytest.mark.parametrize("decision", ["mixed", "not stated"])
+def test_without_a_yes_or_no_of_the_model_the_evidence_guesses(decision: str) -> None:
+    answer = write(Script(TEXT, decision), "yesno", body="Does metformin lower blood glucose?")
+    assert (answer.exact, answer.decision, answer.degraded) == ("yes", decision, ())
+
+
+@pytest.mark.parametrize(
+    ("opening", "said", "exact"), [("Yes", "no", "yes"), ("No", "yes", "no"), ("No", "mixed", "no")]
+)
+def test_the_exact_answer_is_what_the_ideal_one_opens_with(
+    opening: str, said: str, exact: str
+) -> None:
+    text = {
+        "Yes": "Yes, metformin lowers blood glucose by 30% in adults.",
+        "No": "No, aspirin does not lower blood glucose in adults.",
+    }[opening]
+    found = evidence(TEXT, "Aspirin does not lower blood glucose in adults.")
+    answer = write(Script(text, said), "yesno", found, "Is blood glucose lower?")
+    assert (answer.exact, answer.ideal[0].text) == (exact, text)
+
+
+def test_a_model_that_finds_nothing_stated_is_no_loss_and_is_not_asked_again() -> None:
+    model = Script("Not stated in the passages.")
+    answer = write(model, "yesno", body="Does metformin lower blood glucose?")
+    assert (answer.decision, answer.origin, answer.degraded) == ("not stated", "extractive", ())
+    assert (answer.exact, len(model.calls)) == ("yes", 1)
 
 
 def test_answer_outside_the_choice_falls_back_to_the_evidence() -> None:
@@ -151,7 +181,7 @@ def test_answer_outside_the_choice_falls_back_to_the_evidence() -> None:
 def test_exact_stage_is_given_the_ideal_answer() -> None:
     model = Script(TEXT, "yes")
     write(model, "yesno")
-    assert f"Summary: {TEXT}" in model.calls[1]["messages"][1]["content"]
+    assert f"Answer: {TEXT}" in model.calls[1]["messages"][1]["content"]
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("factoid", 5), ("list", 100)])
@@ -176,6 +206,16 @@ def test_useless_entities_fall_back_to_those_of_the_evidence(reply: str) -> None
 def test_cut_off_exact_answer_falls_back_to_the_evidence() -> None:
     answer = write(Script(TEXT, LLMError("llm: cut off")), "factoid")
     assert answer.exact == [["Metformin"]]
+
+
+def test_a_name_of_the_checked_answer_is_kept() -> None:
+    found = evidence("Metformin-treated adults have lower blood glucose.")
+    answer = write(
+        Script("Adults with metformin have lower blood glucose.", names("metformin")),
+        "factoid",
+        found,
+    )
+    assert answer.exact == [["metformin"]]
 
 
 def test_exact_answer_can_be_left_to_the_evidence() -> None:

@@ -64,8 +64,8 @@ def write(
     return asyncio.run(writer.write(Question("q", BODY, kind), evidence(*texts or (TEXT,)), style))
 
 
-def reasoned(answer: Any, reasoning: str = "The passage says so.", **more: str) -> dict[str, Any]:
-    return completion(json.dumps({"chain_of_thought": reasoning, **more, "answer": answer}))
+def reasoned(answer: Any, reasoning: str = "The passage says so.") -> dict[str, Any]:
+    return completion(json.dumps({"chain_of_thought": reasoning, "answer": answer}))
 
 
 def said(endpoint: Endpoint, call: int) -> str:
@@ -87,7 +87,7 @@ def memory(folder: Path) -> Path:
 
 def test_the_summary_of_the_reasoning_is_passed_on(endpoint: Endpoint) -> None:
     endpoint.play(200, reasoned(TEXT, "Adults were treated. So metformin lowers it."))
-    endpoint.play(200, reasoned("yes", quote=TEXT))
+    endpoint.play(200, reasoned("yes"))
     answer = write(endpoint, SINAI)
     assert [s.text for s in answer.ideal] == [TEXT]
     assert (answer.exact, answer.origin) == ("yes", "generated")
@@ -97,12 +97,12 @@ def test_the_summary_of_the_reasoning_is_passed_on(endpoint: Endpoint) -> None:
 
 def test_each_stage_is_constrained_to_its_form(endpoint: Endpoint) -> None:
     endpoint.play(200, reasoned(TEXT))
-    endpoint.play(200, reasoned("yes", quote=TEXT))
+    endpoint.play(200, reasoned("yes"))
     write(endpoint, SINAI)
     schemas = [b["response_format"]["json_schema"]["schema"] for b in endpoint.bodies]
     assert [s["required"] for s in schemas] == [
         ["chain_of_thought", "answer"],
-        ["chain_of_thought", "quote", "answer"],
+        ["chain_of_thought", "answer"],
     ]
 
 
@@ -121,16 +121,23 @@ def test_by_default_no_penalty_is_sent(endpoint: Endpoint) -> None:
     assert len(endpoint.bodies[0]["messages"]) == 2
 
 
-@pytest.mark.parametrize("quote", ["", "Metformin helps.", DENIAL, "Insulin lowers glucose too."])
-def test_a_yes_that_quotes_no_passage_is_a_no(endpoint: Endpoint, quote: str) -> None:
+def test_no_check_of_wording_turns_a_papers_yes_into_a_no(endpoint: Endpoint) -> None:
     endpoint.play(200, reasoned(TEXT))
-    endpoint.play(200, reasoned("yes", quote=quote))
-    assert write(endpoint, SINAI, TEXT, DENIAL).exact == "no"
+    endpoint.play(200, reasoned("yes"))
+    assert write(endpoint, SINAI, TEXT, DENIAL).exact == "yes"
+
+
+def test_a_paper_that_says_no_under_a_yes_agrees_with_its_own_answer(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion(f"Yes, {TEXT[0].lower()}{TEXT[1:]}"))
+    endpoint.play(200, completion("no"))
+    answer = write(endpoint, AnswerSettings(prompts="aqams"))
+    assert (answer.exact, answer.decision) == ("yes", "yes")
+    assert endpoint.bodies[1]["structured_outputs"] == {"choice": ["yes", "no"]}
 
 
 def test_no_answer_provided_leaves_the_evidence_to_answer(endpoint: Endpoint) -> None:
     endpoint.play(200, reasoned("No answer provided"))
-    endpoint.play(200, reasoned("no", quote=""))
+    endpoint.play(200, reasoned("no"))
     answer = write(endpoint, SINAI)
     assert (answer.origin, [s.text for s in answer.ideal]) == ("extractive", [TEXT])
 
@@ -154,7 +161,7 @@ def test_examples_stand_in_the_prompt_that_asks_for_them(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
     endpoint.play(200, reasoned(TEXT))
-    endpoint.play(200, reasoned("yes", quote=TEXT))
+    endpoint.play(200, reasoned("yes"))
     write(endpoint, SINAI, examples=memory(tmp_path))
     assert len(endpoint.bodies[0]["messages"]) == 2
     assert 'blood glucose? -> answer: "Insulin lowers it."' in said(endpoint, 0)
@@ -265,3 +272,18 @@ def test_a_prompt_of_the_type_goes_before_one_for_all_and_the_presets_before_the
         "ideal", CONFIGS / "prompts" / "aqams"
     )
     assert find_prompt("exact", "list", "biorag") == load_prompt("exact-list")
+
+
+@pytest.mark.parametrize("name", [n for n in system_names() if load_system(n).answer.ideal_from])
+def test_a_preset_that_has_the_model_write_has_it_decide_too(name: str) -> None:
+    """Else names of the evidence stood under a good paragraph, and "no" under "Yes, ..."."""
+    limits = WriterLimits(ideal_from="evidence", exact_from="evidence")
+    chosen = limits.for_preset(load_system(name).answer)
+    assert (chosen.ideal_from, chosen.exact_from) == ("model", "model")
+
+
+def test_the_exact_answer_comes_from_where_the_ideal_one_does_unless_told() -> None:
+    limits = WriterLimits(ideal_from="evidence", exact_from="evidence")
+    assert limits.for_preset(AnswerSettings(ideal_from="model")).exact_from == "model"
+    apart = AnswerSettings(ideal_from="model", exact_from="evidence")
+    assert limits.for_preset(apart).exact_from == "evidence"
