@@ -1,12 +1,16 @@
-"""The order in which PubMed's files apply: that of the numbers in their names."""
+"""The order in which PubMed's files apply, that of the numbers in their names, and gaps in it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
 
 from cluster.errors import InputError
 
+# NLM's names, and others of that form: prefix, year of the baseline, number in it, suffix.
+_NUMBERED = re.compile(r"([A-Za-z_-]+)(\d\d)n(\d{4})(\.xml(?:\.gz)?)")
 # As NLM names its files: pubmed26n0001.xml.gz is of the baseline of 2026 and its updates.
 _NLM_NAME = re.compile(r"pubmed(\d\d)n\d{4}")
 
@@ -31,4 +35,51 @@ def check_one_baseline(names: Iterable[str]) -> None:
         raise InputError(
             f"{first[new]} and {first[old]} are of two years' baselines, and each replaces all "
             f"before it; build an index from the files of 20{new} alone"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Numbered files that are missing between two that are there; `first` may be `last`."""
+
+    before: str
+    first: str
+    last: str
+    after: str
+
+    def __str__(self) -> str:
+        missing = self.first if self.first == self.last else f"{self.first} to {self.last}"
+        return f"{missing} missing between {self.before} and {self.after}"
+
+
+def find_gaps(names: Iterable[str], after: str = "") -> list[Gap]:
+    """The gaps in the numbers of `names`, such as pubmed26n1331.xml.gz, in their order.
+
+    Each prefix and year is numbered for itself, and other names have no gaps. With `after`
+    only gaps that begin with that file or a later one.
+    """
+    series: dict[tuple[str, str], dict[int, tuple[str, str]]] = {}
+    for name in names:
+        if match := _NUMBERED.fullmatch(name):
+            prefix, year, number, suffix = match.groups()
+            series.setdefault((prefix, year), {})[int(number)] = (name, suffix)
+    gaps = []
+    for (prefix, year), files in sorted(series.items()):
+        for before, following in pairwise(sorted(files)):
+            name, suffix = files[before]
+            if following == before + 1 or natural_key(name) < natural_key(after):
+                continue
+            first, last = (
+                f"{prefix}{year}n{number:04d}{suffix}" for number in (before + 1, following - 1)
+            )
+            gaps.append(Gap(name, first, last, files[following][0]))
+    return gaps
+
+
+def check_gaps(names: Iterable[str], after: str = "") -> None:
+    """Raise InputError that names the missing files where `find_gaps` finds any."""
+    if gaps := find_gaps(names, after):
+        raise InputError(
+            f"{'; '.join(map(str, gaps))}: records and deletions would be lost; name these files "
+            "as well, or go on without them by --allow-gap"
         )

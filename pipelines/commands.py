@@ -14,12 +14,13 @@ from cluster.cli import Config, Json, Overrides, make_context
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.versions import read_as_of
 from cluster.session import ray_session
+from cluster.source_order import check_gaps
 from pipelines.download_command import download
 from pipelines.find_sources import find_sources
 from pipelines.show_progress import reporter
 from pipelines.show_result import tell
 from pipelines.train.commands import train
-from pipelines.update_commands import compact, update
+from pipelines.update_commands import AllowGap, compact, update
 from pipelines.verify.verify_command import verify
 
 index = typer.Typer(help="Build, update and inspect the index.", no_args_is_help=True)
@@ -38,6 +39,7 @@ def register(app: typer.Typer) -> None:
 @index.command("build")
 def build(
     sources: Annotated[list[str], typer.Argument(help="PubMed XML files, folders or globs.")],
+    allow_gap: AllowGap = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -52,6 +54,8 @@ def build(
     context = make_context(config, overrides, json)
     settings = context.settings
     paths = find_sources(sources)
+    if not allow_gap:
+        check_gaps(path.name for path in paths)
     context.log.print(f"{len(paths)} source files -> {settings.index.path}", soft_wrap=True)
     begun = time.monotonic()
     with ray_session(settings.ray), reporter(context) as report:

@@ -24,6 +24,7 @@ from cluster.models import ModelStore
 from cluster.object_store import File
 from cluster.places import Place, file_names
 from cluster.settings import Settings
+from cluster.source_order import check_gaps
 from cluster.storage import require_writable
 from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
 from pipelines.compact_index import compact_shard
@@ -191,7 +192,12 @@ def _build(
 
 
 def update_index(
-    sources: Sequence[File], settings: Settings, report: Report, *, each: bool = False
+    sources: Sequence[File],
+    settings: Settings,
+    report: Report,
+    *,
+    each: bool = False,
+    allow_gap: bool = False,
 ) -> BuildResult:
     """Publish a version with what of `sources` is new since the published one.
 
@@ -199,8 +205,9 @@ def update_index(
     Staging and resuming are as in a build. What follows a source that cannot be read must
     wait for it, so that only the sources before it are applied. The result names the new
     sources alone; without any, it is the published version, and nothing is written. Raises
-    InputError for sources out of order or changed, and for settings that must be those of
-    the build; CiteRayError where another command changes the index.
+    InputError for sources out of order or changed, for numbered ones with a gap since the last
+    that the index holds, unless `allow_gap`, and for settings that must be those of the build;
+    CiteRayError where another command changes the index.
     """
     index = settings.index.place
     manifest = read_manifest(index)
@@ -214,6 +221,9 @@ def update_index(
         new = new_sources(manifest, sources)
         if not new:
             return BuildResult(manifest, ())
+        if not allow_gap:
+            held = [source.name for source in manifest.sources]
+            check_gaps([*held, *(path.name for path in new)], after=manifest.last_source)
         result = _update(new, manifest, settings, lease, lease.checking(report), each=each)
         drop_taken(lease)
         return result

@@ -15,12 +15,17 @@ from pipelines.find_sources import find_sources
 from pipelines.show_progress import reporter
 from pipelines.show_result import tell, tell_version
 
+AllowGap = Annotated[
+    bool, typer.Option("--allow-gap", help="Accept missing numbers among the files.")
+]
+
 
 def update(
     sources: Annotated[list[str], typer.Argument(help="PubMed XML files, folders or globs.")],
     each: Annotated[
         bool, typer.Option("--each", help="Publish a version for every source, for --as-of.")
     ] = False,
+    allow_gap: AllowGap = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -38,7 +43,7 @@ def update(
     paths = find_sources(sources)
     begun = time.monotonic()
     with ray_session(settings.ray), reporter(context) as report:
-        result = update_index(paths, settings, report, each=each)
+        result = update_index(paths, settings, report, each=each, allow_gap=allow_gap)
     if json or result.sources:
         tell(context, result, time.monotonic() - begun, json=json)
     if not result.sources:

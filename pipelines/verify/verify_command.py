@@ -22,6 +22,9 @@ def verify(
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave the artefacts' bytes and texts unread.")
     ] = False,
+    allow_gap: Annotated[
+        bool, typer.Option("--allow-gap", help="Accept missing numbers among the source files.")
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option(min=1, max=256, help="Processes at once; one for each CPU.")
     ] = None,
@@ -41,7 +44,12 @@ def verify(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=context.log, disable=not sys.stderr.isatty()) as bars:
         found = verify_index(
-            index, files, quick=quick, jobs=jobs or usable_cpus(), report=_reporter(bars)
+            index,
+            files,
+            quick=quick,
+            allow_gap=allow_gap,
+            jobs=jobs or usable_cpus(),
+            report=_reporter(bars),
         )
     if json:
         context.print_json({**asdict(found), "clean": not found.findings})

@@ -18,7 +18,7 @@ from cluster.index.manifest import Manifest, SourceEntry, read_manifest
 from cluster.index.vocabulary import Vocabulary
 from cluster.object_store import File
 from cluster.places import Place
-from pipelines.find_sources import natural_key
+from cluster.source_order import find_gaps, natural_key
 from pipelines.verify.check_artefact import artefact_fault
 from pipelines.verify.check_shard import CheckedShard, check_shard
 from pipelines.verify.find_leftovers import find_leftovers
@@ -52,6 +52,7 @@ def verify_index(
     sources: Sequence[File] = (),
     *,
     quick: bool = False,
+    allow_gap: bool = False,
     jobs: int = 1,
     report: Report = lambda *_: None,
 ) -> Verification:
@@ -61,6 +62,7 @@ def verify_index(
     processes work at once, each on one shard or source. Of an object store every file is
     copied anew, `quick` or not, whatever copies there are; each process keeps one segment on
     disk at a time.
+    Gaps in the numbers of the source files are findings, unless `allow_gap`.
     Raises InputError where there is no directory at `index`, or a store cannot be read.
     """
     if not index.is_dir():
@@ -71,6 +73,7 @@ def verify_index(
         return Verification(None, 0, 0, 0, (_manifest_finding(index, error),), ())
     findings = _check_vocabulary(index, manifest, quick=quick)
     findings += _check_quantiser(index, manifest, quick=quick) + _check_sources(manifest)
+    findings += [] if allow_gap else _check_numbers(manifest)
     census, files, read = None, None, 0
     if sources:
         names, records = _read_sources(sources, manifest, jobs, report)
@@ -147,6 +150,13 @@ def _check_sources(manifest: Manifest) -> list[Finding]:
         )
         notes.note("count", message)
     return notes.findings
+
+
+def _check_numbers(manifest: Manifest) -> list[Finding]:
+    """The gaps in the numbers of the files that the version was made from."""
+    mend = "update the index with it, or accept the gap by --allow-gap"
+    gaps = find_gaps(source.name for source in manifest.sources)
+    return [Finding("gap", gap.first, str(gap), mend) for gap in gaps]
 
 
 def _check_totals(manifest: Manifest, citations: int, passages: int) -> list[Finding]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.errors import CiteRayError
+from cluster.errors import CiteRayError, InputError
 from cluster.index.layout import vocabulary_file
 from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
 from cluster.index.manifest import Artefact, current_version
@@ -53,6 +53,13 @@ def test_an_update_with_nothing_new_leaves_what_a_build_has_staged(tmp_path: Pat
         result = update_index([source_of(tmp_path, 1)], settings_of(index), lambda _: None)
     assert result.sources == ()
     assert list_files(tmp_path / "index").keys() == before.keys()
+
+
+def test_an_update_that_leaves_a_file_out_is_refused_by_its_name(tmp_path: Path) -> None:
+    index = built(tmp_path / "index")
+    with pytest.raises(InputError, match=rf"^{name_of(2)} missing between .*--allow-gap"):
+        update_index([source_of(tmp_path, 3)], settings_of(index), lambda _: None)
+    assert current_version(index.path) == "v000001"
 
 
 @pytest.mark.parametrize("job", ["build", "update", "compact", "prune"])

@@ -214,3 +214,15 @@ def test_beside_a_manifest_that_cannot_be_read_no_segment_is_told_to_be_removed(
     (index / "segments/0000/other").mkdir()
     (leftover,) = verify_index(index).leftovers
     assert leftover.place == "versions/v000000.json"
+
+
+def test_a_gap_in_the_numbers_of_the_sources_is_named(index: Path) -> None:
+    source = read_manifest(index).sources[0]
+    names = [f"pubmed26n{number}.xml.gz" for number in (1331, 1334)]
+    sources = [source.model_copy(update={"name": name}) for name in names]
+    update_manifest(index, sources=tuple(sources))
+    gaps = [f for f in verify_index(index, quick=True).findings if f.kind == "gap"]
+    assert [gap.place for gap in gaps] == ["pubmed26n1332.xml.gz"]
+    assert "pubmed26n1332.xml.gz to pubmed26n1333.xml.gz missing" in gaps[0].message
+    allowed = verify_index(index, quick=True, allow_gap=True)
+    assert "gap" not in {finding.kind for finding in allowed.findings}
