@@ -49,7 +49,8 @@ class Concern:
 
     `cited_by` names the sentences, documents, snippets or evidence that cite it. `known`
     tells that the answer itself marks it retracted. `record` is the one now in the index:
-    its version, source, position and year; None where there is none.
+    its version, source, position and year; None where there is none. `verdict` is the
+    answer's, "" where it was stored without one.
     """
 
     answer: str
@@ -61,6 +62,7 @@ class Concern:
     answered_from: str
     known: bool
     record: Mapping[str, Any] | None
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def audit_answer(answer: StoredAnswer, lookup: CitationLookup) -> list[Concern]:
                     answer.version,
                     pmid in answer.retracted,
                     _record(citation) if citation else None,
+                    answer.verdict,
                 )
             )
     return concerns

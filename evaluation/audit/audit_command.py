@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cluster.cli import Config, Json, Overrides, make_context
+from cluster.records import NOT_ENOUGH
 from evaluation.audit.audit_answers import Concern, audit_answers
 from evaluation.audit.read_answers import read_answers
 
@@ -53,5 +54,7 @@ def _line(concern: Concern) -> str:
         for reason in concern.reasons
     )
     known = " (marked so in the answer)" if concern.known else ""
+    if concern.verdict == NOT_ENOUGH:
+        known += " (the verdict is not enough evidence)"
     cited = ", ".join(concern.cited_by)
     return f"{concern.kind}{known}: {concern.answer}, PMID {concern.pmid}, {cited}: {told}"

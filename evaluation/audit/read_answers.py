@@ -32,12 +32,13 @@ class StoredAnswer:
 
     `cited` names for each PMID the places that cite it; `quoted` are texts with the offsets
     they had; `described` holds titles and years as far as they were stored; `retracted` are
-    the PMIDs that the answer itself marks so.
+    the PMIDs that the answer itself marks so; `verdict` is "" where the file tells none.
     """
 
     id: str
     place: str
     version: str = ""
+    verdict: str = ""
     cited: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     quoted: list[Passage] = field(default_factory=list)
     described: dict[int, Row] = field(default_factory=dict)
@@ -67,7 +68,7 @@ def read_answers(path: Path) -> Iterator[StoredAnswer]:
     """
     empty = True
     for place, row, read in _rows(path):
-        answer = StoredAnswer(_id(row) or place.rpartition(": ")[2], place)
+        answer = StoredAnswer(_id(row) or place.rpartition(": ")[2], place, verdict=_verdict(row))
         read(answer, row)
         empty = False
         yield answer
@@ -118,6 +119,15 @@ def _id(row: Row) -> str:
             found = (source.get(name) for name in IDS)
             if told := next((str(v) for v in found if v or type(v) is int), ""):
                 return told
+    return ""
+
+
+def _verdict(row: Row) -> str:
+    """The verdict, wherever its format has it; answers of earlier versions have none."""
+    metadata = row.get("metadata")
+    for source in (row, metadata if isinstance(metadata, dict) else {}):
+        if isinstance(verdict := source.get("verdict"), str):
+            return verdict
     return ""
 
 

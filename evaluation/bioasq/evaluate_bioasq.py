@@ -20,6 +20,7 @@ from evaluation.bioasq.read_judgements import (
 from evaluation.bioasq.rouge import server_averages
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bioasq.score_question import overlap
+from evaluation.bioasq.score_verdicts import score_verdicts
 from evaluation.evaluated import Evaluated
 from evaluation.report.report import Case, DocumentRow, SnippetRow
 
@@ -64,6 +65,7 @@ def read_answers(run: Path, benchmark: Benchmark) -> dict[str, Entry]:
 def evaluate_bioasq(run: Mapping[str, Entry], benchmark: Benchmark) -> Evaluated:
     """All measures of a run that `read_answers` read."""
     scores = score_run(benchmark.gold, run, benchmark.judged)
+    scores = scores.beside(score_verdicts(benchmark.gold, run, scores))
     types: dict[str, list[str]] = {}
     for id_ in scores.ids:
         types.setdefault(benchmark.gold[id_].type, []).append(id_)

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
+from cluster.records import Verdict
 
 TYPES = ("yesno", "factoid", "list", "summary")
+VERDICTS: tuple[str, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class Entry:
 
     `documents` are distinct, in their order; `rejected` are those that experts judged not
     relevant. `exact` holds lower-cased synonyms, item by item; for yes/no one item, "yes",
-    "no" or "none". None: there is no exact answer.
+    "no" or "none". None: there is no exact answer. `verdict` and `confidence` (0 to 1) are what
+    CiteRay's runs tell beside BioASQ's fields; "" and None where a file does not.
     """
 
     id: str
@@ -47,6 +50,8 @@ class Entry:
     ideal: tuple[str, ...]
     body: str = ""
     rejected: frozenset[str] = frozenset()
+    verdict: str = ""
+    confidence: float | None = None
 
 
 def document_id(document: str) -> str:
@@ -120,7 +125,24 @@ def _entry(row: Any, place: str, types: Mapping[str, str]) -> Entry:
         exact, ideal = None, ()
     body = row.get("body")
     text = body if isinstance(body, str) else ""
-    return Entry(id_, kind, documents, snippets, exact, ideal, text, rejected)
+    verdict, confidence = _verdict(row, place)
+    return Entry(
+        id_, kind, documents, snippets, exact, ideal, text, rejected, verdict, confidence
+    )  # fmt: skip
+
+
+def _verdict(row: Mapping[str, Any], place: str) -> tuple[str, float | None]:
+    verdict, confidence = row.get("verdict"), row.get("confidence")
+    if verdict is not None and verdict not in VERDICTS:
+        raise InputError(
+            f"{place}: field verdict must be one of {', '.join(VERDICTS)}, not {verdict!r:.40}"
+        )
+    is_number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
+    if confidence is not None and not (is_number and 0 <= confidence <= 1):
+        raise InputError(
+            f"{place}: field confidence must be a number from 0 to 1, not {confidence!r:.40}"
+        )
+    return verdict or "", None if confidence is None else float(confidence)
 
 
 def read_documents(row: Mapping[str, Any], place: str) -> tuple[tuple[str, ...], frozenset[str]]:

@@ -33,6 +33,11 @@ FAMILIES = {
     "factoid": "Factoid answers",
     "list": "List answers",
     **dict.fromkeys(("ROUGE-2", "ROUGE-SU4", "ideal"), "Ideal answers: ROUGE"),
+    "verdict": "Verdicts",
+    "answered": "Accuracy among the answered",
+    "coverage": "Coverage and risk: accuracy of the most confident answers",
+    "agreement": "Agreement of exact and ideal answers",
+    "wrong": "Exact answers of the wrong type",
     **dict.fromkeys(
         ("documents condensed", "documents unjudged", "condensed", "unjudged"),
         "Condensed list and unjudged documents",

@@ -208,6 +208,16 @@ def test_each_concern_is_a_line(tmp_path: Path, index: Path) -> None:
     assert "2 answers, 3 citations against index version v000001: 2 of concern" in result.stderr
 
 
+def test_a_concern_about_an_answer_without_enough_evidence_says_so(
+    tmp_path: Path, index: Path
+) -> None:
+    row = reply((4,)) | {"verdict": "not_enough_evidence"}
+    result = run_audit(index, write_lines(tmp_path / "a", row))
+    assert result.stdout.startswith(
+        "expression of concern (the verdict is not enough evidence): q1, PMID 4"
+    )
+
+
 def test_nothing_of_concern_exits_0(tmp_path: Path, index: Path) -> None:
     result = run_audit(index, write_lines(tmp_path / "a", reply((1,))))
     assert (result.exit_code, result.stdout) == (0, "")
@@ -232,6 +242,7 @@ def test_the_concerns_are_there_for_programs(tmp_path: Path, index: Path) -> Non
                 "answered_from": "v000001",
                 "known": False,
                 "record": {"version": 1, "source": "", "position": 0, "year": None},
+                "verdict": "answered",
             }
         ],
     }

@@ -151,3 +151,20 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xff\xfe{}")
     with pytest.raises(InputError, match="not in UTF-8"):
         list(read_answers(tmp_path / "a"))
+
+
+def test_the_verdict_is_read_wherever_a_format_has_it(tmp_path: Path) -> None:
+    row = reply((7,))
+    assert read_one(write_lines(tmp_path / "a", row)).verdict == "answered"
+    metadata = {"topic_id": "4", "verdict": "mixed"}
+    topic = {"metadata": metadata, "responses": [{"text": "T.", "citations": [10]}]}
+    assert read_one(write_lines(tmp_path / "b", topic)).verdict == "mixed"
+
+
+def test_answers_stored_before_there_were_verdicts_are_still_read(tmp_path: Path) -> None:
+    row = reply((7,), evidence=[evidence_of(IRON, 0, 4)])
+    for name in ("verdict", "confidence", "guess"):
+        del row[name]
+    del row["evidence"][0]["stance_on"]
+    answer = read_one(write_lines(tmp_path / "a", row))
+    assert (answer.verdict, list(answer.cited)) == ("", [7])

@@ -33,7 +33,7 @@ function nearest(answer, pmidButton) {
     retracted ? make("strong", { className: "lost", textContent: "Retracted. " }) : "",
     make("a", {
       href: `https://pubmed.ncbi.nlm.nih.gov/${pmid}/`, target: "_blank", rel: "noopener noreferrer",
-      textContent: title || `PMID ${pmid}`,
+      textContent: title || "Untitled citation",
     }), year ? ` (${year}) ` : " ", pmidButton(answer, pmid, answer.question.body)));
   return [make("p", { textContent: "Nearest citations:" }), make("ol", {}, ...items)];
 }

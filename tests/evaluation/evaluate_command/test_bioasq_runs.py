@@ -141,3 +141,28 @@ def test_the_card_of_a_model_used_in_its_place_is_read(
     (folder / "README.md").write_text(render_card(training), encoding="utf-8")
     shown = run_evaluate(good, gold, f"--set=encoder.model=file:{folder}").stderr
     assert f"leakage: file:{folder} names bioasq-7b.json as training data" in shown
+
+
+def test_verdicts_and_confidence_are_measured_where_the_run_tells_them(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
+    rows = json.loads(good.read_text())["questions"]
+    told = [{**row, "verdict": "answered", "confidence": 0.9} for row in rows]
+    found = measures(write(tmp_path / "told.json", *told), gold)
+    assert found["verdict yesno answered"] == found["answered yesno accuracy"] == 1
+    assert found["coverage 50% list F1"] == 1
+    # The two runs are still of one task.
+    against = run_evaluate(tmp_path / "told.json", gold, "--against", good)
+    assert against.exit_code == 0
+    assert "coverage" not in "".join(measures(good, gold))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("verdict", "sure"), ("confidence", 2), ("confidence", True)]
+)
+def test_a_verdict_or_confidence_out_of_range_is_named(
+    tmp_path: Path, gold: Path, field: str, value: object
+) -> None:
+    run = write(tmp_path / "run.json", question("1", "yesno", "7", **{field: value}))
+    with pytest.raises(InputError, match=rf"question 0 \(id 1\): field {field} must be"):
+        run_evaluate(run, gold)

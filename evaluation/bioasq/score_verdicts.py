@@ -1,0 +1,138 @@
+"""How a run decides: its verdicts, what its confidence is worth, whether its answers agree.
+
+- verdicts by type: the share of each, for runs that tell them.
+- accuracy among the answered: over the questions whose verdict is `answered`.
+- coverage and risk: over the questions of a type whose confidence is among its highest 25, 50,
+  75 or 90%; questions as confident as the last one count too. The bound is that of the whole
+  run, the same in every resample. Risk is 1 less the accuracy.
+- agreement of the two answers: whether the ideal answer's first sentence says what the exact
+  "yes" or "no" does (see `reads_as`); whether the first name of a factoid stands in the ideal
+  answer; the share of a list's names that do.
+- names of the wrong type: see `check_types`; the share of the names that were checked.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from cluster.records import NOT_ENOUGH
+from cluster.sentences import sentence_spans
+from evaluation.bioasq.check_types import asked_type, wrong_names
+from evaluation.bioasq.read_bioasq import TYPES, Entry
+from evaluation.scores import Scores, mean, ratio, tabulate
+
+Found = Mapping[str, float]
+
+VERDICTS = {"answered": "answered", "mixed": "mixed", NOT_ENOUGH: "not enough evidence"}
+COVERAGES = (25, 50, 75, 90)
+# The per-question columns of `score_bioasq` that tell how right an exact answer is.
+RIGHT = {
+    "yesno": ("yesno accuracy",),
+    "factoid": ("factoid strict accuracy", "factoid lenient accuracy"),
+    "list": ("list F1",),
+}
+EVERY = [name for names in RIGHT.values() for name in names]
+NAMED = ("factoid", "list")
+
+_SHARES = [f"verdict {kind} {word}" for kind in TYPES for word in VERDICTS.values()]
+_ANSWERED = [f"answered {name}" for name in EVERY]
+_CURVE = [f"coverage {percent}% {name}" for name in EVERY for percent in COVERAGES]
+_AGREEMENT = [f"agreement {kind}" for kind in RIGHT]
+_WRONG = [f"wrong type {kind}" for kind in NAMED]
+_CHECKED = [f"checked names {kind}" for kind in NAMED]
+
+COLUMNS = (*_SHARES, *_ANSWERED, *_CURVE, *_AGREEMENT, *_WRONG, *_CHECKED)
+MEASURES = (
+    *(mean(name, direction=0) for name in _SHARES),
+    *map(mean, (*_ANSWERED, *_CURVE, *_AGREEMENT)),
+    *(ratio(name, name, whole, -1) for name, whole in zip(_WRONG, _CHECKED, strict=True)),
+)
+
+_YES_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
+# Says nothing of what is asked: "It is a bacterium, yes or no?"
+_EITHER = re.compile(r"\byes\s+or\s+no\b", re.IGNORECASE)
+_NEGATES = re.compile(
+    r"\b(?:no|not|cannot|never|neither|nor|without|none|unlikely|ineffective|contraindicated|"
+    r"lacks?|lacking|fail(?:s|ed)?|avoid(?:ed)?)\b|n't\b",
+    re.IGNORECASE,
+)
+
+
+def score_verdicts(gold: Mapping[str, Entry], run: Mapping[str, Entry], scores: Scores) -> Scores:
+    """The measures above, for the questions of `scores` (`score_run` of the same files)."""
+    found = {id_: _right(values) for id_, values in scores.by_question().items()}
+    rows = {id_: dict(_one(gold[id_], run[id_], right)) for id_, right in found.items()}
+    for names in RIGHT.values():
+        known = {
+            id_: confidence
+            for id_, right in found.items()
+            if names[0] in right and (confidence := run[id_].confidence) is not None
+        }
+        for percent in COVERAGES:
+            for id_ in surest(known, percent):
+                rows[id_] |= {f"coverage {percent}% {n}": found[id_][n] for n in names}
+    return tabulate(rows, COLUMNS, MEASURES, scores.missing)
+
+
+def surest(confidences: Mapping[str, float], percent: int) -> list[str]:
+    """The questions of the highest confidence: `percent` of them, and those that tie."""
+    if not confidences:
+        return []
+    count = math.ceil(len(confidences) * percent / 100)
+    bound = sorted(confidences.values(), reverse=True)[count - 1]
+    return [id_ for id_, confidence in confidences.items() if confidence >= bound]
+
+
+def reads_as(question: str, ideal: str) -> str:
+    """The "yes" or "no" that the first sentence of an ideal answer says, by cue words.
+
+    A leading Yes or No counts; else a negation in the sentence or in the question, but not in
+    both, is a no. Opposites without a negation ("reduces" where "raises" was asked) are missed:
+    BioASQ's own two answers agree by this reading in about nine of ten questions.
+    """
+    first = next((ideal[begin:end] for begin, end in sentence_spans(ideal)), "")
+    if said := _YES_NO.match(first):
+        return said[1].lower()
+    asked = _EITHER.sub("", question)
+    return "yes" if bool(_NEGATES.search(first)) == bool(_NEGATES.search(asked)) else "no"
+
+
+def stands_in(name: str, text: str) -> bool:
+    """Whether the whole name is in the text, whatever the case."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _right(values: Found) -> dict[str, float]:
+    """How right an exact answer is, by the names of `RIGHT`."""
+    right = {name: values[name] for name in EVERY if name in values}
+    if "wrong" in values:
+        right["yesno accuracy"] = 1 - values["wrong"]
+    return right
+
+
+def _one(gold: Entry, said: Entry, right: Found) -> Iterator[tuple[str, float]]:
+    """The columns of a question, but for those of the curve."""
+    if said.verdict:
+        for verdict, word in VERDICTS.items():
+            yield f"verdict {gold.type} {word}", float(said.verdict == verdict)
+    if said.verdict == "answered":
+        yield from ((f"answered {name}", value) for name, value in right.items())
+    if not said.exact:
+        return
+    names = [item[0] for item in said.exact if item]
+    text = " ".join(said.ideal)
+    if text and names:
+        yield f"agreement {gold.type}", _agreement(gold, names, text)
+    asked = asked_type(gold.body) if gold.type in NAMED else None
+    if asked is not None:
+        yield f"wrong type {gold.type}", wrong_names(asked, names)
+        yield f"checked names {gold.type}", len(names)
+
+
+def _agreement(gold: Entry, names: Sequence[str], text: str) -> float:
+    if gold.type == "yesno":
+        return float(reads_as(gold.body, text) == names[0])
+    names = names[:1] if gold.type == "factoid" else names
+    return sum(stands_in(name, text) for name in names) / len(names)
