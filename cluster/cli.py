@@ -141,6 +141,8 @@ def used_models(settings: Settings) -> dict[str, str]:
         "recogniser's adapter": settings.recogniser.adapter,
         "reranker": settings.reranker.model,
         "reranker's adapter": settings.reranker.adapter,
+        "reader": settings.reader.model,
+        "reader's adapter": settings.reader.adapter,
         "support": settings.support.model,
         "support's adapter": settings.support.adapter,
     }

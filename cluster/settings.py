@@ -157,6 +157,22 @@ class RerankerSettings(Strict):
     cache_mb: Annotated[int, Field(ge=0)] = 0
 
 
+class ReaderSettings(Strict):
+    """What reads the evidence: `model`, or `adapter` on its own base (`citeray train reader`).
+
+    A question and a passage have `max_tokens` together; a longer passage is cut. Where no passage
+    found has a cosine of `min_cosine` with the question, the collection is about something else;
+    the figure goes with the encoder, and 0 leaves the check out.
+    """
+
+    model: str = ""
+    sha256: str = ""
+    adapter: str = ""
+    max_tokens: Positive
+    batch_size: Positive
+    min_cosine: Share
+
+
 class SupportSettings(Strict):
     """How a sentence is checked against evidence; below `threshold` it is dropped.
 
@@ -305,6 +321,7 @@ class Settings(Strict):
     vocabulary: VocabularySettings
     recogniser: RecogniserSettings
     reranker: RerankerSettings
+    reader: ReaderSettings
     support: SupportSettings
     llm: LLMSettings
     entrez: EntrezSettings

@@ -11,9 +11,16 @@ ABOUT = {
     "ner": "Recogniser: marks the entities of biomedical text.",
     "nli": "Claim checker: whether evidence supports a sentence, contradicts it, or neither.",
     "encoder": "Encoder for dense search and late interaction. It changes the vectors of an index.",
+    "reader": "Reader: what a passage says to a question, for exact and extractive answers.",
     "reranker": "Late-interaction reranker: its token vectors, not the index', come from it.",
 }
-SETTING = {"ner": "recogniser", "nli": "support", "encoder": "encoder", "reranker": "reranker"}
+SETTING = {
+    "ner": "recogniser",
+    "nli": "support",
+    "encoder": "encoder",
+    "reader": "reader",
+    "reranker": "reranker",
+}
 UNKNOWN = "Not stated: do not ship these weights before you know."
 
 

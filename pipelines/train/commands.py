@@ -16,7 +16,7 @@ from cluster.errors import InputError
 from cluster.session import ray_session
 from cluster.settings import EncoderSettings
 from pipelines.find_sources import find_sources
-from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe, read_recipe
+from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
 
 if TYPE_CHECKING:
     from pipelines.train.jobs import Job
@@ -125,6 +125,34 @@ def train_reranker(
     """The late-interaction reranker's own adapter; the index stays as it is."""
     context = make_context(config, overrides, json)
     _retrieval(context, "reranker", questions, corpus, out, held_out, changes, licence, workers)
+
+
+@train.command("reader")
+def train_reader(
+    questions: Annotated[list[Path], typer.Argument(help="BioASQ files with gold answers.")],
+    corpus: Corpus,
+    out: Out,
+    held_out: HeldOut = None,
+    changes: Changes = None,
+    licence: Licence = "",
+    workers: Workers = 0,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Train the reader, which answers from the evidence where no language model does.
+
+    It learns relevance, yes/no stances, names of the asked type and summary sentences from the
+    questions' snippets, exact and ideal answers.
+    """
+    from pipelines.train.jobs import ReaderJob
+
+    context = make_context(config, overrides, json)
+    recipe = read_recipe(ReaderRecipe, "reader", changes or ())
+    sources = tuple(find_sources(corpus))
+    asked, held = _whole(questions), _whole(held_out)
+    job = ReaderJob(recipe, _plain(context), asked, held, sources, out.resolve())
+    _run(context, job, licence, workers)
 
 
 def _retrieval(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,12 @@ from cluster.storage import sha256_of
 from pipelines.train.claim_task import ClaimTask
 from pipelines.train.loop import Task
 from pipelines.train.mine_candidates import kept_candidates, mine_candidates
+from pipelines.train.propositions import make_propositions
 from pipelines.train.read_claims import read_claims, split_by_claim
-from pipelines.train.read_questions import Corpus, GoldQuestion, read_corpus, read_questions
-from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe
+from pipelines.train.read_questions import Corpus, read_corpus, read_questions
+from pipelines.train.reader_examples import ReaderExample, examples_of, read_answered
+from pipelines.train.reader_task import ReaderTask, draw_examples
+from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe
 from pipelines.train.retrieval_task import MinedQuestion, RetrievalTask
 from pipelines.train.tag_task import TagTask
 from pipelines.train.tagged_texts import read_tagged_texts
@@ -128,21 +132,66 @@ class RetrievalJob:
         if not files:
             return []
         questions = read_questions(files, corpus)
-        mined_of = f"{identity(model, (*files, *self.corpus))} {self.recipe.hardest}"
-        candidates = kept_candidates(
-            self.folder / MINED.format(name),
-            mined_of,
-            lambda: self._mine(questions, corpus, model),
-        )
+        bodies = [question.text for question in questions]
+        candidates = mined_once(self, bodies, corpus, model, self.recipe.hardest, name, files)
         return [MinedQuestion(*pair) for pair in zip(questions, candidates, strict=True)]
 
-    def _mine(
-        self, questions: Sequence[GoldQuestion], corpus: Corpus, model: Path
-    ) -> list[list[int]]:
-        encoder = Encoder.by(self.base, model)
+
+@dataclass(frozen=True, slots=True)
+class ReaderJob:
+    """`data` are questions with gold answers, whose citations and others are in `corpus`."""
+
+    recipe: ReaderRecipe
+    base: EncoderSettings
+    data: tuple[Path, ...]
+    held_out: tuple[Path, ...]
+    corpus: tuple[File, ...]
+    folder: Path
+    kind: str = "reader"
+
+    def task(self) -> ReaderTask:
+        model = base_model(self.base)
+        return ReaderTask(
+            model,
+            self._examples(model),
+            read_answered(self.held_out) if self.held_out else [],
+            self.recipe,
+            choose_device(self.base.device),
+            identity(model, (*self.data, *self.corpus)),
+        )
+
+    def _examples(self, model: Path) -> list[ReaderExample]:
+        corpus, recipe = read_corpus(self.corpus), self.recipe
+        questions = read_answered(self.data)
         bodies = [question.text for question in questions]
+        candidates = mined_once(self, bodies, corpus, model, recipe.hardest)
+        draw = random.Random(recipe.seed)
+        learned = (
+            example
+            for question, rows in zip(questions, candidates, strict=True)
+            for example in examples_of(question, corpus, rows, recipe, draw)
+        )
+        return draw_examples(learned, make_propositions(recipe.propositions, draw), recipe.seed)
+
+
+def mined_once(
+    job: RetrievalJob | ReaderJob,
+    bodies: Sequence[str],
+    corpus: Corpus,
+    model: Path,
+    hardest: int,
+    name: str = "train",
+    files: Sequence[Path] | None = None,
+) -> list[list[int]]:
+    """For each question the rows of `corpus` nearest to it, kept in the job's folder."""
+    mined_of = f"{identity(model, (*(files or job.data), *job.corpus))} {hardest}"
+
+    def mine() -> list[list[int]]:
+        encoder = Encoder.by(job.base, model)
         queries = encoder.encode_queries(bodies)
-        return mine_candidates(corpus.texts, bodies, queries, encoder.encode, self.recipe.hardest)
+        return mine_candidates(corpus.texts, bodies, queries, encoder.encode, hardest)
+
+    return kept_candidates(job.folder / MINED.format(name), mined_of, mine)
 
 
 def base_model(settings: EncoderSettings) -> Path:

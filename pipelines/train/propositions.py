@@ -1,0 +1,66 @@
+"""Yes/no questions with sentences that affirm, deny or leave them open, made from a table.
+
+BioASQ's yes/no questions are too few to show that "contraindicated" denies "safe". The table
+configs/training/propositions.yaml does, and names are filled in at random so that only the
+wording between them can be learned.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import yaml
+
+from cluster.reader import NO, SILENT, YES
+from cluster.settings import CONFIGS
+from pipelines.train.reader_examples import Marked, ReaderExample
+
+TABLE = CONFIGS / "training" / "propositions.yaml"
+_SIDES = {"affirms": YES, "denies": NO, "open": SILENT}
+_SLOT = re.compile(r"\{(\w+)\}")
+# Slots that draw from the names of another, but never the same name.
+_AS = {"other": "drug", "second": "disease"}
+# How often a neighbour from the open side stands beside the sentence that answers.
+_COMPANY = 0.4
+
+
+def make_propositions(count: int, draw: random.Random) -> Iterator[ReaderExample]:
+    """`count` examples, the rows of the table and its three sides in turn."""
+    table = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+    rows: Sequence[Mapping[str, Sequence[str]]] = table["propositions"]
+    sides = list(_SIDES)
+    for number in range(count):
+        row = rows[number % len(rows)]
+        side = sides[number // len(rows) % len(sides)]
+        names = _Names(table["names"], draw)
+        question = names.fill(draw.choice(row["ask"]))
+        passage = names.fill(draw.choice(row[side]))
+        if draw.random() < _COMPANY:
+            parts = [passage, names.fill(draw.choice(row["open"]))]
+            draw.shuffle(parts)
+            passage = " ".join(parts)
+        relevant = side != "open"
+        share = 1.0 if relevant else 0.0
+        marks = (Marked(0, len(passage), share),)
+        yield ReaderExample(question, passage, relevant, _SIDES[side], None, marks, weight=0.7)
+
+
+class _Names:
+    """One name a slot, the same wherever the slot stands in the question and its passage."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]], draw: random.Random) -> None:
+        self._names = names
+        self._draw = draw
+        self._chosen: dict[str, str] = {}
+
+    def fill(self, template: str) -> str:
+        text = _SLOT.sub(lambda match: self._name(match[1]), template)
+        return text[:1].upper() + text[1:]
+
+    def _name(self, slot: str) -> str:
+        if slot not in self._chosen:
+            free = [n for n in self._names[_AS.get(slot, slot)] if n not in self._chosen.values()]
+            self._chosen[slot] = self._draw.choice(free)
+        return self._chosen[slot]
