@@ -15,6 +15,7 @@ from cluster.system_settings import SystemSettings
 from serve.few_shot import Stage, as_text, as_turns
 from serve.language_model import ChatModel, Say
 from serve.prompts import Prompt, find_prompt, number_passages, quote
+from serve.read_evidence import ReadPassage
 from serve.synergy.curate_examples import Example
 
 EXACT_TYPES = ("yesno", "factoid", "list")
@@ -30,7 +31,8 @@ class WriterLimits:
     """What one answer may cost: new tokens by stage, evidence in characters, strictness.
 
     `ideal_from` and `exact_from` evidence leave an answer to the evidence alone. They are for
-    models too weak to write or choose: SmolLM2-135M says yes to every question.
+    models too weak to write or choose: SmolLM2-135M says yes to every question. Evidence of which
+    no passage comes as close to the question as `min_cosine` is about something else.
     """
 
     ideal_tokens: int = 96
@@ -43,6 +45,7 @@ class WriterLimits:
     exact_from: WrittenBy = "model"
     repetition_penalty: float | None = None
     contradiction_threshold: float = 0.5
+    min_cosine: float = 0.0
 
     def asks_model(self, style: AnswerSettings) -> bool:
         """Whether the language model has a word in the preset's answers."""
@@ -73,7 +76,8 @@ def asks_model(settings: Settings, system: SystemSettings, *, answers: bool) -> 
 class Briefing:
     """What the model is told of one question. `values` fill variables of the prompts.
 
-    `say` gets the ideal answer's pieces as the model says them, where it is plain text.
+    `passages` are the first of the evidence as the reader sees them. `say` gets the ideal answer's
+    pieces as the model says them, where it is plain text.
     """
 
     model: ChatModel | None
@@ -81,6 +85,7 @@ class Briefing:
     style: AnswerSettings
     question: Question
     evidence: Sequence[Evidence]
+    passages: Sequence[ReadPassage]
     examples: Sequence[Example] = ()
     values: Mapping[str, str] | None = None
     say: Say | None = None

@@ -1,22 +1,21 @@
-"""The answer when no model wrote a usable one: the best evidence sentences, word for word."""
+"""The answer where no model writes one: the evidence sentences that answer best, word for word."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from cluster.records import NO_TITLE, Evidence, Question, Sentence
-from serve.attribute_sentences import Encoder, split_sentences
-from serve.compare_wording import coverage, holds, numbers_agree, polarity_agrees, read_wording
+from cluster.records import NO_TITLE, Question, Sentence
+from serve.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
+from serve.decide_yesno import CLEAR, weigh
+from serve.read_evidence import PassageReader, ReadPassage, Side, spoken_by
 
 SENTENCES_BY_TYPE: Mapping[str, int] = {
     "yesno": 2,
     "factoid": 2,
     "list": 3,
-    "summary": 4,
+    "summary": 3,
     "unknown": 3,
 }
 MAX_WORDS = 200
@@ -24,90 +23,133 @@ MIN_WORDS = 5
 # Longer "sentences" are lists of results or lost their full stops.
 LONG_WORDS = 80
 MAX_PMIDS = 3
+# Two sentences that share so much of their wording, numbers and polarity alike, say one thing.
+SAME_COVERAGE = 0.7
+# How many sentences are tried for one that takes the answer's side by itself.
+MAX_TRIED = 6
+IN_CONTRAST = "In contrast: "
 
-# How much a passage's rank counts beside the cosine with the question (0 to 1).
-RANK_WEIGHT = 0.15
-# And how much the question's words do that stand in the sentence, the rare ones above all:
-# the cosine alone prefers another drug for the same disease.
-WORDS_WEIGHT = 0.1
-# Two sentences this alike, with the same numbers and polarity, say one thing.
-SAME_COSINE = 0.9
-
-_LABEL = re.compile(r"^[A-Z][A-Z /&,]{3,40}:\s*")
+_LABEL = re.compile(r"^[A-Z][A-Za-z]*(?:[ /&,-]{1,3}[A-Za-z]+){0,4}:\s+")
+_LABELS = re.compile(
+    r"aims?|background|conclusions?|context|design|discussion|findings?|importance|introduction"
+    r"|interpretation|key points?|main (?:results|findings)|methods?|objectives?|observations?"
+    r"|outcomes?|purpose|rationale|recent (?:findings|advances)|relevance|results?|significance"
+    r"|summary",
+    re.IGNORECASE,
+)
 _BEGINS = re.compile(r"^[\"'(\[]?[A-Z0-9\u0391-\u03a9]|^[a-z]{0,3}[A-Z0-9]")
 _ENDS = re.compile(r"[.!][\"')\]]*$")
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class Candidate:
+    """A sentence of the evidence without its label; `score` is how much it answers."""
+
     text: str
-    pmid: int
-    rank: int
+    passage: ReadPassage
+    score: float
     whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """Sentences of the evidence. `agrees` is False where none of those that were tried takes the
+    side of a yes/no question that the evidence as a whole takes: what they say decides nothing.
+    """
+
+    sentences: tuple[Sentence, ...]
+    agrees: bool = True
 
 
 def extract_ideal(
     question: Question,
-    evidence: Sequence[Evidence],
-    encode: Encoder,
+    passages: Sequence[ReadPassage],
+    reader: PassageReader,
     *,
     max_sentences: int | None = None,
     max_words: int = MAX_WORDS,
-) -> tuple[Sentence, ...]:
-    """The sentences of `evidence` nearest the question, best first, each with its PMIDs.
+) -> Extract:
+    """The sentences of `passages` that answer best, best first, each with its PMIDs.
 
     Sentences are verbatim but for a leading section label. Near-equal ones are said once
     and cite together, at most three PMIDs. A fragment (cut by a passage's bounds, or over
-    80 words) is used only if there is no whole sentence at all. () for no evidence.
-    `max_sentences` defaults by question type.
+    80 words) is used only if there is no whole sentence at all. The first sentence of an answer
+    to a yes/no question takes, read by itself, the side that the evidence takes; where sources
+    disagree the second is one of the other side. `max_sentences` defaults by question type.
     """
-    candidates = _candidates(evidence)
-    if not candidates:
-        return ()
     limit = max_sentences or SENTENCES_BY_TYPE[question.type]
-    vectors = encode([question.body, *(c.text for c in candidates)])
-    scores = vectors[1:] @ vectors[0] + RANK_WEIGHT / (1 + np.array([c.rank for c in candidates]))
-    scores += WORDS_WEIGHT * _rare_coverage(question.body, [c.text for c in candidates])
-    chosen: list[tuple[int, list[int]]] = []
-    words = 0
-    for place in np.argsort(-scores, kind="stable").tolist():
-        twin = next((c for c in chosen if _same(candidates, vectors[1:], c[0], place)), None)
-        if twin is not None:
-            _add_pmid(twin[1], candidates[place].pmid)
-            continue
-        length = len(candidates[place].text.split())
-        if len(chosen) < limit and words + length <= max_words:
-            chosen.append((place, [candidates[place].pmid]))
-            words += length
-    return tuple(Sentence(candidates[place].text, tuple(pmids), 1.0) for place, pmids in chosen)
+    candidates = _candidates(passages)
+    if question.type != "yesno":
+        return Extract(tuple(_chosen(candidates, limit, max_words)))
+    balance = weigh(passages)
+    other = _other(balance.side)
+    first = _of_side(question.body, candidates, balance.side, reader)
+    if first is None:
+        return Extract(tuple(_chosen(candidates, limit, max_words)), agrees=False)
+    against = _of_side(question.body, candidates, other, reader) if balance.divided else None
+    rest = [c for c in candidates if c is not first and c.passage.weight(other) < CLEAR]
+    chosen = _chosen([first, *rest], limit if against is None else 1, max_words)
+    return Extract((*chosen, *_contrast(against)))
+
+
+def _contrast(against: Candidate | None) -> Iterator[Sentence]:
+    if against is not None:
+        pmid = against.passage.item.passage.pmid
+        yield Sentence(IN_CONTRAST + against.text, (pmid,), 1.0)
+
+
+def _of_side(
+    body: str, candidates: Sequence[Candidate], side: Side, reader: PassageReader
+) -> Candidate | None:
+    """The best sentence of passages on `side` that takes it by itself."""
+    ranked = sorted(candidates, key=lambda c: -c.score * c.passage.weight(side))
+    return next((c for c in ranked[:MAX_TRIED] if spoken_by(c.text, body, reader) == side), None)
+
+
+def _other(side: Side) -> Side:
+    return "no" if side == "yes" else "yes"
 
 
 def strip_label(text: str) -> str:
-    """`text` without a leading section label ("RESULTS: ")."""
-    return _LABEL.sub("", text)
+    """`text` without a leading section label ("RESULTS: ", "Conclusion: ")."""
+    found = _LABEL.match(text)
+    if found is None:
+        return text
+    label = found[0].rstrip(": ")
+    return text[found.end() :] if label.isupper() or _LABELS.fullmatch(label) else text
 
 
-def _rare_coverage(body: str, texts: Sequence[str]) -> np.ndarray:
-    """(n,): the share, 0 to 1, of the question's words in each text, the rarer the heavier."""
-    sources = [read_wording(text) for text in texts]
-    words = list(read_wording(body).words)
-    held = np.array([[holds(source, word) for word in words] for source in sources], dtype=float)
-    weights = np.log((len(texts) + 1) / (held.sum(axis=0) + 1)) * (held.sum(axis=0) > 0)
-    total = float(weights.sum())
-    return held @ weights / total if total else np.zeros(len(texts))
+def _chosen(candidates: Sequence[Candidate], limit: int, max_words: int) -> list[Sentence]:
+    chosen: list[Sentence] = []
+    words = 0
+    for candidate in candidates:
+        pmid = candidate.passage.item.passage.pmid
+        twin = next((n for n, s in enumerate(chosen) if _same(s.text, candidate.text)), None)
+        if twin is not None:
+            chosen[twin] = _cited_too(chosen[twin], pmid)
+            continue
+        length = len(candidate.text.split())
+        if len(chosen) < limit and words + length <= max_words:
+            chosen.append(Sentence(candidate.text, (pmid,), 1.0))
+            words += length
+    return chosen
 
 
-def _candidates(evidence: Sequence[Evidence]) -> list[_Candidate]:
-    found: list[_Candidate] = []
-    for rank, item in enumerate(evidence):
-        title = item.passage.section == "title"
-        for part in split_sentences(item.passage.text):
-            text = strip_label(part)
-            if text == NO_TITLE or len(text.split()) < MIN_WORDS or text.endswith("?"):
-                continue
-            found.append(_Candidate(text, item.passage.pmid, rank, _is_whole(text, title)))
+def _candidates(passages: Sequence[ReadPassage]) -> list[Candidate]:
+    """The sentences that may stand in an answer, best first."""
+    found = [candidate for passage in passages for candidate in _sentences(passage)]
     whole_ones = [c for c in found if c.whole]
-    return whole_ones or found
+    return sorted(whole_ones or found, key=lambda c: -c.score)
+
+
+def _sentences(passage: ReadPassage) -> Iterator[Candidate]:
+    title = passage.item.passage.section == "title"
+    for span in passage.reading.sentences:
+        text = strip_label(passage.text[span.begin : span.end].strip())
+        if text == NO_TITLE or len(text.split()) < MIN_WORDS or text.endswith("?"):
+            continue
+        score = span.score * passage.reading.relevance
+        yield Candidate(text, passage, score, _is_whole(text, title))
 
 
 def _is_whole(text: str, title: bool) -> bool:
@@ -116,20 +158,17 @@ def _is_whole(text: str, title: bool) -> bool:
     return ends and bool(_BEGINS.match(text)) and len(text.split()) <= LONG_WORDS
 
 
-def _same(candidates: Sequence[_Candidate], vectors: np.ndarray, one: int, other: int) -> bool:
-    if candidates[one].text == candidates[other].text:
-        return True
-    if float(vectors[one] @ vectors[other]) < SAME_COSINE:
-        return False
-    here, there = read_wording(candidates[one].text), read_wording(candidates[other].text)
-    return (
+def _same(one: str, other: str) -> bool:
+    here, there = read_wording(one), read_wording(other)
+    return one == other or (
         numbers_agree(there, here)
         and polarity_agrees(here, there)
-        and coverage(here, there) >= 0.7
-        and coverage(there, here) >= 0.7
+        and coverage(here, there) >= SAME_COVERAGE
+        and coverage(there, here) >= SAME_COVERAGE
     )
 
 
-def _add_pmid(pmids: list[int], pmid: int) -> None:
-    if pmid not in pmids and len(pmids) < MAX_PMIDS:
-        pmids.append(pmid)
+def _cited_too(sentence: Sentence, pmid: int) -> Sentence:
+    if pmid in sentence.pmids or len(sentence.pmids) == MAX_PMIDS:
+        return sentence
+    return replace(sentence, pmids=(*sentence.pmids, pmid))

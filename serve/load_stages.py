@@ -28,12 +28,13 @@ from serve.expand_question import (
     TransformerRecogniser,
     VocabularyRecogniser,
 )
-from serve.extract_exact import Recogniser as Recognise
+from serve.group_names import Recogniser as Recognise
 from serve.language_model import ChatModel, OpenAIChatModel
 from serve.write_answer import AnswerWriter
 
 if TYPE_CHECKING:
     from cluster.encoder import Encoder
+    from cluster.reader import Reader
     from serve.rerank_passages import Reranker
 
 
@@ -170,8 +171,26 @@ def load_writer(
         support_threshold=support.threshold,
         deadline_s=settings.serve.llm.deadline_s,
         contradiction_threshold=support.contradiction,
+        min_cosine=settings.reader.min_cosine,
     )
-    return AnswerWriter(model, encode, scorer, recognise, limits, llm.examples)
+    return AnswerWriter(
+        model, encode, scorer, recognise, load_reader(settings), limits, llm.examples
+    )
+
+
+def load_reader(settings: Settings) -> Reader:
+    """The reader of the settings, on the encoder's device."""
+    from cluster.reader import Reader
+
+    chosen = settings.reader
+    return Reader.load(
+        model_folder(chosen),
+        device=settings.encoder.device,
+        dtype=settings.encoder.dtype,
+        max_tokens=chosen.max_tokens,
+        batch_size=chosen.batch_size,
+        threads=settings.encoder.threads,
+    )
 
 
 def load_nli(settings: Settings) -> SupportScorer:

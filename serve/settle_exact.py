@@ -8,9 +8,7 @@ from typing import Literal
 
 from cluster.records import ExactAnswer, QuestionType, Sentence
 from serve.compare_wording import numbers_agree, read_wording
-from serve.extract_exact import MAX_CHARS, MAX_FACTOIDS, MAX_LIST, distinct
-
-LIMITS = {"factoid": MAX_FACTOIDS, "list": MAX_LIST}
+from serve.group_names import LIMITS, MAX_CHARS, distinct
 
 _PAIRS = (("'", "'"), ("\u2018", "\u2019"))
 _OPENING = re.compile(r"\W*(yes|no)\s*[,.:;]", re.IGNORECASE)

@@ -36,13 +36,15 @@ from serve.attribute_sentences import (
     Stance,
     SupportScorer,
 )
-from serve.decide_verdict import decide_verdict
-from serve.extract_answer import extract_ideal
-from serve.extract_exact import Recogniser, distinct, extract_exact
+from serve.decide_verdict import decide_verdict, note_opposition, yesno_stances
+from serve.extract_answer import Extract, extract_ideal
+from serve.extract_exact import extract_exact
 from serve.few_shot import ExampleMemory
+from serve.group_names import Recogniser, distinct
 from serve.guess_type import guess_type
 from serve.language_model import ChatModel, Say
 from serve.prompts import quote
+from serve.read_evidence import PassageReader, read_evidence
 from serve.reply_forms import Decision
 from serve.screen_orders import gives_orders, trusted
 from serve.synergy.curate_examples import Example
@@ -88,7 +90,8 @@ class WrittenAnswer:
 class AnswerWriter:
     """Writes answers. `scorer` defaults to similarity with lexical checks over `encode`.
 
-    `examples` is the folder of the few-shot memory, if there is one.
+    `reader` decides from the evidence what no model decides. `examples` is the folder of the
+    few-shot memory, if there is one.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class AnswerWriter:
         encode: Encoder,
         scorer: SupportScorer | None,
         recognise: Recogniser,
+        reader: PassageReader,
         limits: WriterLimits | None = None,
         examples: Path | None = None,
     ) -> None:
@@ -104,6 +108,7 @@ class AnswerWriter:
         self._encode = encode
         self._scorer = scorer
         self._recognise = recognise
+        self._reader = reader
         self._limits = limits or WriterLimits()
         self._memory = ExampleMemory(examples, encode) if examples else None
 
@@ -131,7 +136,7 @@ class AnswerWriter:
             style = style.model_copy(update=WITHOUT_MODEL)
             losses.append(ORDERED)
         if not usable:
-            exact = extract_exact(kind, question.body, (), self._recognise)
+            exact = extract_exact(question, (), self._recognise)
             return WrittenAnswer(kind, (), exact, "none", (*losses, "evidence: none found"))
         written = await self._write(question, usable, style, say)
         return replace(written, degraded=(*losses, *written.degraded))
@@ -151,16 +156,29 @@ class AnswerWriter:
         by_choice = briefing.limits.ideal_from == "evidence"
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
         origin: Literal["generated", "extractive"] = "generated"
+        extract = Extract(draft.sentences)
         if by_choice or not draft.sentences:
             origin = "extractive"
-            ideal = await asyncio.to_thread(extract_ideal, question, evidence, encode)
-            draft = replace(draft, sentences=ideal)
+            extract = await asyncio.to_thread(
+                extract_ideal, question, briefing.passages, self._reader
+            )
+            draft = replace(draft, sentences=extract.sentences)
             degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
         exact, supported = await self._after(briefing, draft, scorer, degraded)
         decision = exact.decision or draft.decision
-        ideal, stances = await asyncio.to_thread(_with_stances, briefing, draft, scorer)
+        ideal, stances = await asyncio.to_thread(
+            _with_stances, briefing, draft, scorer, exact.answer
+        )
         degraded += [UNCHECKED] if chosen.lost else []
-        decided = decide_verdict(question, evidence, ideal, exact.answer, stances)
+        decided = decide_verdict(
+            question,
+            briefing.passages,
+            ideal,
+            exact.answer,
+            decision,
+            agrees=extract.agrees,
+            min_cosine=briefing.limits.min_cosine,
+        )
         return WrittenAnswer(
             question.type,
             ideal,
@@ -191,7 +209,8 @@ class AnswerWriter:
                 log.warning("examples for %s: %s", question.id, error)
                 degraded.append(NO_EXAMPLES)
         limits = self._limits.for_preset(style)
-        briefing = Briefing(self._model, limits, style, question, evidence, examples)
+        passages = await asyncio.to_thread(read_evidence, question.body, evidence, self._reader)
+        briefing = Briefing(self._model, limits, style, question, evidence, passages, examples)
         if "entities" in briefing.variables:
             briefing = replace(briefing, values={"entities": self._named(evidence)})
         return briefing, degraded
@@ -225,10 +244,16 @@ def exact_words(exact: ExactAnswer) -> str:
 
 
 def _with_stances(
-    briefing: Briefing, draft: Draft, scorer: SupportScorer
+    briefing: Briefing, draft: Draft, scorer: SupportScorer, exact: ExactAnswer
 ) -> tuple[tuple[Sentence, ...], Mapping[str, Stance]]:
-    """The sentences with what contradicts them; where the preset weighs, that is said too."""
+    """The sentences with what contradicts them; where the preset weighs, that is said too.
+
+    Stances on a yes/no question are towards its exact answer, others towards the sentences.
+    """
     limits = briefing.limits
+    if not briefing.style.weigh and exact in ("yes", "no"):
+        sided = yesno_stances(briefing.passages, "yes" if exact == "yes" else "no")
+        return note_opposition(draft.sentences, briefing.passages, sided), sided
     thresholds = Thresholds(limits.support_threshold, limits.contradiction_threshold)
     evidence, ideal = briefing.evidence, draft.sentences
     ideal, stances = note_contradictions(ideal, evidence, scorer, thresholds)

@@ -15,7 +15,8 @@ from cluster.errors import LLMError
 from cluster.records import ExactAnswer, Sentence
 from serve.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.clean_answer import clean_entities
-from serve.extract_exact import MAX_CHARS, Recogniser, extract_exact, group_names
+from serve.extract_exact import extract_exact
+from serve.group_names import LIMITS, MAX_CHARS, Recogniser, group_names
 from serve.reply_forms import (
     DECISIONS,
     YESNO,
@@ -27,7 +28,7 @@ from serve.reply_forms import (
     read_reasoned,
     reasoned_schema,
 )
-from serve.settle_exact import LIMITS, opening_verdict, settle_exact, settle_names
+from serve.settle_exact import opening_verdict, settle_exact, settle_names
 from serve.write_ideal import Draft
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class Exact:
 async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
     """The exact answer that goes with the ideal one. Never raises LLMError."""
     if briefing.limits.exact_from == "evidence":
-        return Exact(await asyncio.to_thread(_from_evidence, briefing, draft, recognise))
+        return Exact(await asyncio.to_thread(_from_evidence, briefing, recognise))
     found = Exact(fault=draft.fault)
     if draft.decision == "not stated":
         found = Exact(decision="not stated")
@@ -62,7 +63,7 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -
             found = Exact(fault=FAILED)
     if found.answer:
         return found
-    guess = await asyncio.to_thread(_from_evidence, briefing, draft, recognise)
+    guess = await asyncio.to_thread(_from_evidence, briefing, recognise)
     return replace(found, answer=guess)
 
 
@@ -118,18 +119,9 @@ def _named(
     return settle_exact(kind, group_names(kept, briefing.evidence, recognise))
 
 
-def _from_evidence(briefing: Briefing, draft: Draft, recognise: Recogniser) -> ExactAnswer:
-    kind, evidence = briefing.question.type, briefing.evidence
-    exact = extract_exact(kind, briefing.question.body, evidence, recognise)
-    exact = answered_first(exact, draft.sentences)
+def _from_evidence(briefing: Briefing, recognise: Recogniser) -> ExactAnswer:
+    kind = briefing.question.type
+    exact = extract_exact(briefing.question, briefing.passages, recognise)
     if isinstance(exact, list):
         return settle_names(exact, limit=LIMITS[kind], max_chars=MAX_CHARS)
     return exact
-
-
-def answered_first(exact: ExactAnswer, ideal: Sequence[Sentence]) -> ExactAnswer:
-    """Entities that the ideal answer names before those that it does not; else their order."""
-    if not isinstance(exact, list):
-        return exact
-    said = " ".join(sentence.text for sentence in ideal).casefold()
-    return sorted(exact, key=lambda names: not any(name.casefold() in said for name in names))

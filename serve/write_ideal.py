@@ -16,7 +16,7 @@ from serve.attribute_sentences import SupportScorer, attribute, borrowed_names, 
 from serve.cite_marks import clean_cited, read_cited
 from serve.clean_answer import clean_answer
 from serve.compare_wording import read_wording
-from serve.extract_exact import Recogniser
+from serve.group_names import LIMITS, Recogniser
 from serve.name_shapes import names_by_shape
 from serve.prompts import number_passages, quote, shown_passages
 from serve.reply_forms import (
@@ -27,7 +27,7 @@ from serve.reply_forms import (
     summarise_reasoning,
 )
 from serve.screen_orders import strange_links
-from serve.settle_exact import LIMITS, keeps_numbers
+from serve.settle_exact import keeps_numbers
 from serve.weigh_evidence import Thresholds, split_by_stance
 
 log = logging.getLogger(__name__)

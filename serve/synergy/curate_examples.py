@@ -16,7 +16,8 @@ from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from cluster.records import ExactAnswer, QuestionType
 from serve.formats.bioasq import whole_text
-from serve.settle_exact import LIMITS, settle_names, trim_name
+from serve.group_names import LIMITS
+from serve.settle_exact import settle_names, trim_name
 
 MAX_NAME_CHARS = 300
 _TYPES = frozenset(get_args(QuestionType)) - {"unknown"}

@@ -11,7 +11,7 @@ from pathlib import Path
 from cluster.adapters import model_folder, weights_checksum
 from cluster.encoder import Encoder
 from cluster.index.layout import vocabulary_file
-from cluster.index.manifest import EncoderEntry, artefact, publish
+from cluster.index.manifest import EncoderEntry, artefact
 from cluster.models import ModelStore
 from cluster.records import Answer, Citation, Question, QuestionType, SearchResult
 from cluster.settings import Settings, load_settings, load_system
@@ -21,6 +21,7 @@ from pipelines.read_concepts import read_concepts
 from serve.answer_question import QuestionAnswerer
 from serve.load_stages import remote_model
 from serve.local_graph import local_answerer
+from tests.publish_manifest import publish
 from tests.small_index import make_index
 
 SYSTEM = "citeray"

@@ -83,7 +83,7 @@ def test_a_forbidden_word_may_stand_within_an_expected_name() -> None:
         (
             "inhibits the release of acetylcholine at motor nerve endings",
             "inhibits the release of acetylcholine",
-        ),  # noqa: E501
+        ),
     ],
 )
 def test_a_name_may_carry_a_few_more_words(said: str, name: str) -> None:

@@ -28,7 +28,7 @@ from serve.attribute_sentences import (
     invented_names,
     split_sentences,
 )
-from serve.extract_exact import Recogniser
+from serve.group_names import Recogniser
 from serve.load_stages import load_encoder, load_recogniser, open_manifest
 from serve.name_shapes import names_by_shape
 from serve.screen_orders import gives_orders

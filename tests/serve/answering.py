@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from cluster.readings import Reading, ScoredSpan
 from cluster.records import Answer, Evidence, Passage, Question
+from cluster.sentences import sentence_spans
+from serve.compare_wording import coverage, polarity_agrees, read_wording
 
 
 def encode(texts: Sequence[str]) -> np.ndarray:
@@ -19,6 +22,34 @@ def encode(texts: Sequence[str]) -> np.ndarray:
         for word in re.findall(r"\w+", text.casefold()):
             row[zlib.crc32(word[:5].encode()) % 512] += 1
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+
+class WordReader:
+    """A reader without weights: it goes by shared words, negation and capital letters."""
+
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        return [_read(question, text) for text in passages]
+
+
+def _read(question: str, text: str) -> Reading:
+    asked, said = read_wording(question), read_wording(text)
+    shared = coverage(asked, said)
+    silent = 0.05 if shared >= 0.3 else 0.9
+    sides = (1 - silent, 0.0) if polarity_agrees(asked, said) else (0.0, 1 - silent)
+    return Reading(
+        relevance=0.9 if shared > 0 else 0.1,
+        yes=sides[0],
+        no=sides[1],
+        silent=silent,
+        names=tuple(
+            ScoredSpan(match.start(), match.end(), 0.5 + shared / 2)
+            for match in re.finditer(r"\b\w*[A-Z][\w-]+", text)
+        ),
+        sentences=tuple(
+            ScoredSpan(begin, end, coverage(asked, read_wording(text[begin:end])))
+            for begin, end in sentence_spans(text)
+        ),
+    )
 
 
 def passage(text: str, pmid: int = 1, *, begin: int = 0, title: bool = False) -> Passage:

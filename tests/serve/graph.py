@@ -21,6 +21,7 @@ from serve.read_version import FromVersion, ShardVersion
 from serve.search_online import OnlineStage
 from serve.stages import IndexFacts
 from serve.write_answer import AnswerWriter, WrittenAnswer
+from tests.serve.answering import WordReader
 from tests.small_index import Encode, bag_of_words, make_index
 
 Decide = Callable[[WrittenAnswer], WrittenAnswer]
@@ -71,7 +72,7 @@ class SmallStages:
             (BrokenShard if f"shard-{n}" in broken else LocalShard)(ShardVersion(r, manifest))
             for n, r in enumerate(shards)
         ]
-        self._writer = AnswerWriter(writer, bag_of_words, None, lambda text: [])
+        self._writer = AnswerWriter(writer, bag_of_words, None, lambda text: [], WordReader())
 
     def _check(self, stage: str) -> None:
         if stage in self._broken:

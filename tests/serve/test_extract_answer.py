@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from cluster.records import Evidence, Question
+from cluster.readings import Reading
+from cluster.records import Evidence, Question, Sentence
 from serve.extract_answer import extract_ideal
-from tests.serve.answering import encode, evidence, passage
+from serve.read_evidence import ReadPassage, read_evidence
+from tests.serve.answering import WordReader, evidence, passage
 
 QUESTION = Question("q", "Does metformin lower blood glucose?", "yesno")
 BEST = "Metformin does lower the blood glucose of adults."
@@ -14,8 +14,16 @@ NEXT = "The drug metformin is taken by many adults."
 OTHER = "Losartan is taken for high blood pressure today."
 
 
+def read(*parts: str) -> list[ReadPassage]:
+    return read_evidence(QUESTION.body, evidence(*parts), WordReader())
+
+
+def ideal(*parts: str, **options: int) -> tuple[Sentence, ...]:
+    return extract_ideal(QUESTION, read(*parts), WordReader(), **options).sentences
+
+
 def texts(*parts: str, **options: int) -> list[str]:
-    return [s.text for s in extract_ideal(QUESTION, evidence(*parts), encode, **options)]
+    return [s.text for s in ideal(*parts, **options)]
 
 
 def test_nearest_sentence_comes_first() -> None:
@@ -23,17 +31,17 @@ def test_nearest_sentence_comes_first() -> None:
 
 
 def test_sentence_cites_the_citation_it_stands_in() -> None:
-    (best, *_) = extract_ideal(QUESTION, evidence(OTHER, BEST), encode)
+    (best, *_) = ideal(OTHER, BEST)
     assert (best.pmids, best.support) == ((2,), 1.0)
 
 
 def test_rank_breaks_the_tie_of_equal_sentences() -> None:
-    (first, *_) = extract_ideal(QUESTION, evidence(BEST, BEST), encode)
+    (first, *_) = ideal(BEST, BEST)
     assert first.pmids == (1, 2)
 
 
 def test_sentence_said_by_many_is_said_once_and_cites_three() -> None:
-    found = extract_ideal(QUESTION, evidence(*[BEST] * 5), encode)
+    found = ideal(*[BEST] * 5)
     assert [s.pmids for s in found] == [(1, 2, 3)]
 
 
@@ -55,8 +63,9 @@ def test_fragment_is_better_than_nothing() -> None:
 
 def test_title_needs_no_full_stop() -> None:
     title = "Metformin and blood glucose in adults"
-    found = extract_ideal(QUESTION, [Evidence(passage(title, title=True))], encode)
-    assert [s.text for s in found] == [title]
+    items = [Evidence(passage(title, title=True))]
+    found = extract_ideal(QUESTION, read_evidence(QUESTION.body, items, WordReader()), WordReader())
+    assert [s.text for s in found.sentences] == [title]
 
 
 def test_section_label_is_not_part_of_the_answer() -> None:
@@ -89,15 +98,23 @@ def test_no_evidence_gives_no_answer() -> None:
     assert texts() == []
 
 
-def test_of_two_like_sentences_the_one_with_the_questions_rare_word_comes_first() -> None:
-    body = "Is casimersen effective in muscular dystrophy?"
-    other = "Viltolarsen is effective in muscular dystrophy of boys."
-    meant = "Casimersen is effective in muscular dystrophy of boys."
-    filler = "Muscular dystrophy is effective to study in boys today."
+def test_first_sentence_takes_the_side_of_the_evidence_by_itself() -> None:
+    denial = "Metformin does not lower the blood glucose of adults."
+    found = extract_ideal(QUESTION, read(f"{denial} {NEXT}", denial), WordReader())
+    assert found.agrees
+    assert found.sentences[0].text == denial
 
-    def blind(found: Sequence[str]) -> np.ndarray:
-        return np.ones((len(found), 2), np.float32) / np.float32(np.sqrt(2))
 
-    question = Question("q", body, "yesno")
-    [first, *_] = extract_ideal(question, evidence(f"{other} {meant} {filler}"), blind)
-    assert first.text == meant
+def test_sources_that_disagree_are_both_quoted() -> None:
+    denial = "Metformin does not lower the blood glucose of adults."
+    found = extract_ideal(QUESTION, read(BEST, denial), WordReader())
+    assert {s.text.removeprefix("In contrast: ") for s in found.sentences} == {BEST, denial}
+    assert found.sentences[1].text.startswith("In contrast: ")
+
+
+def test_sentences_that_by_themselves_take_no_side_decide_nothing() -> None:
+    class Silent(WordReader):
+        def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+            return [Reading(0.9, 0.1, 0.0, 0.9) for _ in passages]
+
+    assert not extract_ideal(QUESTION, read(BEST), Silent()).agrees

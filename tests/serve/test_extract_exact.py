@@ -1,17 +1,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pytest
 
-from cluster.records import Entity
-from serve.extract_exact import (
-    add_names,
-    decide_yesno,
-    extract_exact,
-    group_names,
-    rank_entities,
-)
+from cluster.readings import Reading, ScoredSpan
+from cluster.records import Entity, Question, QuestionType
+from serve.decide_yesno import weigh
+from serve.extract_exact import extract_exact
+from serve.group_names import group_names
+from serve.rank_names import rank_names
+from serve.read_evidence import ReadPassage
 from tests.serve.answering import evidence
 
 NAMES = {
@@ -31,84 +31,117 @@ def recognise(text: str) -> list[Entity]:
     ]
 
 
+def read(*texts: str, names: str = "|".join(NAMES), score: float = 0.8) -> list[ReadPassage]:
+    """Passages of which a reader says that each of `names` answers with `score`."""
+    found = []
+    for rank, item in enumerate(evidence(*texts)):
+        text = item.passage.text
+        spans, whole = _spans(text, names, score), (ScoredSpan(0, len(text), 0.5),)
+        found.append(ReadPassage(item, rank, Reading(0.9, 0.0, 0.0, 1.0, spans, whole)))
+    return found
+
+
+def _spans(text: str, names: str, score: float) -> tuple[ScoredSpan, ...]:
+    found = re.finditer(names, text, re.IGNORECASE)
+    return tuple(ScoredSpan(match.start(), match.end(), score) for match in found)
+
+
+def asked(kind: QuestionType, body: str, guess: bool = False) -> Question:
+    return Question("q", body, kind, guess=guess)
+
+
+def sides(*said: tuple[float, float]) -> list[ReadPassage]:
+    """Relevant passages that say yes and no with these probabilities."""
+    items = evidence(*["x"] * len(said))
+    return [
+        ReadPassage(item, rank, Reading(1.0, yes, no, 1 - yes - no))
+        for rank, (item, (yes, no)) in enumerate(zip(items, said, strict=True))
+    ]
+
+
+def ranked(passages: Sequence[ReadPassage], body: str = "Which gene?") -> list[list[str]]:
+    return [list(name.names) for name in rank_names(body, passages, recognise)]
+
+
 @pytest.mark.parametrize(
-    ("body", "says", "verdict"),
+    ("said", "answer"),
     [
-        ("Does aspirin prevent stroke?", "Aspirin prevents stroke in adults.", "yes"),
-        ("Does aspirin prevent stroke?", "Aspirin did not prevent stroke.", "no"),
-        ("Does aspirin prevent stroke?", "There is no evidence of aspirin and stroke.", "no"),
-        ("Does aspirin prevent stroke?", "Aspirin was ineffective against stroke.", "no"),
-        ("Does TIAM1 promote tumour growth?", "TIAM1 suppresses tumour growth.", "no"),
-        ("Does aspirin prevent stroke?", "Cats sleep most of the day.", "no"),
-        ("Is a drug not safe?", "The drug is not safe.", "no"),
+        ([(0.9, 0.0)], "yes"),
+        ([(0.0, 0.9)], "no"),
+        ([(0.9, 0.0), (0.0, 0.9), (0.0, 0.8)], "no"),
+        ([(0.1, 0.0), (0.0, 0.9)], "no"),
+        ([], "no"),
     ],
 )
-def test_verdict_follows_the_stance_of_the_evidence(body: str, says: str, verdict: str) -> None:
-    assert decide_yesno(body, evidence(says)) == verdict
+def test_yes_or_no_is_what_the_evidence_says_more_of(
+    said: list[tuple[float, float]], answer: str
+) -> None:
+    assert extract_exact(asked("yesno", "Is it so?"), sides(*said), recognise) == answer
 
 
-def test_no_evidence_is_a_no() -> None:
-    assert decide_yesno("Does aspirin prevent stroke?", []) == "no"
+def test_sources_that_disagree_are_told_from_one_stray_passage() -> None:
+    assert weigh(sides((0.9, 0.0), (0.0, 0.9))).divided
+    assert not weigh(sides((0.9, 0.0), (0.9, 0.0), (0.9, 0.0), (0.0, 0.6))).divided
+    assert not weigh(sides((0.9, 0.0), (0.0, 0.3))).divided
 
 
-def test_one_denial_outweighs_one_affirmation() -> None:
-    says = ["Aspirin prevents stroke.", "Aspirin did not prevent stroke."]
-    assert decide_yesno("Does aspirin prevent stroke?", evidence(*says)) == "no"
+def test_irrelevant_passages_say_nothing() -> None:
+    [passage] = sides((0.9, 0.0))
+    irrelevant = ReadPassage(passage.item, 0, Reading(0.01, 0.9, 0.0, 0.1))
+    assert weigh([irrelevant]).said < 0.05
 
 
-def test_three_affirmations_outweigh_one_denial() -> None:
-    says = ["Aspirin prevents stroke."] * 3 + ["Aspirin did not prevent stroke."]
-    assert decide_yesno("Does aspirin prevent stroke?", evidence(*says)) == "yes"
+def test_name_of_more_passages_comes_first() -> None:
+    assert ranked(read("TP53 is here.", "BRCA1 is here.", "BRCA1 is there.")) == [
+        ["BRCA1"],
+        ["TP53"],
+    ]
 
 
-def test_entity_of_more_passages_comes_first() -> None:
-    found = evidence("TP53 is here.", "BRCA1 is here.", "BRCA1 is there.")
-    assert rank_entities("Which gene?", found, recognise, limit=5) == [["BRCA1"], ["TP53"]]
+def test_name_of_the_better_passage_comes_first() -> None:
+    assert ranked(read("TP53 is here.", "BRCA1 is here.")) == [["TP53"], ["BRCA1"]]
 
 
-def test_entity_of_the_better_passage_comes_first() -> None:
-    found = evidence("TP53 is here.", "BRCA1 is here.")
-    assert rank_entities("Which gene?", found, recognise, limit=5) == [["TP53"], ["BRCA1"]]
+def test_name_that_the_reader_is_surer_of_comes_first() -> None:
+    sure = read("Cystic fibrosis is caused by BRCA1.", names="BRCA1", score=0.9)
+    unsure = read("TP53 sits here.", names="TP53", score=0.3)
+    assert ranked([*unsure, *sure])[0] == ["BRCA1"]
 
 
-def test_entity_in_the_sentence_that_answers_comes_first() -> None:
-    found = evidence("TP53 sits here. Cystic fibrosis is caused by BRCA1.")
-    ranked = rank_entities("Which gene causes cystic fibrosis?", found, recognise, limit=5)
-    assert ranked[0] == ["BRCA1"]
+def test_name_in_the_sentence_that_answers_comes_first() -> None:
+    text = "TP53 is here. It is caused by BRCA1."
+    [item] = evidence(text)
+    sentences = (ScoredSpan(0, 13, 0.1), ScoredSpan(13, len(text), 0.9))
+    reading = Reading(0.9, 0.0, 0.0, 1.0, _spans(text, "TP53|BRCA1", 0.8), sentences)
+    assert ranked([ReadPassage(item, 0, reading)]) == [["BRCA1"], ["TP53"]]
 
 
-def test_entity_of_the_question_is_no_answer() -> None:
-    found = evidence("BRCA1 causes cancer.")
-    assert rank_entities("Which gene causes cancer?", found, recognise, limit=5) == [["BRCA1"]]
+def test_name_in_the_question_is_no_answer() -> None:
+    assert ranked(read("BRCA1 causes cancer."), "Which gene causes cancer?") == [["BRCA1"]]
 
 
 def test_short_form_joins_its_long_form() -> None:
-    found = evidence("The epidermal growth factor receptor (EGFR) is mutated.")
-    assert rank_entities("Which gene?", found, recognise, limit=5) == [
+    assert ranked(read("The epidermal growth factor receptor (EGFR) is mutated.")) == [
         ["epidermal growth factor receptor", "EGFR"]
     ]
 
 
 def test_a_short_form_of_another_passage_joins_the_long_form_and_counts_with_it() -> None:
-    found = evidence(
+    found = read(
         "TP53 is here.",
         "The epidermal growth factor receptor (EGFR) is mutated.",
         "EGFR is mutated.",
     )
-    assert rank_entities("Which gene?", found, recognise, limit=5) == [
-        ["EGFR", "epidermal growth factor receptor"],
-        ["TP53"],
-    ]
+    assert ranked(found) == [["EGFR", "epidermal growth factor receptor"], ["TP53"]]
 
 
 def test_a_thing_that_the_question_names_by_its_short_form_is_no_answer() -> None:
-    found = evidence("The epidermal growth factor receptor (EGFR) binds BRCA1.")
-    assert rank_entities("What binds EGFR?", found, recognise, limit=5) == [["BRCA1"]]
+    found = read("The epidermal growth factor receptor (EGFR) binds BRCA1.")
+    assert ranked(found, "What binds EGFR?") == [["BRCA1"]]
 
 
 def test_what_stands_in_brackets_is_no_synonym_unless_it_is_the_short_form() -> None:
-    found = evidence("An epidermal growth factor receptor (BRCA1) is here.")
-    assert sorted(rank_entities("Which gene?", found, recognise, limit=5)) == [
+    assert sorted(ranked(read("An epidermal growth factor receptor (BRCA1) is here."))) == [
         ["BRCA1"],
         ["epidermal growth factor receptor"],
     ]
@@ -124,74 +157,73 @@ def test_names_that_a_model_gives_are_grouped_by_what_the_evidence_defines() -> 
 
 
 def test_one_name_in_two_cases_is_listed_once() -> None:
-    def both_cases(text: str) -> list[Entity]:
-        return [Entity(m[0], m.start(), m.end(), "D9", "g") for m in re.finditer("(?i)kras", text)]
-
-    found = evidence("KRAS is mutated and Kras too.")
-    assert rank_entities("Which gene?", found, both_cases, limit=5) == [["KRAS"]]
+    assert ranked(read("MYH7 is mutated and Myh7 too.", names="myh7")) == [["MYH7"]]
 
 
-def test_overlong_entity_is_left_out() -> None:
-    def whole(text: str) -> list[Entity]:
-        return [Entity(text, 0, len(text), "D9", "g")]
+def test_article_and_unopened_bracket_are_no_part_of_a_name() -> None:
+    assert ranked(read("It is the p53 (TP53) gene.", names=r"the p53 \(TP53")) == [["p53 (TP53)"]]
+    assert ranked(read("It is the p53 (TP53 gene.", names=r"p53 \(TP53")) == [["p53"]]
 
-    assert rank_entities("Which gene?", evidence("x" * 101), whole, limit=5) == []
+
+def test_overlong_name_is_left_out() -> None:
+    assert ranked(read("x" * 101, names="x+")) == []
 
 
 def test_nothing_plausible_gives_an_empty_list() -> None:
-    found = evidence("Cats sleep most of the day.")
-    assert extract_exact("factoid", "Which gene?", found, recognise) == []
+    found = read("Cats sleep most of the day.")
+    assert extract_exact(asked("factoid", "Which gene?"), found, recognise) == []
 
 
 def test_factoid_gives_at_most_five() -> None:
-    def every_word(text: str) -> list[Entity]:
-        words = re.finditer(r"\w+", text)
-        return [Entity(m[0], m.start(), m.end(), m[0], "w") for m in words]
-
-    found = evidence("alpha beta gamma delta epsilon zeta eta theta")
-    exact = extract_exact("factoid", "Which letter?", found, every_word)
+    found = read("tic tac toe one two three four", names=r"\w+")
+    exact = extract_exact(asked("factoid", "Which word?", guess=True), found, no_one)
     assert isinstance(exact, list)
     assert len(exact) == 5
 
 
 def test_unlikely_items_of_a_list_are_left_out() -> None:
-    found = evidence(*["BRCA1 is here."] * 6, "TP53 is here.")
-    assert extract_exact("list", "Which genes?", found, recognise) == [["BRCA1"]]
+    found = read(*["BRCA1 is here."] * 6, "TP53 is here.")
+    assert extract_exact(asked("list", "Which genes?"), found, recognise) == [["BRCA1"]]
 
 
 def test_what_a_short_form_stands_for_is_the_first_answer_where_that_is_asked() -> None:
     says = "Epidermal growth factor receptor (EGFR) is mutated in cancer, as BRCA1 is."
     for body in ("What is EGFR?", "What does EGFR stand for?"):
-        exact = extract_exact("factoid", body, evidence(says), recognise)
+        exact = extract_exact(asked("factoid", body), read(says), recognise)
         assert isinstance(exact, list)
-        assert exact[0] == ["Epidermal growth factor receptor"]
-        assert ["BRCA1"] in exact[1:]
-    other = extract_exact("factoid", "What is EGFR inhibited by?", evidence(says), recognise)
-    assert other == [["BRCA1"], ["cancer"]] or other == [["cancer"], ["BRCA1"]]
+        assert exact == [["Epidermal growth factor receptor"]]
+
+
+def test_people_are_shown_answers_close_to_the_best_alone() -> None:
+    found = [*read("BRCA1 is it.", names="BRCA1"), *read("TP53 is not.", names="TP53", score=0.3)]
+    assert extract_exact(asked("factoid", "Which gene?"), found, recognise) == [["BRCA1"]]
+    guesses = extract_exact(asked("factoid", "Which gene?", guess=True), found, recognise)
+    assert guesses == [["BRCA1"], ["TP53"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "says", "answer"),
+    [
+        ("What is the usual dose of it?", "In 1980 adults took 0.5 mg of it for 3 days.", "0.5 mg"),
+        ("When was it approved?", "It was approved on 26 March 2021 for 40 mg.", "26 March 2021"),
+        ("What percentage of cases is familial?", "Of 900, 5% to 10% are familial.", "5% to 10%"),
+        ("What is the prevalence of it?", "It occurs in 1 in 2,500 births.", "1 in 2,500"),
+        ("What is the mean age at onset?", "At onset 30 patients were 40 years old.", "40 years"),
+        ("How many chromosomes has a dog?", "A dog has 78 chromosomes.", "78"),
+    ],
+)
+def test_a_quantity_is_answered_with_its_unit(body: str, says: str, answer: str) -> None:
+    found = read(says, names="BRCA1")
+    assert extract_exact(asked("factoid", body), found, recognise) == [[answer]]
+
+
+def test_a_quantity_that_no_passage_has_is_not_answered_with_a_name() -> None:
+    found = read("BRCA1 is given by mouth.")
+    assert extract_exact(asked("factoid", "What dose is given?"), found, recognise) == []
 
 
 def test_summary_has_no_exact_answer() -> None:
-    assert extract_exact("summary", "What is BRCA1?", evidence("A gene."), recognise) is None
-
-
-def test_what_is_written_like_a_name_is_a_candidate_without_any_vocabulary() -> None:
-    text = "FunImageJ is a Lisp framework for image processing. Others use tables."
-    body = "Which Lisp framework has been developed for image processing?"
-    assert extract_exact("factoid", body, evidence(text), no_one) == [["FunImageJ"]]
-
-
-def test_a_name_inside_an_entity_is_not_counted_again() -> None:
-    entity = Entity("anti-CD19 antibody", 0, 18, "chem:1", "chemical")
-    assert add_names("anti-CD19 antibody binds CD20.", [entity]) == [
-        entity,
-        Entity("CD20", 25, 29, "", "name"),
-    ]
-
-
-def test_a_section_label_and_a_bare_range_are_no_names() -> None:
-    text = "RESULTS: Online counselling took 10-12 minutes less. METHODS: None."
-    found = extract_exact("factoid", "What does online counselling save?", evidence(text), no_one)
-    assert found == []
+    assert extract_exact(asked("summary", "What is BRCA1?"), read("A gene."), recognise) is None
 
 
 def no_one(text: str) -> list[Entity]:

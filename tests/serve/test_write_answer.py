@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from cluster.errors import LLMError
-from cluster.records import Entity, Evidence, Question, QuestionType, Sentence
+from cluster.records import Entity, Evidence, Question, QuestionType
 from serve.ask_model import WriterLimits
 from serve.attribute_sentences import Support
 from serve.language_model import Message
 from serve.reply_forms import entities_schema, read_entities
 from serve.write_answer import AnswerWriter, WrittenAnswer, remember
-from serve.write_exact import answered_first
 from serve.write_ideal import answers_nothing
-from tests.serve.answering import encode, evidence, passage
+from tests.serve.answering import WordReader, encode, evidence, passage
 
 TEXT = "Metformin lowers blood glucose by 30% in adults."
 
@@ -63,7 +62,9 @@ def write(
     items: Sequence[Evidence] | None = None,
     body: str = "Which drug lowers glucose?",
 ) -> WrittenAnswer:
-    writer = AnswerWriter(model, encode, None, recognise, WriterLimits(deadline_s=0.2))
+    writer = AnswerWriter(
+        model, encode, None, recognise, WordReader(), WriterLimits(deadline_s=0.2)
+    )
     found = evidence(TEXT) if items is None else items
     return asyncio.run(writer.write(Question("q", body, kind), found))
 
@@ -87,7 +88,11 @@ class LostScorer:
 
 def test_without_its_claim_checker_sentences_are_checked_by_likeness() -> None:
     writer = AnswerWriter(
-        Script(f"{TEXT} Aspirin prevents colorectal cancer."), encode, LostScorer(), recognise
+        Script(f"{TEXT} Aspirin prevents colorectal cancer."),
+        encode,
+        LostScorer(),
+        recognise,
+        WordReader(),
     )
     asked = Question("q", "Which drug lowers glucose?", "summary")
     answer = asyncio.run(writer.write(asked, evidence(TEXT)))
@@ -221,7 +226,7 @@ def test_a_name_of_the_checked_answer_is_kept() -> None:
 def test_exact_answer_can_be_left_to_the_evidence() -> None:
     model = Script(TEXT)
     limits = WriterLimits(exact_from="evidence")
-    writer = AnswerWriter(model, encode, None, recognise, limits)
+    writer = AnswerWriter(model, encode, None, recognise, WordReader(), limits)
     question = Question("q", "Which drug lowers glucose?", "factoid")
     answer = asyncio.run(writer.write(question, evidence(TEXT)))
     assert (answer.exact, answer.degraded, len(model.calls)) == ([["Metformin"]], (), 1)
@@ -230,7 +235,7 @@ def test_exact_answer_can_be_left_to_the_evidence() -> None:
 def test_ideal_answer_can_be_left_to_the_evidence_without_a_word_of_degradation() -> None:
     model = Script("yes")
     limits = WriterLimits(ideal_from="evidence")
-    writer = AnswerWriter(model, encode, None, recognise, limits)
+    writer = AnswerWriter(model, encode, None, recognise, WordReader(), limits)
     question = Question("q", "Does metformin lower glucose?", "yesno")
     answer = asyncio.run(writer.write(question, evidence(TEXT)))
     assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
@@ -304,16 +309,6 @@ def test_remembered_texts_are_encoded_once() -> None:
     rows = once(["b", "c", "b"])
     assert seen == ["a", "b", "c"]
     assert rows.tolist() == encode(["b", "c", "b"]).tolist()
-
-
-def test_entities_that_the_ideal_answer_names_come_first() -> None:
-    ideal = [Sentence("The virus is JC virus.", (1,), 0.9)]
-    exact = answered_first([["antibody", "antibodies"], ["JC virus", "JCV"]], ideal)
-    assert exact == [["JC virus", "JCV"], ["antibody", "antibodies"]]
-
-
-def test_a_yes_or_no_is_left_as_it_is() -> None:
-    assert answered_first("no", [Sentence("Yes.", (1,), 0.9)]) == "no"
 
 
 def test_a_sentence_that_only_repeats_the_question_answers_nothing() -> None:

@@ -19,7 +19,7 @@ from serve.language_model import OpenAIChatModel
 from serve.prompts import find_prompt, load_prompt
 from serve.synergy.keep_examples import remember
 from serve.write_answer import NO_EXAMPLES, AnswerWriter, WrittenAnswer
-from tests.serve.answering import encode, evidence
+from tests.serve.answering import WordReader, encode, evidence
 from tests.serve.test_language_model import Endpoint, completion
 
 TEXT = "Metformin lowers blood glucose by 30% in adults."
@@ -60,7 +60,7 @@ def write(
 ) -> WrittenAnswer:
     model = OpenAIChatModel(endpoint.url, "m", timeout_s=600, retries=0)
     limits = WriterLimits(deadline_s=600)
-    writer = AnswerWriter(model, encode, None, recognise, limits, examples)
+    writer = AnswerWriter(model, encode, None, recognise, WordReader(), limits, examples)
     return asyncio.run(writer.write(Question("q", BODY, kind), evidence(*texts or (TEXT,)), style))
 
 

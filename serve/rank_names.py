@@ -1,0 +1,97 @@
+"""Names of the asked type in the evidence, ranked: exact answers to factoid and list questions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cluster.records import Entity, Evidence
+from serve.cluster_mentions import cluster_mentions, usual_first
+from serve.compare_wording import read_wording, stem
+from serve.group_names import MAX_CHARS, Recogniser, definitions
+from serve.read_evidence import ReadPassage
+
+# How much less a passage says with each rank: the same name in the best passage counts more.
+RANK_LOSS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class RankedName:
+    """Synonyms of one thing, the most usual first, and how sure it is part of the answer."""
+
+    names: tuple[str, ...]
+    score: float
+
+
+def rank_names(
+    body: str, passages: Sequence[ReadPassage], recognise: Recogniser
+) -> list[RankedName]:
+    """What the passages name in answer to `body`, best first; what it names itself is left out.
+
+    A name scores by each passage that it is in: the reader's probability, its sentence's, the
+    passage's relevance, less by rank. Mentions of one thing count together.
+    """
+    asked = frozenset(read_wording(body).words)
+    mentions = list(_mentions(passages, recognise))
+    numbers = cluster_mentions([m.entity for m in mentions], definitions(_items(passages)))
+    names: dict[int, list[str]] = defaultdict(list)
+    best: dict[tuple[int, int], float] = defaultdict(float)
+    for number, mention in zip(numbers, mentions, strict=True):
+        names[number].append(mention.entity.text)
+        best[number, mention.rank] = max(best[number, mention.rank], mention.score)
+    scores: dict[int, float] = defaultdict(float)
+    for (number, _), score in best.items():
+        scores[number] += score
+    ranked = sorted(scores.items(), key=lambda entry: -entry[1])
+    return [
+        RankedName(tuple(usual_first(names[number])), score)
+        for number, score in ranked
+        if not any(_named_in(name, asked) for name in names[number])
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    entity: Entity
+    rank: int
+    score: float
+
+
+def _mentions(passages: Sequence[ReadPassage], recognise: Recogniser) -> Iterator[_Mention]:
+    for passage in passages:
+        text = passage.text
+        concepts = {(e.begin, e.end): e for e in recognise(text)} if passage.reading.names else {}
+        for span in passage.reading.names:
+            name, begin, end = trimmed(text, span.begin, span.end)
+            if not 1 < len(name) <= MAX_CHARS:
+                continue
+            known = concepts.get((begin, end))
+            entity = known or Entity(name, begin, end, "", "name")
+            weight = passage.reading.relevance / (1 + RANK_LOSS * passage.rank)
+            weight *= passage.sentence_score(begin)
+            yield _Mention(entity, passage.rank, span.score * weight)
+
+
+def trimmed(text: str, begin: int, end: int) -> tuple[str, int, int]:
+    """The span without an article or a bracket that is opened or closed outside of it."""
+    name = text[begin:end]
+    for article in ("the ", "a ", "an "):
+        if name.casefold().startswith(article):
+            begin += len(article)
+    name = text[begin:end]
+    if name.count("(") > name.count(")"):
+        closes = text[end : end + 1] == ")"
+        end = end + 1 if closes else begin + name.rindex("(")
+    while end > begin and text[end - 1].isspace():
+        end -= 1
+    return text[begin:end], begin, end
+
+
+def _items(passages: Sequence[ReadPassage]) -> list[Evidence]:
+    return [passage.item for passage in passages]
+
+
+def _named_in(name: str, asked: frozenset[str]) -> bool:
+    words = read_wording(name).words or {stem(name): 1.0}
+    return words.keys() <= asked
