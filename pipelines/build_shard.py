@@ -20,6 +20,7 @@ from cluster.index.write_segment import SegmentPlan, write_segment
 from cluster.places import Place
 from cluster.records import Citation
 from cluster.storage import published_atomically
+from pipelines.late_sources import SourceOrder
 from pipelines.mine_vocabulary import count_terms, write_counts
 from pipelines.order_records import Events, LiveRows, live_rows
 from pipelines.stage_citations import read_deletions, read_parts
@@ -52,8 +53,10 @@ class StagedShard:
             yield from map(citation_from_row, batch.select(CITATION_SCHEMA.names).to_pylist())
 
 
-def _events(pmids: Sequence[np.ndarray], places: Sequence[np.ndarray]) -> Events:
-    files = [np.full(len(p), number, np.int64) for number, p in enumerate(pmids)]
+def _events(
+    pmids: Sequence[np.ndarray], places: Sequence[np.ndarray], ranks: Sequence[int]
+) -> Events:
+    files = [np.full(len(p), rank, np.int64) for p, rank in zip(pmids, ranks, strict=True)]
     return Events(np.concatenate(pmids), np.concatenate(files), np.concatenate(places))
 
 
@@ -62,20 +65,31 @@ def _column(table: pa.Table, name: str) -> np.ndarray:
 
 
 def read_staged(
-    directories: Sequence[Place], shard: int, columns: Sequence[str] | None = None
+    directories: Sequence[Place],
+    shard: int,
+    columns: Sequence[str] | None = None,
+    order: SourceOrder | None = None,
 ) -> StagedShard:
     """Everything staged for `shard`, from sources in the order in which they apply.
 
     `columns`, all or some, must hold what tells which rows are live: pmid and position.
+    With `order` the deletions of sources that the index holds count too, for PMIDs of which
+    the staged sources speak.
     """
     tables = [read_parts(directory, shard, columns) for directory in directories]
     deletions = [read_deletions(d) for d in directories]
-    live = live_rows(
-        _events([_column(t, "pmid") for t in tables], [_column(t, "position") for t in tables]),
-        _events(
-            [_column(t, "pmid") for t in deletions], [_column(t, "position") for t in deletions]
-        ),
-    )
+    ranks = list(order.staged) if order else list(range(len(directories)))
+    pmids = [_column(t, "pmid") for t in tables]
+    gone = [_column(t, "pmid") for t in deletions]
+    places = [_column(t, "position") for t in deletions]
+    records = _events(pmids, [_column(t, "position") for t in tables], ranks)
+    if order:
+        touched = np.concatenate([*pmids, *gone])
+        for rank, held in order.deletions.items():
+            gone.append(held[np.isin(held, touched)])
+            places.append(np.zeros(len(gone[-1]), np.int64))
+            ranks.append(rank)
+    live = live_rows(records, _events(gone, places, ranks))
     return StagedShard(pa.concat_tables(tables), live)
 
 

@@ -24,12 +24,19 @@ from cluster.models import ModelStore
 from cluster.object_store import File
 from cluster.places import Place, file_names
 from cluster.settings import Settings
-from cluster.source_order import check_gaps
+from cluster.source_order import check_gaps, natural_key
 from cluster.storage import require_writable
 from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
 from pipelines.compact_index import compact_shard
 from pipelines.drop_staging import drop_taken, note_taken
 from pipelines.embed_sources import embed_sources
+from pipelines.late_sources import (
+    SourceOrder,
+    deleted_in,
+    files_of,
+    later_deleting,
+    order_of,
+)
 from pipelines.plan_build import (
     BuildResult,
     Progress,
@@ -204,10 +211,12 @@ def update_index(
     `each` publishes one for every source, so that the state after each can be asked for.
     Staging and resuming are as in a build. What follows a source that cannot be read must
     wait for it, so that only the sources before it are applied. The result names the new
-    sources alone; without any, it is the published version, and nothing is written. Raises
-    InputError for sources out of order or changed, for numbered ones with a gap since the last
-    that the index holds, unless `allow_gap`, and for settings that must be those of the build;
-    CiteRayError where another command changes the index.
+    sources alone; without any, it is the published version, and nothing is written. A late
+    source, before the last that the index holds, changes what no later source speaks of.
+    Raises InputError for sources that changed, for a late one without the later files that
+    delete, for numbered ones with a gap since the last that the index holds, unless
+    `allow_gap`, and for settings that must be those of the build; CiteRayError where another
+    command changes the index.
     """
     index = settings.index.place
     manifest = read_manifest(index)
@@ -224,13 +233,31 @@ def update_index(
         if not allow_gap:
             held = [source.name for source in manifest.sources]
             check_gaps([*held, *(path.name for path in new)], after=manifest.last_source)
-        result = _update(new, manifest, settings, lease, lease.checking(report), each=each)
+        result = _update(
+            new, sources, manifest, settings, lease, lease.checking(report), each=each
+        )  # fmt: skip
         drop_taken(lease)
         return result
 
 
+@ray.remote(max_retries=3)
+def _deletions_task(path: File) -> Any:
+    return deleted_in(path)
+
+
+def _order(manifest: Manifest, names: Sequence[str], sources: Sequence[File]) -> SourceOrder | None:
+    """The order of an update of which some sources are late; None where none is."""
+    first = names[0]
+    if natural_key(first) > natural_key(manifest.last_source):
+        return None
+    files = files_of(later_deleting(manifest, first), sources, first)
+    found = ray.get([_deletions_task.remote(path) for path in files])
+    return order_of(manifest, names, dict(zip([p.name for p in files], found, strict=True)))
+
+
 def _update(
     new: Sequence[File],
+    sources: Sequence[File],
     manifest: Manifest,
     settings: Settings,
     lease: Lease,
@@ -253,7 +280,8 @@ def _update(
         name = segment_id(build.name, settings.index, group, manifest)
         plan = segment_plan(name, quantiser, manifest.encoder.dimensions, settings.index)
         staged = [directories[account.name] for account in group]
-        calls = [(index, n, shard, staged, plan) for n, shard in enumerate(manifest.shards)]
+        order = _order(manifest, [account.name for account in group], sources)
+        calls = [(index, n, shard, staged, plan, order) for n, shard in enumerate(manifest.shards)]
         updates = _on_shards(update_shard, calls, plan, report)
         told = (*group, *result.failed)
         manifest = publish_update(

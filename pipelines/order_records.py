@@ -17,6 +17,7 @@ class LiveRows:
     Of `records` distinct ones, `superseded` have a newer one of their PMID.
     `deleted_pmids` had a record, and their newest event is a deletion; `removed` are all
     PMIDs of which the latter is true, `touched` all of any event. Each is ascending.
+    `touched_files` has the file of each one's newest event.
     """
 
     rows: Ints
@@ -24,6 +25,7 @@ class LiveRows:
     deleted_pmids: Ints
     removed: Ints
     touched: Ints
+    touched_files: Ints
 
     @property
     def deleted(self) -> int:
@@ -61,4 +63,4 @@ def live_rows(records: Events, deletions: Events) -> LiveRows:
     distinct = np.unique(identity, axis=1).shape[1] if count else 0
     removed = pmids[newest[newest >= count]]
     deleted = np.intersect1d(removed, records.pmids)
-    return LiveRows(rows, distinct, deleted, removed, touched=pmids[newest])
+    return LiveRows(rows, distinct, deleted, removed, pmids[newest], files[newest])

@@ -41,6 +41,7 @@ from cluster.index.manifest import (
 )
 from cluster.places import Place, remove
 from cluster.settings import Settings, VocabularySettings
+from cluster.source_order import natural_key
 from cluster.storage import published_atomically, sha256_of, write_atomically
 from pipelines.assemble_vocabulary import write_vocabulary
 from pipelines.build_shard import ShardSummary
@@ -232,7 +233,7 @@ def publish_update(
         **live,
         "sources": (*previous.sources, *sources),
         "failed_sources": _still_failed(previous, accounts),
-        "last_source": sources[-1].name,
+        "last_source": max(previous.last_source, sources[-1].name, key=natural_key),
         "deleted": deleted,
         "superseded": records - live["citations"] - deleted,
     }

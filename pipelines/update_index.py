@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
@@ -42,8 +42,9 @@ from cluster.object_store import File
 from cluster.places import Place
 from cluster.records import Citation
 from cluster.settings import Settings
-from cluster.source_order import check_one_baseline, natural_key
+from cluster.source_order import check_one_baseline
 from pipelines.build_shard import BATCH_ROWS, StagedShard, read_staged
+from pipelines.late_sources import SourceOrder, without_overridden
 from pipelines.mine_vocabulary import count_terms, merge_counts, negated, write_counts
 from pipelines.order_records import LiveRows
 from pipelines.stage_citations import ParsedSource
@@ -53,20 +54,12 @@ def new_sources(manifest: Manifest, sources: Sequence[File]) -> list[File]:
     """Those of `sources`, in their order, that `manifest` does not hold.
 
     Raises InputError for one that is held with another size (its bytes are not read: a whole
-    baseline takes minutes, and `index verify --sources` does it), for one that comes before
-    the last applied, since records must be applied in the order of the files, and for one of
-    another year's baseline.
+    baseline takes minutes, and `index verify --sources` does it), and for one of another year's
+    baseline.
     """
     held = {source.name: source for source in manifest.sources}
-    last = natural_key(manifest.last_source)
     check_one_baseline([*held, *(path.name for path in sources)])
     for path in sources:
-        if path.name not in held and natural_key(path.name) < last:
-            raise InputError(
-                f"{path}: comes before {manifest.last_source}, the last that "
-                f"{manifest.version} holds, and an update only appends; build the index again "
-                "with this file among its sources"
-            )
         if path.name in held and path.stat().st_size != held[path.name].bytes:
             raise InputError(
                 f"{path}: {path.stat().st_size} bytes, and {manifest.version} was made from "
@@ -190,20 +183,31 @@ def _write_dead(
 
 
 def update_shard(
-    index: Place, shard: int, before: ShardEntry, directories: Sequence[Place], plan: SegmentPlan
+    index: Place,
+    shard: int,
+    before: ShardEntry,
+    directories: Sequence[Place],
+    plan: SegmentPlan,
+    order: SourceOrder | None = None,
 ) -> ShardUpdate | None:
     """Write the segment that the staged sources add to `shard`; a rerun keeps what is whole.
 
-    None where they hold nothing for it. `before` are the shard's published segments.
+    None where they hold nothing for it. `before` are the shard's published segments; with
+    `order` some of the sources are late.
     """
-    staged = read_staged(directories, shard)
+    staged = read_staged(directories, shard, order=order)
     read = (CITATIONS, PASSAGES, SUPERSEDES)
     segments = [
         SegmentRecords(at_hand(index / segment_directory(shard, s.id), s.artefacts, *read))
         for s in before.segments
     ]
+    if order:
+        pmids = np.asarray(staged.table.column("pmid").to_numpy(), np.int64)
+        rows = _live_among(segments, staged.live.touched)
+        live = without_overridden(staged.live, pmids, segments, rows, order)
+        staged = replace(staged, live=live)
     change = _change(segments, staged.live)
-    if not len(staged.live.rows) and not len(change.supersedes.pmids):
+    if not staged.live.records and not len(change.supersedes.pmids):
         return None
 
     def complete(directory: Path) -> DeadEntry:
