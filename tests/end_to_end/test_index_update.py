@@ -117,6 +117,20 @@ def test_a_source_that_cannot_be_read_holds_up_those_after_it(
     assert sorted(p.name for p in indexed.path.iterdir()) == WHOLE_INDEX
 
 
+def test_a_file_that_was_left_out_can_be_applied_late(
+    indexed: Indexed, sample: SampleCorpus
+) -> None:
+    refused = indexed.command("update", str(sample.sources[2]))
+    assert refused.returncode == 2
+    assert f"{sample.sources[1].name} missing between" in refused.stderr
+    indexed.json("update", str(sample.sources[2]), "--allow-gap")
+    folder = str(sample.sources[0].parent)
+    late = indexed.json("update", folder)
+    assert (late["citations"], late["superseded"], late["deleted"]) == (313, 1, 1)
+    assert (indexed.version_of(REVISED), indexed.version_of(DELETED)) == (2, None)
+    assert indexed.json("verify", "--sources", folder)["clean"]
+
+
 def test_an_update_that_does_not_fit_is_refused_and_publishes_nothing(
     indexed: Indexed, sample: SampleCorpus
 ) -> None:
