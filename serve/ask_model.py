@@ -95,6 +95,15 @@ class Briefing:
         return self.prompt(name) != find_prompt(name, self.question.type)
 
     @property
+    def decides_first(self) -> bool:
+        """Whether the model says yes or no before it explains, as our own prompts have it.
+
+        A paper's preset keeps to its paper's order: the ideal answer, then the exact one.
+        """
+        both = self.limits.ideal_from == self.limits.exact_from == "model"
+        return self.question.type == "yesno" and both and not self.has_own("ideal")
+
+    @property
     def variables(self) -> frozenset[str]:
         """What the prompts of the two stages ask for."""
         stages = ("ideal", "exact") if self.question.type in EXACT_TYPES else ("ideal",)
@@ -112,7 +121,11 @@ class Briefing:
             raise LLMError("llm: not configured; set llm.kind to vllm or url")
         if self.limits.repetition_penalty is not None:
             constraint["repetition_penalty"] = self.limits.repetition_penalty
-        if name == "ideal" and self.say is not None and "json_schema" not in constraint:
+        if (
+            name in ("ideal", "explain")
+            and self.say is not None
+            and "json_schema" not in constraint
+        ):
             constraint["say"] = self.say
         call = self.model.chat(
             self._messages(name, answer),
@@ -127,7 +140,7 @@ class Briefing:
 
     def _messages(self, name: str, answer: str) -> list[Any]:
         prompt = self.prompt(name)
-        stage: Stage = "exact" if name == "exact" else "ideal"
+        stage: Stage = "exact" if name in ("exact", "decide") else "ideal"
         values = {
             "question": quote(self.question.body),
             # Papers' prompts keep to their papers' form.

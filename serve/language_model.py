@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict
@@ -19,6 +20,8 @@ from cluster.errors import LLMError
 
 RETRY_STATUS = frozenset({429, 503})
 MAX_WAIT_S = 20.0
+# As many likeliest first words of a reply as OpenAI's API gives.
+TOP_WORDS = 20
 # Servers close an idle connection after 5 s or more; one must not be used in that moment.
 KEEP_S = 2.0
 NO_MODEL = (
@@ -48,9 +51,13 @@ class ChatModel(Protocol):
         repetition_penalty: float | None = None,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
+        weigh: Sequence[str] | None = None,
         say: Say | None = None,
     ) -> str:
         """The reply's text; one of `choices`, or JSON of `json_schema`, where given.
+
+        With `weigh` the reply is one word, and the text is JSON of the share that the model
+        gives each of these words: `{"yes": 0.9, "no": 0.1}`.
 
         `say` gets each piece of it as the model says it.
 
@@ -69,6 +76,7 @@ def chat_request(
     repetition_penalty: float | None = None,
     choices: Sequence[str] | None = None,
     json_schema: Mapping[str, Any] | None = None,
+    weigh: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """The body of a chat completion. At most one of `choices` and `json_schema` may be given.
 
@@ -86,6 +94,8 @@ def chat_request(
         body["repetition_penalty"] = repetition_penalty
     if choices is not None:
         body["structured_outputs"] = {"choice": list(choices)}
+    if weigh is not None:
+        body |= {"max_tokens": 1, "logprobs": True, "top_logprobs": TOP_WORDS}
     if json_schema is not None:
         body["response_format"] = {
             "type": "json_schema",
@@ -113,6 +123,28 @@ def read_reply(reply: Any, *, constrained: bool) -> str:
     if not isinstance(text, str):
         raise LLMError(f"llm: the reply holds no text but {text!r:.80}")
     return text
+
+
+def read_shares(reply: Any, words: Sequence[str]) -> str:
+    """JSON of the share of each of `words` among them, as the first word of the reply.
+
+    Where the endpoint tells no probabilities the word that it said has all. Raises LLMError
+    where none of `words` is among the likely ones.
+    """
+    text = read_reply(reply, constrained=False)
+    logprobs = reply["choices"][0].get("logprobs") or {}
+    told = [{"token": text, "logprob": 0.0}]
+    if content := logprobs.get("content"):
+        told = content[0]["top_logprobs"] or content[:1]
+    found = dict.fromkeys(words, 0.0)
+    for entry in told:
+        word = entry["token"].strip().strip(".").casefold()
+        if word in found:
+            found[word] += math.exp(entry["logprob"])
+    total = sum(found.values())
+    if not total:
+        raise LLMError(f"llm: the reply is none of {', '.join(words)}: {text!r:.80}")
+    return json.dumps({word: share / total for word, share in found.items()})
 
 
 async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
@@ -203,6 +235,7 @@ class OpenAIChatModel:
         repetition_penalty: float | None = None,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
+        weigh: Sequence[str] | None = None,
         say: Say | None = None,
     ) -> str:
         body = chat_request(
@@ -213,6 +246,7 @@ class OpenAIChatModel:
             repetition_penalty=repetition_penalty,
             choices=choices,
             json_schema=json_schema,
+            weigh=weigh,
         )
         response, reply = await self._post(body, say)
         if reply is None:
@@ -222,6 +256,8 @@ class OpenAIChatModel:
                 raise LLMError(
                     f"llm: {self._url} answered no JSON: {response.text!r:.200}"
                 ) from None
+        if weigh is not None:
+            return read_shares(reply, weigh)
         return read_reply(reply, constrained=choices is not None or json_schema is not None)
 
     async def _post(

@@ -21,7 +21,7 @@ from ray.serve.exceptions import RayServeException
 from cluster.errors import LLMError
 from cluster.settings import Settings, load_settings
 from serve.call_stages import call, stream
-from serve.language_model import Message, Say, chat_request, read_pieces, read_reply
+from serve.language_model import Message, Say, chat_request, read_pieces, read_reply, read_shares
 from serve.load_stages import llm_dtype, llm_folder
 
 LLM_APP = "citeray-llm"
@@ -126,6 +126,8 @@ class HandleChatModel:
         # LLMServer yields errors instead of raising them.
         if "error" in reply:
             raise LLMError(f"the language model refused: {reply['error']['message']}")
+        if weigh := options.get("weigh"):
+            return read_shares(reply, weigh)
         return read_reply(reply, constrained=constrained)
 
 

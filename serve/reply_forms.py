@@ -6,7 +6,7 @@ A reasoned reply is `{"chain_of_thought", "answer"}`, as in paper 000, section 3
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,6 +81,14 @@ def read_reasoned(text: str) -> Reasoned:
     reply = _read_object(text[text.find("{") : text.rfind("}") + 1])
     reasoning = reply.get("chain_of_thought")
     return Reasoned(reasoning if isinstance(reasoning, str) else "", _field(reply, "answer"))
+
+
+def read_weights(text: str, words: Sequence[str]) -> list[float]:
+    """The shares of `words`, as `ChatModel.chat` tells them. Raises LLMError for anything else."""
+    shares = [_field(_read_object(text), word) for word in words]
+    if not all(isinstance(share, int | float) for share in shares):
+        raise LLMError(f"llm: the shares of {', '.join(words)} are no numbers: {text!r:.200}")
+    return shares
 
 
 def says_nothing(answer: str) -> bool:

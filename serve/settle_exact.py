@@ -32,7 +32,16 @@ def settle_exact(kind: QuestionType, exact: ExactAnswer) -> ExactAnswer:
 
 def opening_verdict(ideal: Sequence[Sentence]) -> Literal["yes", "no"] | None:
     """The verdict that the answer's first sentence opens with ("No, it does not."), if any."""
-    found = _OPENING.match(ideal[0].text) if ideal else None
+    return _opens_with(ideal[0].text) if ideal else None
+
+
+def agrees(sentence: str, decision: Literal["yes", "no"]) -> bool:
+    """Whether the sentence does not open with the other verdict."""
+    return _opens_with(sentence) in (None, decision)
+
+
+def _opens_with(sentence: str) -> Literal["yes", "no"] | None:
+    found = _OPENING.match(sentence)
     if found is None:
         return None
     return "yes" if found[1].casefold() == "yes" else "no"

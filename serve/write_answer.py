@@ -70,7 +70,8 @@ class WrittenAnswer:
     `dropped` holds the model's sentences that nothing supported, `stances` what each passage
     does to the answer, by the passage's id. `ideal` and `exact` are the best guess whatever the
     `verdict`; see Answer for it, `confidence` and `stance_on`. `decision` is the model's own,
-    None where it was not asked.
+    None where it was not asked; `share`, 0.5 to 1, is how sure it was of a yes or no, where it
+    told.
     """
 
     type: QuestionType
@@ -85,6 +86,7 @@ class WrittenAnswer:
     confidence: float = 0.0
     stance_on: str = ""
     decision: Decision | None = None
+    share: float | None = None
 
 
 class AnswerWriter:
@@ -192,6 +194,7 @@ class AnswerWriter:
             decided.confidence,
             decided.stance_on,
             decision,
+            draft.share,
         )
 
     async def _brief(

@@ -1,7 +1,8 @@
 """The exact answer, by type: what the model decides under a constraint, or what the evidence says.
 
-The model is shown its own ideal answer, in the sentences that passed the check, so that both
-rest on one decision: a yes or no is what that answer means, names are those that it gives.
+Both answers rest on one decision. By our own prompts a yes or no is decided before the ideal
+answer is written, which is told of it; else the model is shown its own ideal answer, in the
+sentences that passed the check.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -
     found = Exact(fault=draft.fault)
     if draft.decision == "not stated":
         found = Exact(decision="not stated")
+    elif draft.decision:
+        found = Exact(draft.decision, decision=draft.decision)
     # A model that has just failed is not waited for a second time.
     elif draft.fault not in (FAILED, ABSENT):
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -21,31 +22,41 @@ from serve.name_shapes import names_by_shape
 from serve.prompts import number_passages, quote, shown_passages
 from serve.reply_forms import (
     TEXT,
+    Decision,
     read_reasoned,
+    read_weights,
     reasoned_schema,
     says_nothing,
     summarise_reasoning,
 )
 from serve.screen_orders import strange_links
-from serve.settle_exact import keeps_numbers
+from serve.settle_exact import agrees, keeps_numbers
 from serve.weigh_evidence import Thresholds, split_by_stance
 
 log = logging.getLogger(__name__)
+
+# Log odds of "yes" from which it is believed: small models lean to it. On 88 train questions with
+# gold passages, half of them "no", Qwen2.5-Coder-1.5B ranks a yes above a no in 97% of the pairs;
+# it is right in 77% of the questions at 0 and in 92% here. Where it wrote its answer before it
+# decided, it was right in 58% to 67% of 24 of them.
+YES_MARGIN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
     """The supported sentences, the dropped ones, and "" or why there is no answer.
 
-    `inferred` is a summary of the model's reasoning. `decision` is "not stated" where the model
-    says that the evidence does not answer, which is no fault.
+    `inferred` is a summary of the model's reasoning. `decision` is a yes or no that the model
+    gave before it wrote, or "not stated" where it says that the evidence does not answer, which
+    is no fault. `share` is how sure it was, from 0.5 to 1, of that yes or no.
     """
 
     sentences: tuple[Sentence, ...] = ()
     dropped: tuple[str, ...] = ()
     fault: str = ""
     inferred: str = ""
-    decision: Literal["not stated"] | None = None
+    decision: Decision | None = None
+    share: float | None = None
 
     @property
     def said(self) -> str:
@@ -64,18 +75,39 @@ async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Reco
         return Draft(fault=ABSENT)
     if briefing.style.weigh:
         briefing = await asyncio.to_thread(weighed, briefing, scorer)
+    decision, share = None, None
     try:
-        text, reasoning = await _ask(briefing)
+        if briefing.decides_first:
+            decision, share = await _decide(briefing)
+            text, reasoning = await _explain(briefing, decision), ""
+        else:
+            text, reasoning = await _ask(briefing)
     except LLMError as error:
         log.warning("ideal answer of %s: %s", briefing.question.id, error)
         return Draft(fault=FAILED)
     if text.strip() and says_nothing(text):
         return Draft(decision="not stated", inferred=reasoning)
     claimed = _claims(briefing, text)
-    return replace(
-        await asyncio.to_thread(_attributed, briefing, claimed, scorer, recognise),
-        inferred=reasoning,
-    )
+    if decision:
+        claimed = {s: pmids for s, pmids in claimed.items() if agrees(s, decision)}
+    draft = await asyncio.to_thread(_attributed, briefing, claimed, scorer, recognise)
+    return replace(draft, inferred=reasoning, decision=decision, share=share)
+
+
+async def _decide(briefing: Briefing) -> tuple[Literal["yes", "no"], float]:
+    """Yes or no, before the model has written anything, and how sure it is, from 0.5 to 1.
+
+    Raises LLMError as `Briefing.ask` does.
+    """
+    words = ("yes", "no")
+    yes, no = read_weights(await briefing.ask("decide", 1, weigh=words), words)
+    # At the margin both are as likely.
+    yes /= yes + no * math.exp(YES_MARGIN)
+    return ("yes", yes) if yes > 0.5 else ("no", 1 - yes)
+
+
+async def _explain(briefing: Briefing, decision: Literal["yes", "no"]) -> str:
+    return await briefing.ask("explain", briefing.limits.ideal_tokens, decision.capitalize())
 
 
 async def write_supported(

@@ -61,12 +61,16 @@ class Traitor:
         *,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
+        weigh: Sequence[str] | None = None,
         **options: Any,
     ) -> str:
         told = "\n".join(message["content"] for message in messages)
         obeys = self.always or any(part in told for part in _parts(self.text))
         self.seen += obeys
         said = self.payload if obeys else HONEST[0].sections[0].text
+        if weigh:
+            likely = self.exact if obeys and self.exact in weigh else weigh[0]
+            return json.dumps({word: float(word == likely) for word in weigh})
         if choices:
             return self.exact if obeys and self.exact in choices else choices[0]
         if json_schema is None:

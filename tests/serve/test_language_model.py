@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -252,3 +253,26 @@ def test_schema_becomes_a_response_format() -> None:
 def test_two_constraints_at_once_are_refused() -> None:
     with pytest.raises(ValueError, match="not both"):
         chat_request("m", MESSAGES, max_tokens=2, temperature=0, choices=("a",), json_schema={})
+
+
+def test_words_are_weighed_by_what_the_first_one_would_be(endpoint: Endpoint) -> None:
+    shares = {"Yes": 0.5, " yes": 0.1, "No": 0.2, "Perhaps": 0.2}
+    told = [{"token": token, "logprob": math.log(share)} for token, share in shares.items()]
+    reply = completion("Yes")
+    reply["choices"][0]["logprobs"] = {"content": [{"token": "Yes", "top_logprobs": told}]}
+    endpoint.play(200, reply)
+    weighed = json.loads(ask(endpoint, weigh=("yes", "no")))
+    assert weighed == pytest.approx({"yes": 0.75, "no": 0.25})
+    body = endpoint.bodies[0]
+    assert (body["max_tokens"], body["logprobs"], body["top_logprobs"]) == (1, True, 20)
+
+
+def test_an_endpoint_that_tells_no_probabilities_gives_its_word_all(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion("No."))
+    assert json.loads(ask(endpoint, weigh=("yes", "no"))) == {"yes": 0.0, "no": 1.0}
+
+
+def test_a_reply_of_none_of_the_words_is_the_models_fault(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion("Perhaps"))
+    with pytest.raises(LLMError, match="none of yes, no: 'Perhaps'"):
+        ask(endpoint, weigh=("yes", "no"))

@@ -13,7 +13,8 @@ from tests.serve.answering import evidence
 
 VARIABLES = {
     "ideal": {"question", "evidence"},
-    "ideal-yesno": {"question", "evidence"},
+    "decide-yesno": {"question", "evidence"},
+    "explain-yesno": {"question", "evidence", "answer"},
     "ideal-factoid": {"question", "evidence"},
     "ideal-list": {"question", "evidence"},
     "exact-yesno": {"question", "answer"},
@@ -46,7 +47,7 @@ def render(name: str, text: str, question: str = "Q?") -> str:
 
 def test_every_shared_answer_prompt_is_in_the_table() -> None:
     names = [path.name for path in (CONFIGS / "prompts").iterdir()]
-    stems = {name.removesuffix(".txt") for name in names if name.startswith(("ideal", "exact"))}
+    stems = {name.removesuffix(".txt") for name in names if name.endswith(".txt")}
     assert stems == VARIABLES.keys()
 
 

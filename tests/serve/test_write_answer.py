@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cluster.answer_settings import AnswerSettings
 from cluster.errors import LLMError
 from cluster.records import Entity, Evidence, Question, QuestionType
 from serve.ask_model import WriterLimits
@@ -36,8 +37,10 @@ class Script:
         temperature: float,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
+        weigh: Sequence[str] | None = None,
     ) -> str:
-        self.calls.append({"messages": messages, "choices": choices, "json_schema": json_schema})
+        asked = {"choices": choices, "json_schema": json_schema, "weigh": weigh}
+        self.calls.append({"messages": messages, **asked})
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
@@ -141,52 +144,101 @@ def test_unusable_ideal_answer_still_lets_the_model_choose() -> None:
     assert answer.exact == [["metformin"]]
 
 
-@pytest.mark.parametrize("word", ["yes", "no"])
-def test_yesno_is_a_constrained_choice_that_nothing_overrides(word: str) -> None:
-    model = Script(TEXT, word)
-    answer = write(model, "yesno", body="Is a related finding enough?")
-    assert (answer.exact, answer.decision, answer.degraded) == (word, word, ())
-    assert model.calls[1]["choices"] == ("yes", "no", "mixed", "not stated")
+def decided(yes: float) -> str:
+    return json.dumps({"yes": yes, "no": 1 - yes})
 
 
-@pytest.mark.parametrize("decision", ["mixed", "not stated"])
-def test_without_a_yes_or_no_of_the_model_the_evidence_guesses(decision: str) -> None:
-    answer = write(Script(TEXT, decision), "yesno", body="Does metformin lower blood glucose?")
-    assert (answer.exact, answer.decision, answer.degraded) == ("yes", decision, ())
+YES = "Yes, metformin lowers blood glucose by 30% in adults."
+NO = "No, aspirin does not lower blood glucose in adults."
+BOTH = (TEXT, "Aspirin does not lower blood glucose in adults.")
 
 
-@pytest.mark.parametrize(
-    ("opening", "said", "exact"), [("Yes", "no", "yes"), ("No", "yes", "no"), ("No", "mixed", "no")]
-)
-def test_the_exact_answer_is_what_the_ideal_one_opens_with(
-    opening: str, said: str, exact: str
-) -> None:
-    text = {
-        "Yes": "Yes, metformin lowers blood glucose by 30% in adults.",
-        "No": "No, aspirin does not lower blood glucose in adults.",
-    }[opening]
-    found = evidence(TEXT, "Aspirin does not lower blood glucose in adults.")
-    answer = write(Script(text, said), "yesno", found, "Is blood glucose lower?")
-    assert (answer.exact, answer.ideal[0].text) == (exact, text)
+@pytest.mark.parametrize(("share", "text", "exact"), [(0.95, YES, "yes"), (0.1, NO, "no")])
+def test_a_yes_or_no_is_decided_before_it_is_explained(share: float, text: str, exact: str) -> None:
+    """A 1.5B model that writes first writes "Yes, ..." over evidence that says no."""
+    model = Script(decided(share), text)
+    answer = write(model, "yesno", evidence(*BOTH), "Is a related finding enough?")
+    assert (answer.exact, answer.decision, answer.degraded) == (exact, exact, ())
+    assert [s.text for s in answer.ideal] == [text]
+    assert model.calls[0]["weigh"] == ("yes", "no")
+    told = model.calls[1]["messages"][1]["content"]
+    assert f"the answer is: {exact.capitalize()}." in told
+
+
+def test_a_yes_must_be_clearly_more_likely_than_a_no() -> None:
+    """Small models lean to yes."""
+    unsure, sure = (write(Script(decided(share), TEXT), "yesno") for share in (0.8, 0.95))
+    assert (unsure.exact, sure.exact) == ("no", "yes")
+    assert unsure.share is not None
+    assert sure.share is not None
+    assert 0.5 < unsure.share < 0.6 < sure.share
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.95, NO), (0.1, YES)])
+def test_a_sentence_that_opens_with_the_other_verdict_is_not_shown(share: float, said: str) -> None:
+    rest = "Metformin and aspirin were given to adults."
+    items = evidence(*BOTH, rest)
+    answer = write(Script(decided(share), f"{said} {rest}"), "yesno", items, "Is glucose lower?")
+    assert [s.text for s in answer.ideal] == [rest]
+
+
+@pytest.mark.parametrize("reply", ["yes", "{}", '{"yes": "much", "no": 0}'])
+def test_a_reply_without_shares_falls_back_to_the_evidence(reply: str) -> None:
+    answer = write(Script(reply), "yesno", body="Does metformin lower blood glucose?")
+    assert (answer.exact, answer.decision) == ("yes", None)
+    assert answer.degraded[0] == "llm: failed, extractive answer"
 
 
 def test_a_model_that_finds_nothing_stated_is_no_loss_and_is_not_asked_again() -> None:
     model = Script("Not stated in the passages.")
-    answer = write(model, "yesno", body="Does metformin lower blood glucose?")
+    answer = write(model, "factoid")
     assert (answer.decision, answer.origin, answer.degraded) == ("not stated", "extractive", ())
-    assert (answer.exact, len(model.calls)) == ("yes", 1)
+    assert (answer.exact, len(model.calls)) == ([["Metformin"]], 1)
+
+
+BODY = "Does metformin lower blood glucose?"
+
+
+def read_off(word: str, text: str = TEXT, *passages: str) -> WrittenAnswer:
+    """A preset with a paper's own way to write, whose yes or no is read off its answer."""
+    style = AnswerSettings(prompts="biorag")
+    writer = AnswerWriter(Script(text, word), encode, None, recognise)
+    found = evidence(*passages or (TEXT,))
+    return asyncio.run(writer.write(Question("q", BODY, "yesno"), found, style))
+
+
+@pytest.mark.parametrize("word", ["yes", "no"])
+def test_nothing_overrides_what_a_papers_answer_means(word: str) -> None:
+    answer = read_off(word)
+    assert (answer.exact, answer.decision, answer.degraded) == (word, word, ())
+
+
+@pytest.mark.parametrize("decision", ["mixed", "not stated"])
+def test_without_a_yes_or_no_of_the_model_the_evidence_guesses(decision: str) -> None:
+    answer = read_off(decision)
+    assert (answer.exact, answer.decision, answer.degraded) == ("yes", decision, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "exact"), [(YES, "no", "yes"), (NO, "yes", "no"), (NO, "mixed", "no")]
+)
+def test_the_exact_answer_is_what_a_papers_answer_opens_with(
+    text: str, said: str, exact: str
+) -> None:
+    answer = read_off(said, text, *BOTH)
+    assert (answer.exact, answer.ideal[0].text) == (exact, text)
 
 
 def test_answer_outside_the_choice_falls_back_to_the_evidence() -> None:
-    answer = write(Script(TEXT, "perhaps"), "yesno", body="Does metformin lower blood glucose?")
+    answer = read_off("perhaps")
     assert answer.exact == "yes"
     assert answer.degraded == ("llm: nothing usable, extractive exact answer",)
 
 
 def test_exact_stage_is_given_the_ideal_answer() -> None:
-    model = Script(TEXT, "yes")
-    write(model, "yesno")
-    assert f"Answer: {TEXT}" in model.calls[1]["messages"][1]["content"]
+    model = Script(TEXT, names("metformin"))
+    write(model, "factoid")
+    assert f"Summary: {TEXT}" in model.calls[1]["messages"][1]["content"]
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("factoid", 5), ("list", 100)])
@@ -263,7 +315,9 @@ def test_no_evidence_gives_an_empty_answer_that_says_so(kind: QuestionType, exac
 
 
 def test_unknown_type_is_guessed() -> None:
-    answer = write(Script(TEXT, "yes"), "unknown", body="Does metformin lower blood glucose?")
+    answer = write(
+        Script(decided(0.99), TEXT), "unknown", body="Does metformin lower blood glucose?"
+    )
     assert (answer.type, answer.exact) == ("yesno", "yes")
 
 
