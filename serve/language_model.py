@@ -133,7 +133,7 @@ def read_shares(reply: Any, words: Sequence[str]) -> str:
     """
     text = read_reply(reply, constrained=False)
     logprobs = reply["choices"][0].get("logprobs") or {}
-    told = [{"token": text, "logprob": 0.0}]
+    told: list[dict[str, Any]] = [{"token": text, "logprob": 0.0}]
     if content := logprobs.get("content"):
         told = content[0]["top_logprobs"] or content[:1]
     found = dict.fromkeys(words, 0.0)
