@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from cluster.records import NO_TITLE, Question, Sentence
+from cluster.records import NO_TITLE, ExactAnswer, Question, Sentence
 from serve.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
 from serve.decide_yesno import CLEAR, weigh
 from serve.read_evidence import PassageReader, ReadPassage, Side, spoken_by
@@ -53,12 +54,18 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """Sentences of the evidence. `agrees` is False where none of those that were tried takes the
-    side of a yes/no question that the evidence as a whole takes: what they say decides nothing.
+    """Sentences of the evidence, or of a model whose own decision they follow (`side` None).
+
+    `side` is the answer to a yes/no question that the first of them states; "" where none of
+    those that were tried takes the side of the evidence as a whole, so that they decide nothing.
     """
 
     sentences: tuple[Sentence, ...]
-    agrees: bool = True
+    side: Side | Literal[""] | None = None
+
+    def agrees_with(self, exact: ExactAnswer) -> bool:
+        """Whether the sentences may stand under the exact answer."""
+        return self.side is None or self.side == exact
 
 
 def extract_ideal(
@@ -85,11 +92,11 @@ def extract_ideal(
     other = _other(balance.side)
     first = _of_side(question.body, candidates, balance.side, reader)
     if first is None:
-        return Extract(tuple(_chosen(candidates, limit, max_words)), agrees=False)
+        return Extract(tuple(_chosen(candidates, limit, max_words)), "")
     against = _of_side(question.body, candidates, other, reader) if balance.divided else None
     rest = [c for c in candidates if c is not first and c.passage.weight(other) < CLEAR]
     chosen = _chosen([first, *rest], limit if against is None else 1, max_words)
-    return Extract((*chosen, *_contrast(against)))
+    return Extract((*chosen, *_contrast(against)), balance.side)
 
 
 def _contrast(against: Candidate | None) -> Iterator[Sentence]:

@@ -178,7 +178,7 @@ class AnswerWriter:
             ideal,
             exact.answer,
             decision,
-            agrees=extract.agrees,
+            agrees=extract.agrees_with(exact.answer),
             min_cosine=briefing.limits.min_cosine,
         )
         return WrittenAnswer(

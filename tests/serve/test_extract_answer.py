@@ -101,7 +101,8 @@ def test_no_evidence_gives_no_answer() -> None:
 def test_first_sentence_takes_the_side_of_the_evidence_by_itself() -> None:
     denial = "Metformin does not lower the blood glucose of adults."
     found = extract_ideal(QUESTION, read(f"{denial} {NEXT}", denial), WordReader())
-    assert found.agrees
+    assert found.agrees_with("no")
+    assert not found.agrees_with("yes")
     assert found.sentences[0].text == denial
 
 
@@ -117,4 +118,6 @@ def test_sentences_that_by_themselves_take_no_side_decide_nothing() -> None:
         def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
             return [Reading(0.9, 0.1, 0.0, 0.9) for _ in passages]
 
-    assert not extract_ideal(QUESTION, read(BEST), Silent()).agrees
+    found = extract_ideal(QUESTION, read(BEST), Silent())
+    assert not found.agrees_with("yes")
+    assert not found.agrees_with("no")

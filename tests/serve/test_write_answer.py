@@ -202,7 +202,7 @@ BODY = "Does metformin lower blood glucose?"
 def read_off(word: str, text: str = TEXT, *passages: str) -> WrittenAnswer:
     """A preset with a paper's own way to write, whose yes or no is read off its answer."""
     style = AnswerSettings(prompts="biorag")
-    writer = AnswerWriter(Script(text, word), encode, None, recognise)
+    writer = AnswerWriter(Script(text, word), encode, None, recognise, WordReader())
     found = evidence(*passages or (TEXT,))
     return asyncio.run(writer.write(Question("q", BODY, "yesno"), found, style))
 
