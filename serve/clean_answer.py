@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from serve.attribute_sentences import split_sentences
 from serve.compare_wording import read_wording
+from serve.find_references import holds_reference
 from serve.settle_exact import trim_name
 
 _CITATION = re.compile(
@@ -90,7 +91,8 @@ def clean_entities(
 ) -> list[str]:
     """The names that stand in `sources` as whole words (any case), once each, at most `limit`.
 
-    Names longer than `max_chars` are left out, as are those without a letter or digit.
+    Names longer than `max_chars`, links and other references are left out, as are those without a
+    letter or digit.
     """
     text = " ".join(" ".join(source.split()) for source in sources).casefold()
     kept: dict[str, str] = {}
@@ -100,7 +102,7 @@ def clean_entities(
         whole = rf"(?<!\w){re.escape(key)}(?!\w)"
         if key in kept or len(name) > max_chars or not re.search(r"\w", key):
             continue
-        if re.search(whole, text):
+        if re.search(whole, text) and not holds_reference(name):
             kept[key] = name
     return list(kept.values())[:limit]
 

@@ -19,7 +19,6 @@ from cluster.errors import InputError
 from cluster.records import Evidence
 from cluster.settings import CONFIGS
 from serve.language_model import Message
-from serve.screen_orders import without_orders
 
 PROMPTS: Traversable = CONFIGS / "prompts"
 EVIDENCE = frozenset({"evidence", "supporting"})
@@ -31,11 +30,20 @@ ALLOWED = READ | {"question", "contradicting", "entities", "examples"}
 _SAYS_LITTLE = re.compile(r"Journal Article|Research Support|English Abstract|Retracted Pub")
 MAX_TYPES = 2
 
-_OPENS_TAG = re.compile(r"<(?=\s*[^\s\d.=<\-+≤~±])")
-_CLOSES_TOKEN = re.compile(r"\|\s*>")
-_INSTRUCTION_TAG = re.compile(r"\[(\s*/?\s*INST\s*)\]", re.IGNORECASE)
-# Zero-width and direction characters can hide a tag from a reader and not from a tokeniser.
-_INVISIBLE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad]|[^\S ]|[\x00-\x1f]")
+# Characters that a reader does not see and a tokeniser does: format characters (zero width,
+# direction, soft hyphen, Unicode's tags), variation selectors, fillers, surrogates, private use.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
+    "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
+)
+_SPACES = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+# A tokeniser may normalise these forms to the ASCII characters that open and close its tokens.
+_WIDE = str.maketrans("\uff1c\ufe64\uff1e\ufe65\uff3b\uff3d\uff5c", "<<>>[]|")
+_OPENS_TAG = re.compile(r"<(?=[< ]?[^\s\d.=<\-+\u2264~\u00b1])")
+_CLOSES_TOKEN = re.compile(r"\| ?>")
+_BRACKETED = re.compile(r"\[( ?/? ?)([A-Za-z_]\w{1,39})( ?)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +126,21 @@ def load_prompt(name: str, folder: Traversable = PROMPTS) -> Prompt:
 def quote(text: str) -> str:
     """`text` as one line that can neither close the evidence block nor open a chat turn.
 
-    Tags and special tokens (`</evidence>`, `<|im_start|>`, `[INST]`) lose their first
-    character to a look-alike; comparisons such as `p < 0.05` stay as they are.
+    Invisible characters are removed. Tags and the special tokens of chat templates
+    (`</evidence>`, `<|im_start|>`, `<<SYS>>`, `[INST]`) lose their first character to a
+    look-alike; comparisons such as `p < 0.05` stay as they are.
     """
-    text = _INVISIBLE.sub(" ", text)
+    text = _SPACES.sub(" ", _INVISIBLE.sub("", text).translate(_WIDE))
     text = _OPENS_TAG.sub("\u2039", text)
     text = _CLOSES_TOKEN.sub("|\u203a", text)
-    text = _INSTRUCTION_TAG.sub(r"(\1)", text)
-    return re.sub(r" {2,}", " ", text).strip()
+    return _BRACKETED.sub(_without_token, text).strip()
+
+
+def _without_token(match: re.Match[str]) -> str:
+    """A word in brackets, in parentheses where it is written like a special token."""
+    word = match[2]
+    token = word.isupper() or "_" in word or word.casefold() == "inst"
+    return f"({match[1]}{word}{match[3]})" if token else match[0]
 
 
 def number_passages(
@@ -161,7 +176,7 @@ def shown_passages(
 def _lines(evidence: Sequence[Evidence], by_pmid: bool, described: bool = False) -> list[str]:
     return [
         f"[{item.passage.pmid if by_pmid else number}] {describe(item) if described else ''}"
-        f"{quote(without_orders(item.passage.text))}"
+        f"{quote(item.passage.text)}"
         for number, item in enumerate(evidence, start=1)
     ]
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from cluster.errors import LLMError
 from serve.prompts import quote
-from serve.screen_orders import without_orders
 from serve.search_prompts import search_prompt
 from serve.watched_model import WatchedModel
 
@@ -67,7 +66,7 @@ async def _rank_window(
     question: str, passages: Sequence[str], model: WatchedModel
 ) -> list[int] | None:
     each = model.limits.evidence_characters // len(passages)
-    lines = (f"[{n}] {quote(without_orders(text))}"[:each] for n, text in enumerate(passages, 1))
+    lines = (f"[{n}] {quote(text)}"[:each] for n, text in enumerate(passages, 1))
     messages = search_prompt("rank-passages").messages(
         question=quote(question), evidence="\n".join(lines), count=str(len(passages))
     )
@@ -111,7 +110,7 @@ async def rerank_pointwise(
             # A model that has just failed is not waited for again.
             if lost:
                 return None
-            shown = quote(without_orders(passage))[: model.limits.evidence_characters]
+            shown = quote(passage)[: model.limits.evidence_characters]
             messages = prompt.messages(question=quote(question), evidence=shown)
             score = await model.ask(STAGE, messages, read_grade, KEPT, max_tokens=2, choices=GRADES)
             lost = lost or score is None

@@ -46,7 +46,6 @@ from serve.language_model import ChatModel, Say
 from serve.prompts import quote
 from serve.read_evidence import PassageReader, read_evidence
 from serve.reply_forms import Decision
-from serve.screen_orders import gives_orders, trusted
 from serve.synergy.curate_examples import Example
 from serve.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
 from serve.write_exact import Exact, write_exact
@@ -54,9 +53,6 @@ from serve.write_ideal import Draft, within_words, write_ideal, write_supported
 
 log = logging.getLogger(__name__)
 
-ORDERS = "evidence: PMID {} gives orders to its reader, left out of the answer"
-ORDERED = "question: it gives orders, extractive answer"
-WITHOUT_MODEL = {"ideal_from": "evidence", "exact_from": "evidence", "supported": False}
 UNCHECKED = "support: model lost, sentences checked by likeness"
 NO_EXAMPLES = "examples: none stored, answered without"
 # Of the evidence's entities a prompt names no more than this.
@@ -125,23 +121,16 @@ class AnswerWriter:
 
         `say` gets the pieces of the model's ideal answer, which nothing has checked yet.
 
-        Citations that are retracted or give orders to a machine are left out. Never raises
-        LLMError: what the model could not do is in `degraded`.
+        Retracted citations are left out. Never raises LLMError: what the model could not do
+        is in `degraded`.
         """
         kind = guess_type(question.body) if question.type == "unknown" else question.type
         question = replace(question, type=kind)
-        usable, planted = await asyncio.to_thread(
-            trusted, [item for item in evidence if not item.retracted]
-        )
-        losses = [ORDERS.format(", ".join(map(str, planted)))] if planted else []
-        if gives_orders(question.body) and self._limits.for_preset(style).asks_model(style):
-            style = style.model_copy(update=WITHOUT_MODEL)
-            losses.append(ORDERED)
+        usable = [item for item in evidence if not item.retracted]
         if not usable:
             exact = extract_exact(question, (), self._recognise)
-            return WrittenAnswer(kind, (), exact, "none", (*losses, "evidence: none found"))
-        written = await self._write(question, usable, style, say)
-        return replace(written, degraded=(*losses, *written.degraded))
+            return WrittenAnswer(kind, (), exact, "none", ("evidence: none found",))
+        return await self._write(question, usable, style, say)
 
     async def _write(
         self,

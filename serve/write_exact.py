@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from cluster.errors import LLMError
 from cluster.records import ExactAnswer, Sentence
 from serve.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
+from serve.attribute_sentences import stated_text
 from serve.clean_answer import clean_entities
 from serve.extract_exact import extract_exact
 from serve.group_names import LIMITS, MAX_CHARS, Recogniser, group_names
@@ -116,7 +117,7 @@ def _named(
 ) -> ExactAnswer:
     """Those names that the evidence or the checked answer has, those of one thing in one group."""
     kind = briefing.question.type
-    sources = [item.passage.text for item in briefing.evidence]
+    sources = [stated_text(item.passage.text) for item in briefing.evidence]
     sources += [sentence.text for sentence in ideal]
     kept = clean_entities(names, sources, limit=LIMITS[kind], max_chars=MAX_CHARS)
     return settle_exact(kind, group_names(kept, briefing.evidence, recognise))

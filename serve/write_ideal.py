@@ -17,6 +17,7 @@ from serve.attribute_sentences import SupportScorer, attribute, borrowed_names, 
 from serve.cite_marks import clean_cited, read_cited
 from serve.clean_answer import clean_answer
 from serve.compare_wording import read_wording
+from serve.find_references import holds_reference
 from serve.group_names import LIMITS, Recogniser
 from serve.name_shapes import names_by_shape
 from serve.prompts import number_passages, quote, shown_passages
@@ -29,7 +30,6 @@ from serve.reply_forms import (
     says_nothing,
     summarise_reasoning,
 )
-from serve.screen_orders import strange_links
 from serve.settle_exact import agrees, keeps_numbers
 from serve.weigh_evidence import Thresholds, split_by_stance
 
@@ -203,9 +203,9 @@ def _attributed(
 
 
 def _keeps_to(sentence: Sentence, evidence: Sequence[Evidence]) -> bool:
-    """Whether no number and no link was added to what the cited passages say."""
+    """Whether no number was added to what the cited passages say, and there is no reference."""
     texts = [item.passage.text for item in evidence if item.passage.pmid in sentence.pmids]
-    return keeps_numbers(sentence.text, texts) and not strange_links(sentence.text, texts)
+    return keeps_numbers(sentence.text, texts) and not holds_reference(sentence.text)
 
 
 def _strange_names(sentence: Sentence, briefing: Briefing, recognise: Recogniser) -> Sequence[str]:

@@ -1,11 +1,10 @@
-"""How well what is wrong is told from what is right: swapped names, and orders to a machine.
+"""How well a sentence of the evidence is told from one with another name in it.
 
-    python -m tests.bench.bench_trust QUESTIONS.json --index INDEX --corpus CORPUS [--limit 250]
+    python -m tests.bench.bench_trust QUESTIONS.json --index INDEX [--limit 250]
 
 QUESTIONS.json has BioASQ's snippets and ideal answers. Prints the share of the ideal answers'
-sentences that a model could say and keep, given their own snippets; the share of those with one
-name replaced by another question's, and by one that does not exist; and how many citations of
-CORPUS are taken for orders to a machine, none of which is one.
+sentences that a model could say and keep, given their own snippets, and the share of those with one
+name replaced by another question's, and by one that does not exist.
 """
 
 from __future__ import annotations
@@ -13,12 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster.parse_articles import read_records
-from cluster.records import Citation, Evidence, Passage
+from cluster.records import Evidence, Passage
 from cluster.settings import load_settings
 from serve.attribute_sentences import (
     SimilaritySupport,
@@ -31,7 +28,6 @@ from serve.attribute_sentences import (
 from serve.group_names import Recogniser
 from serve.load_stages import load_encoder, load_recogniser, open_manifest
 from serve.name_shapes import names_by_shape
-from serve.screen_orders import gives_orders
 
 INVENTED = ("Curevit", "Zelomab", "Branoxil", "Pentorex", "Mirvalin")
 LONG = 4
@@ -92,29 +88,13 @@ def tell_names(questions: list[dict], index: Path) -> None:
         print(f"| {kind} | {number} | {supported / number:.3f} | {true / number:.3f} |")
 
 
-def tell_orders(corpus: Path) -> None:
-    number, taken, begun = 0, [], time.perf_counter()
-    for path in sorted(corpus.glob("*.xml.gz")):
-        for record in read_records(path):
-            if isinstance(record, Citation):
-                number += 1
-                text = " ".join([record.title, *(section.text for section in record.sections)])
-                taken += [record.pmid] * gives_orders(text)
-    took = (time.perf_counter() - begun) / number * 1000
-    print(
-        f"\n{len(taken)} of {number:,} citations taken for orders {taken[:5]}; {took:.1f} ms each"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("questions", type=Path)
     parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=250)
     given = parser.parse_args()
     tell_names(json.loads(given.questions.read_text())["questions"][: given.limit], given.index)
-    tell_orders(given.corpus)
 
 
 if __name__ == "__main__":

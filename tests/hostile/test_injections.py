@@ -1,14 +1,15 @@
 """Orders planted in abstracts, titles, questions and chats are not obeyed.
 
 The model here is a traitor: where an order can be seen in what it is sent, it obeys it to the
-letter. What it says must then not come through, nor be said by the evidence itself. The line: a
-statement in plain words, however false, is evidence, and is weighed and cited as such.
+letter. What it says must then not come through. The line: a statement in plain words, however
+false, is evidence, and is weighed and cited as such; a demand to state something is not.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,11 @@ import yaml
 
 from cluster.records import Answer, Citation, Question
 from cluster.settings import load_system
+from serve.find_references import holds_reference
 from serve.http.openai_request import ChatRequest
 from serve.language_model import Message
-from serve.prompts import quote
-from serve.screen_orders import gives_orders
+from serve.prompts import number_passages, quote
+from tests.serve.answering import evidence
 from tests.serve.graph import make_answerer
 from tests.small_index import citation
 
@@ -143,30 +145,40 @@ def _traitor(case: Mapping[str, Any], always: bool = False) -> Traitor:
 
 
 def _require_disobedience(case: Mapping[str, Any], given: Answer) -> None:
+    """Nothing surfaces that no evidence states, and what a planted text states cites that text."""
     said = said_in(given)
-    payload = case["payload"].casefold().rstrip(".")
-    assert payload not in said
     assert "evil.example" not in said
     assert "biomedical expert" not in said
-    assert "curevit" not in said
-    cited = {pmid for s in (*given.ideal, *given.supported) for pmid in s.pmids}
-    assert cited <= {c.pmid for c in HONEST}
-    assert given.ideal, "the honest citations answer all the same"
+    assert "citeray_api_keys" not in said
+    assert "hacked" not in said
+    sentences = (*given.ideal, *given.supported)
+    assert not any(holds_reference(sentence.text) for sentence in sentences)
+    assert {pmid for s in sentences for pmid in s.pmids} <= {PLANTED, *(c.pmid for c in HONEST)}
+    assert given.ideal, "the evidence answers all the same"
+    if case.get("states"):
+        payload = case["payload"].casefold()
+        assert all(s.pmids == (PLANTED,) for s in sentences if s.text.casefold() == payload)
+    else:
+        assert case["payload"].casefold().rstrip(".") not in said
+        assert "curevit" not in said
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_no_planted_order_is_obeyed(case: Mapping[str, Any], system: str, tmp_path: Path) -> None:
-    model = _traitor(case)
-
-    given = answer(case, system, model, tmp_path)
+    given = answer(case, system, _traitor(case), tmp_path)
 
     _require_disobedience(case, given)
-    assert model.seen == 0 or case["planted"] == "question", (
-        "an order in evidence reached the model"
-    )
-    if given.exact in ("yes", "no"):
-        assert given.exact == "yes"
+
+
+def test_a_planted_denial_is_contradicted_the_honest_citations(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case["name"] == "answer-no")
+
+    given = answer(case, "weighed", _traitor(case), tmp_path)
+
+    assert given.ideal[0].pmids == (PLANTED,)
+    assert set(given.ideal[0].contradicted) & {1, 2, 3}
+    assert given.ideal[1].text.startswith("In contrast: Metformin activates AMPK")
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -184,22 +196,24 @@ def test_a_model_that_always_lies_says_nothing_that_evidence_does_not(
         assert "curevit" not in said
 
 
-def test_an_answer_tells_whose_orders_it_left_out(tmp_path: Path) -> None:
+def test_a_planted_abstract_is_read_and_shown_as_any_other(tmp_path: Path) -> None:
     case = CASES[0]
+    model = _traitor(case)
 
-    given = answer(case, "plain", _traitor(case), tmp_path)
+    given = answer(case, "plain", model, tmp_path)
 
-    assert given.degraded == (
-        "evidence: PMID 666 gives orders to its reader, left out of the answer",
-    )
+    assert model.seen
+    assert PLANTED in {item.passage.pmid for item in given.evidence}
+    assert given.degraded == ("llm: nothing usable, extractive answer",)
 
 
-def test_an_answer_tells_that_its_question_gave_orders(tmp_path: Path) -> None:
+def test_a_question_that_gives_orders_is_asked_of_the_model(tmp_path: Path) -> None:
     case = next(case for case in CASES if case["name"] == "question-override")
+    model = _traitor(case)
 
-    given = answer(case, "plain", _traitor(case), tmp_path)
+    given = answer(case, "plain", model, tmp_path)
 
-    assert given.degraded == ("question: it gives orders, extractive answer",)
+    assert model.seen
     assert given.origin == "extractive"
 
 
@@ -214,9 +228,23 @@ def test_a_false_statement_in_plain_words_is_evidence_and_is_cited(tmp_path: Pat
     assert given.degraded == ()
 
 
-@pytest.mark.parametrize("name", ABSTRACTS["orders"])
-def test_orders_in_abstracts_are_known_for_what_they_are(name: str) -> None:
-    assert gives_orders(ABSTRACTS["orders"][name])
+DEMANDED = {
+    name: said[1]
+    for name, text in ABSTRACTS["orders"].items()
+    if (said := re.search(r'"([^"]{12,200})"', " ".join(text.split())))
+}
+
+
+@pytest.mark.parametrize("name", DEMANDED)
+def test_words_that_an_abstract_demands_are_not_said(name: str, tmp_path: Path) -> None:
+    text = " ".join(ABSTRACTS["orders"][name].split())
+    payload = DEMANDED[name].rstrip(".") + "."
+
+    given = answer(
+        {"planted": "abstract", "text": text}, "plain", Traitor(text, payload, ""), tmp_path
+    )
+
+    assert payload.casefold() not in said_in(given)
 
 
 PLAIN_SPEECH = (
@@ -236,5 +264,6 @@ PLAIN_SPEECH = (
 
 
 @pytest.mark.parametrize("text", [*PLAIN_SPEECH, *ABSTRACTS["no_orders"]])
-def test_ordinary_abstracts_give_no_orders(text: str) -> None:
-    assert not gives_orders(text)
+def test_ordinary_abstracts_reach_the_model_word_for_word(text: str) -> None:
+    shown = number_passages(evidence(text), 5000).replace("\u2039", "<")
+    assert shown == f"[1] {' '.join(text.split())}"

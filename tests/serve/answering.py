@@ -37,7 +37,7 @@ def _read(question: str, text: str) -> Reading:
     silent = 0.05 if shared >= 0.3 else 0.9
     sides = (1 - silent, 0.0) if polarity_agrees(asked, said) else (0.0, 1 - silent)
     return Reading(
-        relevance=0.9 if shared > 0 else 0.1,
+        relevance=0.99 if shared > 0 else 0.1,
         yes=sides[0],
         no=sides[1],
         silent=silent,

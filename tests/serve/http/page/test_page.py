@@ -21,7 +21,6 @@ from tests.serve.service import SmallService
 from tests.small_index import citation
 
 QUESTION = "Does metformin activate AMPK?"
-# No <img> or <script>, which the screen of orders would keep out of the answer.
 EVIL = '<svg onload="document.title=1"></svg><b onpointerenter="document.title=1">bold</b>'
 
 
