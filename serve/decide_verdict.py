@@ -9,6 +9,7 @@ from cluster.records import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
 from serve.attribute_sentences import Stance
 from serve.decide_yesno import CLEAR, weigh
 from serve.find_quantities import asked_quantity
+from serve.guard_safety import speaks_of_harm
 from serve.read_evidence import ReadPassage, Side
 from serve.reply_forms import Decision as ModelDecision
 
@@ -49,8 +50,8 @@ def decide_verdict(
     `decision` is the language model's own where it was asked; `agrees` is False where no
     sentence of an extractive answer takes the side that was decided. There is not enough evidence
     for an answer without a sentence, one that the model says is not stated, one without the
-    quantity that was asked for, and one from evidence that is far from the question (no cosine of
-    `min_cosine`), irrelevant or silent.
+    quantity that was asked for, one from evidence that is far from the question (no cosine of
+    `min_cosine`), irrelevant or silent, and a yes to a question of safety over a warning.
     """
     relevant = max((passage.reading.relevance for passage in passages), default=0.0)
     lacks = question.type == "factoid" and asked_quantity(question.body) and not exact
@@ -61,6 +62,8 @@ def decide_verdict(
         return Decision("answered", relevant, ideal[0].text)
     balance = weigh(passages)
     on = exact if isinstance(exact, str) else balance.side
+    if on == "yes" and speaks_of_harm(question.body, passages):
+        return Decision(NOT_ENOUGH, 0.0, "")
     if decision is None:
         if balance.said < SAID:
             return Decision(NOT_ENOUGH, 0.0, "")

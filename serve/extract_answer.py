@@ -10,6 +10,7 @@ from typing import Literal
 from cluster.records import NO_TITLE, ExactAnswer, Question, Sentence
 from serve.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
 from serve.decide_yesno import CLEAR, weigh
+from serve.find_references import holds_reference
 from serve.read_evidence import PassageReader, ReadPassage, Side, spoken_by
 
 SENTENCES_BY_TYPE: Mapping[str, int] = {
@@ -154,6 +155,9 @@ def _sentences(passage: ReadPassage) -> Iterator[Candidate]:
     for span in passage.reading.sentences:
         text = strip_label(passage.text[span.begin : span.end].strip())
         if text == NO_TITLE or len(text.split()) < MIN_WORDS or text.endswith("?"):
+            continue
+        # An answer cites by its PMIDs alone: a link in an abstract may have been planted.
+        if holds_reference(text):
             continue
         score = span.score * passage.reading.relevance
         yield Candidate(text, passage, score, _is_whole(text, title))

@@ -34,7 +34,7 @@ class WordReader:
 def _read(question: str, text: str) -> Reading:
     asked, said = read_wording(question), read_wording(text)
     shared = coverage(asked, said)
-    silent = 0.05 if shared >= 0.3 else 0.9
+    silent = 0.05 if shared >= 0.2 else 0.9
     sides = (1 - silent, 0.0) if polarity_agrees(asked, said) else (0.0, 1 - silent)
     return Reading(
         relevance=0.99 if shared > 0 else 0.1,

@@ -37,6 +37,8 @@ class ChatEndpoint:
         text = reply if isinstance(reply, str) else reply(body["messages"][-1]["content"])
         if self.streams and body.get("stream"):
             return StreamingResponse(in_pieces(text), media_type="text/event-stream")
+        # A decision is read off the first word.
+        text = "Yes" if body.get("logprobs") else text
         return JSONResponse({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
     def users(self) -> list[str]:

@@ -150,7 +150,8 @@ def test_a_capitalised_word_that_no_passage_has_is_an_invented_name() -> None:
 
 def test_names_of_passages_are_not_invented() -> None:
     said = "Daprodustat and Zelomab cause haemolysis."
-    assert invented(said, "daprodustat and zelomab", body="Is it safe?") == []
+    passages = evidence("Daprodustat and zelomab cause haemolysis.")
+    assert invented_names(said, passages, ["daprodustat"], "Are they safe?") == []
 
 
 def test_a_name_that_only_the_question_has_is_invented() -> None:
@@ -160,9 +161,8 @@ def test_a_name_that_only_the_question_has_is_invented() -> None:
 
 def test_a_name_of_the_question_whose_initials_a_passage_has_is_not_invented() -> None:
     body = "Does benralizumab help in Chronic Spontaneous Urticaria?"
-    assert (
-        invented("It helps in Chronic Spontaneous Urticaria.", "It helps in CSU.", body=body) == []
-    )
+    said = "It helps in Chronic Spontaneous Urticaria."
+    assert invented_names(said, evidence("It helps in CSU."), [], body) == []
 
 
 def test_words_that_open_a_sentence_are_no_invented_names() -> None:
