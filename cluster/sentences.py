@@ -12,7 +12,7 @@ _STOP = re.compile(
     r"[)\]}\"'\u2019\u201d\u00bb]*+"
     r"(?:(?P<gap>\s++)|(?=[A-Z][A-Z /&,-]{2,40}:))"
 )
-_LAST_WORD = re.compile(r"[^\W\d_][\w.]*$")
+_LAST_WORD = re.compile(r"(?<![\w.])[\d_.]*([^\W\d_][\w.]*)$")
 _NEXT_WORD = re.compile(r"""[(\[{"'\u2018\u201c\u00ab]*([\w\u2019'-]*)""")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _WINDOW = 24
@@ -70,13 +70,13 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
         return True
     stop = match.start("stop")
     preceding = _LAST_WORD.search(text, max(0, stop - _WINDOW), stop)
-    if preceding is None or _inside_longer_token(text, preceding.start()):
+    if preceding is None or _inside_longer_token(text, preceding.start(1)):
         return True
-    if _LEADING.fullmatch(preceding[0]):
+    if _LEADING.fullmatch(preceding[1]):
         return False
-    if _EITHER.fullmatch(preceding[0]):
+    if _EITHER.fullmatch(preceding[1]):
         return text[match.end()].isupper()
-    if _INITIALS.fullmatch(preceding[0]):
+    if _INITIALS.fullmatch(preceding[1]):
         another_initial = following is not None and text.startswith(".", following.end())
         return bool(_STARTERS.fullmatch(word)) and not another_initial
     return True

@@ -16,12 +16,14 @@ from serve.clean_answer import clean_answer
 MAX_RANGE = 20
 
 _WORD = r"(?:PMIDs?|snippets?|passages?|refs?\.?)"
-_PART = rf"(?:{_WORD}\s*:?\s*)?\d+(?:\s*[-\u2013]\s*\d+)?"
-_GROUP = rf"(?:\[\s*{_PART}(?:\s*(?:[,;&]|and)\s*{_PART})*\s*\]|\(\s*{_WORD}\s*:?\s*\d[^()]*\))"
-_MARKS = re.compile(rf"\s*{_GROUP}(?:\s*,?\s*{_GROUP})*", re.IGNORECASE)
+_PART = rf"(?:{_WORD}\s*(?::\s*)?)?\d+(?:\s*[-\u2013]\s*\d+)?"
+_GROUP = rf"(?:\[\s*{_PART}(?:\s*(?:[,;&]|and)\s*{_PART})*\s*\]|\(\s*{_WORD}\s*(?::\s*)?\d[^()]*\))"
+# The space before is taken from its beginning alone, or a long run of it would be read anew from
+# each of its characters.
+_MARKS = re.compile(rf"(?<!\s)\s*{_GROUP}(?:\s*(?:,\s*)?{_GROUP})*", re.IGNORECASE)
 # "It helps. [2] It is safe." cites before the stop, as the rest of the rules expect.
 _AFTER_STOP = re.compile(
-    rf"(?<=[\w%)])(?P<stop>[.!?])(?P<marks>\s*{_GROUP}(?:\s*,?\s*{_GROUP})*)(?=\s+[A-Z]|\s*$)",
+    rf"(?<=[\w%)])(?P<stop>[.!?])(?P<marks>\s*{_GROUP}(?:\s*(?:,\s*)?{_GROUP})*)(?=\s+[A-Z]|\s*$)",
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(r"(\d+)(?:\s*[-\u2013]\s*(\d+))?")

@@ -15,7 +15,7 @@ from serve.find_references import holds_reference
 from serve.settle_exact import trim_name
 
 _CITATION = re.compile(
-    r"\s*(?:\[\s*(?:PMIDs?:?\s*)?\d+(?:\s*[,;\u2013-]\s*\d+)*\s*\]"
+    r"(?<!\s)\s*(?:\[\s*(?:PMIDs?:?\s*)?\d+(?:\s*[,;\u2013-]\s*\d+)*\s*\]"
     r"|\(\s*(?:PMIDs?:?\s*)\d+(?:\s*[,;]\s*(?:PMID:?\s*)?\d+)*\s*\)"
     r"|\(\s*(?:passages?|references?|evidence)\s+\d+(?:\s*(?:,|and)\s*\d+)*\s*\)"
     r"|\bPMIDs?:?\s*\d+(?:\s*,\s*\d+)*)",

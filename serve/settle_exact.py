@@ -13,7 +13,7 @@ from serve.group_names import LIMITS, MAX_CHARS, distinct
 _PAIRS = (("'", "'"), ("\u2018", "\u2019"))
 _OPENING = re.compile(r"\W*(yes|no)\s*[,.:;]", re.IGNORECASE)
 _LEADS = re.compile(r"^(?:[\s,;:\"\u201c\u201d]|\.(?!\d))+")
-_TRAILS = re.compile(r"[\s,;:.\"\u201c\u201d]+$")
+_TRAILS = ' ,;:."\u201c\u201d'
 
 
 def settle_exact(kind: QuestionType, exact: ExactAnswer) -> ExactAnswer:
@@ -70,7 +70,7 @@ def trim_name(name: str) -> str:
     before = ""
     while name != before:
         before = name
-        name = _TRAILS.sub("", _LEADS.sub("", " ".join(name.split())))
+        name = _LEADS.sub("", " ".join(name.split())).rstrip(_TRAILS)
         for left, right in _PAIRS:
             if len(name) > 1 and name.startswith(left) and name.endswith(right):
                 name = name[1:-1]

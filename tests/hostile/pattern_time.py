@@ -1,0 +1,245 @@
+"""Times every regular expression of the tree on text made from its own parts.
+
+    python -m tests.hostile.pattern_time
+
+Prints a JSON object: how many patterns were timed, and those whose time grows faster than the
+text, with the text that shows it. `test_pattern_time.py` runs it in a process of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pkgutil
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise, product
+from pathlib import Path
+from re import _constants as kinds  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("cluster", "serve", "pipelines", "evaluation")
+AT_START = frozenset({"match", "fullmatch"})
+SHORT, TIMES = 2_000, 8
+# Growth beyond this, for a text 8 times as long, is not linear; quadratic growth is 64.
+MOST_GROWTH = 24
+# Below this CPU time nothing can be told from noise.
+FLOOR_S = 0.02
+LONGEST_S = 2.0
+MAX_PARTS = 10
+BLOCK = 20
+
+
+class TooLongError(Exception):
+    """A match took longer than `LONGEST_S` of CPU time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A pattern and how it is used: at the text's start alone, or anywhere."""
+
+    pattern: str
+    flags: int
+    at_start: bool
+
+
+def patterns() -> dict[Used, str]:
+    """The module of each pattern, from the modules' values and from calls in their sources."""
+    found: dict[Used, str] = {}
+    for package in PACKAGES:
+        root = importlib.import_module(package)
+        names = [m.name for m in pkgutil.walk_packages(root.__path__, f"{package}.")]
+        for name in [package, *names]:
+            module = importlib.import_module(name)
+            source = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
+            calls = list(_calls(source))
+            compiled = list(_compiled(vars(module)))
+            for variable, pattern in compiled:
+                methods = {method for owner, method, _ in calls if owner == variable}
+                at_start = bool(methods) and methods <= AT_START
+                flags = pattern.flags & ~re.UNICODE.value
+                found.setdefault(Used(pattern.pattern, flags, at_start), name)
+            known = {pattern.pattern for _, pattern in compiled}
+            for owner, method, text in calls:
+                if owner == "re" and text is not None and text not in known:
+                    found.setdefault(Used(text, 0, method in AT_START), name)
+    return found
+
+
+def _compiled(values: Mapping[str, Any]) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """(variable, pattern) of a module, those in its collections too."""
+    for variable, value in values.items():
+        inner = value.values() if isinstance(value, dict) else value
+        items = [value, *inner] if isinstance(value, tuple | list | dict) else [value]
+        for item in items:
+            if isinstance(item, re.Pattern) and isinstance(item.pattern, str):
+                yield variable, item
+
+
+def _calls(source: ast.Module) -> Iterator[tuple[str, str, str | None]]:
+    """(object, method, first argument where it is a literal) of calls such as `_NAME.sub(...)`."""
+    for node in ast.walk(source):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield node.value.id, node.attr, None
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+            and isinstance(node.args[0].value, str)
+        ):
+            yield node.func.value.id, node.func.attr, node.args[0].value
+
+
+def samples(parsed: Any) -> list[str]:
+    """Short texts that match what was parsed, or nearly: one for each alternative."""
+    found = [""]
+    for kind, value in parsed:
+        found = [text + piece for text in found for piece in _pieces(kind, value)][:MAX_PARTS]
+    return list(dict.fromkeys(found))
+
+
+def _pieces(kind: Any, value: Any) -> list[str]:
+    if kind is kinds.LITERAL:
+        return [chr(value)]
+    if kind is kinds.NOT_LITERAL or kind is kinds.ANY:
+        return ["a"]
+    if kind is kinds.IN:
+        return [_member(value)]
+    if kind is kinds.BRANCH:
+        return [text for branch in value[1] for text in samples(branch)[:3]]
+    if kind is kinds.SUBPATTERN:
+        return samples(value[-1])
+    if kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT):
+        least, most, inner = value
+        return [text * min(max(least, 1), most) for text in samples(inner)]
+    if kind is kinds.ASSERT:
+        return samples(value[1]) if value[0] > 0 else [""]
+    return [""]
+
+
+def _member(choices: Any) -> str:
+    chosen = "a"
+    for kind, value in choices:
+        if kind is kinds.NEGATE:
+            return next(c for c in "a 0-." if (kinds.LITERAL, ord(c)) not in choices)
+        if kind is kinds.LITERAL:
+            return chr(value)
+        if kind is kinds.RANGE:
+            return chr(value[0])
+        if kind is kinds.CATEGORY:
+            named = str(value).casefold()
+            chosen = "0" if "digit" in named else " " if "space" in named else "a"
+    return chosen
+
+
+def parts(parsed: Any) -> Iterator[str]:
+    """Texts of every node of what was parsed, the innermost too."""
+    for kind, value in parsed:
+        yield from _pieces(kind, value)
+        if kind is kinds.BRANCH:
+            for branch in value[1]:
+                yield from parts(branch)
+        elif kind is kinds.SUBPATTERN or kind in (kinds.ASSERT, kinds.ASSERT_NOT):
+            yield from parts(value[-1])
+        elif kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT):
+            yield from parts(value[2])
+
+
+def neighbours(parsed: Any) -> Iterator[str]:
+    """Texts of a literal and what may follow it, such as `q:`, at every level."""
+    nodes = list(parsed)
+    for (kind, value), after in pairwise(nodes):
+        if kind is kinds.LITERAL:
+            follow = _pieces(*after)[0] if _pieces(*after) else ""
+            yield chr(value) + follow
+    for kind, value in nodes:
+        if kind is kinds.BRANCH:
+            for branch in value[1]:
+                yield from neighbours(branch)
+        elif kind is kinds.SUBPATTERN or kind in (kinds.ASSERT, kinds.ASSERT_NOT):
+            yield from neighbours(value[-1])
+        elif kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT):
+            yield from neighbours(value[2])
+
+
+def texts(pattern: str, flags: int, length: int) -> Iterator[str]:
+    """Texts of about `length` characters that could take the pattern long."""
+    parsed = parser.parse(pattern, flags)
+    whole = samples(parsed)
+    pieces = [text for text in dict.fromkeys([*whole, *parts(parsed)]) if text]
+    seeds = [*pieces[:MAX_PARTS], *sorted(pieces, key=len)[:MAX_PARTS], "a", " ", "0", "a-", "a. "]
+    first = pieces[0] if pieces else ""
+    for seed in dict.fromkeys(seeds):
+        run = (seed * length)[:length]
+        yield run
+        yield run + "\u2603"
+        yield first + run + "\n"
+    near = list(dict.fromkeys([*pieces[:3], *neighbours(parsed)]))[:6]
+    for one, other in product(near, near):
+        yield one * (length // (2 * len(one)) + 1) + other * (length // (2 * len(other)) + 1)
+        block = one * BLOCK + other * BLOCK
+        yield block * (length // len(block) + 1)
+
+
+def cpu_s(pattern: re.Pattern[str], text: str, *, at_start: bool) -> float:
+    """CPU time of all matches in `text`, at most `LONGEST_S`."""
+    begun = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
+    try:
+        if at_start:
+            pattern.match(text)
+            pattern.fullmatch(text)
+        else:
+            for _ in pattern.finditer(text):
+                pass
+    except TooLongError:
+        return LONGEST_S
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return time.process_time() - begun
+
+
+def slow_text(used: Used) -> str | None:
+    """What shows that the pattern's time grows faster than the text, or None."""
+    compiled = re.compile(used.pattern, used.flags)
+    shorts = texts(used.pattern, used.flags, SHORT)
+    for short, long in zip(shorts, texts(used.pattern, used.flags, SHORT * TIMES), strict=True):
+        took = cpu_s(compiled, long, at_start=used.at_start)
+        if took < FLOOR_S:
+            continue
+        took = min(took, cpu_s(compiled, long, at_start=used.at_start))
+        once = cpu_s(compiled, short, at_start=used.at_start)
+        if took >= LONGEST_S or took > MOST_GROWTH * max(once, FLOOR_S / MOST_GROWTH):
+            shown = f"{short[:24]!r}...{short[-8:]!r}"
+            return f"{took:.2f} s for {len(long):,} characters such as {shown}"
+    return None
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise TooLongError
+
+
+def main() -> None:
+    sys.path.insert(0, str(ROOT))
+    signal.signal(signal.SIGPROF, _stop)
+    found = patterns()
+    slow = {
+        f"{place}: {used.pattern[:90]}": shown
+        for used, place in found.items()
+        if (shown := slow_text(used))
+    }
+    print(json.dumps({"timed": len(found), "slow": slow}))
+
+
+if __name__ == "__main__":
+    main()
