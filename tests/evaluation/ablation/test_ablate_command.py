@@ -118,4 +118,4 @@ def test_an_oracle_needs_gold_that_names_pmids(run: Ablation) -> None:
 
 def test_an_oracle_cannot_write_with_a_model_that_runs_elsewhere(run: Ablation) -> None:
     with pytest.raises(InputError, match=r"--set llm\.kind=url"):
-        run.text("bm25", "--oracle", "evidence", "--answers", "--set", "llm.kind=vllm")
+        run.text("citeray-model", "--oracle", "evidence", "--answers", "--set", "llm.kind=vllm")
