@@ -32,7 +32,7 @@ PASSAGE_CHARS = 512
 # Sentences are short of the ideal answer's words even where they hold all of it.
 SUMMARY_SCALE = 1.6
 _WORD = re.compile(r"[a-z0-9]+")
-_SHORT_FORM = re.compile(r"(.+?)\s*\(([^()]{2,20})\)\.?")
+_SHORT_FORM = re.compile(r"([^()]+)\(([^()]{2,20})\)\.?")
 _ARTICLE = re.compile(r"^(?:the|an?)\s+", re.IGNORECASE)
 
 
@@ -190,7 +190,7 @@ def _forms(name: str) -> Iterator[str]:
     """The name as evidence may write it: without its article, stop or short form in brackets."""
     plain = _ARTICLE.sub("", name.strip().rstrip("."), count=1)
     both = _SHORT_FORM.fullmatch(plain)
-    for form in (plain, *(both.groups() if both else ())):
+    for form in (plain, *(map(str.strip, both.groups()) if both else ())):
         if len(form) >= 2:
             yield form
             yield form.replace("-", " ")
