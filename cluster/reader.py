@@ -32,6 +32,8 @@ STANCE_LABELS = slice(YES, SILENT + 1)
 
 # A word belongs to a name from this probability on. Low: who uses the names weighs their scores.
 NAME_SHARE = 0.25
+# A shorter sentence is read together with the next.
+SHORT_CHARS = 40
 # Names hold their hyphens, slashes, primes and decimal points: IL-6, PI3K/AKT, 5'-UTR, 2.5, 30%.
 _WORD = re.compile(r"[^\W_]+(?:[-'/.+\u2019][^\W_]+)*[+%]?")
 # Between two words of one name. "and" and brackets part names: members of a list, short forms.
@@ -95,7 +97,20 @@ class Reader:
         )
 
     def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-        """One Reading a passage, in their order."""
+        """One Reading a passage, in their order, made of those of its sentences.
+
+        Each sentence is read by itself, as the snippets are that the reader learned from: a
+        sentence that answers is missed among others that do not.
+        """
+        parts = [split_passage(passage) for passage in passages]
+        texts = [
+            passage[b:e] for passage, spans in zip(passages, parts, strict=True) for b, e in spans
+        ]
+        readings = iter(self.read_texts(question, texts))
+        return [join_readings([(begin, next(readings)) for begin, _ in spans]) for spans in parts]
+
+    def read_texts(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        """One Reading a text, each read as a whole."""
         if self._threads:
             # As in cluster.encoder: OpenMP keeps this by calling thread.
             torch.set_num_threads(self._threads)
@@ -118,6 +133,48 @@ class Reader:
         for row, passage in enumerate(passages):
             seen = passage_tokens(inputs, row)
             yield read_logits(passage, offsets[row][seen], logits[row].numpy(), seen)
+
+
+def split_passage(passage: str) -> list[tuple[int, int]]:
+    """(begin, end) of the parts that are read alone: sentences, short ones with the next."""
+    parts: list[tuple[int, int]] = []
+    for begin, end in sentence_spans(passage):
+        if parts and parts[-1][1] - parts[-1][0] < SHORT_CHARS:
+            parts[-1] = (parts[-1][0], end)
+        else:
+            parts.append((begin, end))
+    return parts
+
+
+def join_readings(parts: Sequence[tuple[int, Reading]]) -> Reading:
+    """The Reading of a passage by those of its parts, each with where it begins.
+
+    The passage is as relevant, and says as much, as the part that is or does most. Names and
+    sentences of parts that are less relevant count less.
+    """
+    relevance = max((reading.relevance for _, reading in parts), default=0.0)
+    if not relevance:
+        return Reading(0.0, 0.0, 0.0, 1.0)
+    shares = [reading.relevance / relevance for _, reading in parts]
+    yes = max(share * part.yes for share, (_, part) in zip(shares, parts, strict=True))
+    no = max(share * part.no for share, (_, part) in zip(shares, parts, strict=True))
+    total = max(1.0, yes + no)
+    return Reading(
+        relevance,
+        yes / total,
+        no / total,
+        1 - (yes + no) / total,
+        tuple(_moved(parts, shares, "names")),
+        tuple(_moved(parts, shares, "sentences")),
+    )
+
+
+def _moved(
+    parts: Sequence[tuple[int, Reading]], shares: Sequence[float], kind: str
+) -> Iterator[ScoredSpan]:
+    for share, (at, reading) in zip(shares, parts, strict=True):
+        for span in getattr(reading, kind):
+            yield ScoredSpan(at + span.begin, at + span.end, share * span.score)
 
 
 def encode_pairs(tokenizer: Any, questions: list[str], passages: list[str], max_tokens: int) -> Any:

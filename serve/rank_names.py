@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from serve.compare_wording import read_wording, stem
 from serve.group_names import MAX_CHARS, Recogniser, definitions
 from serve.read_evidence import ReadPassage
 
+_LEADS = re.compile(r"(?:the|an?|of|in|by|with|as|to) ", re.IGNORECASE)
+# Numbers alone are the answers of questions for a quantity (serve.find_quantities).
+_LETTERS = re.compile(r"[^\W\d_]{2}|[^\W\d_]\d")
 # How much less a passage says with each rank: the same name in the best passage counts more.
 RANK_LOSS = 0.2
 
@@ -64,7 +68,7 @@ def _mentions(passages: Sequence[ReadPassage], recognise: Recogniser) -> Iterato
         concepts = {(e.begin, e.end): e for e in recognise(text)} if passage.reading.names else {}
         for span in passage.reading.names:
             name, begin, end = trimmed(text, span.begin, span.end)
-            if not 1 < len(name) <= MAX_CHARS:
+            if not 1 < len(name) <= MAX_CHARS or not _LETTERS.search(name):
                 continue
             known = concepts.get((begin, end))
             entity = known or Entity(name, begin, end, "", "name")
@@ -74,11 +78,9 @@ def _mentions(passages: Sequence[ReadPassage], recognise: Recogniser) -> Iterato
 
 
 def trimmed(text: str, begin: int, end: int) -> tuple[str, int, int]:
-    """The span without an article or a bracket that is opened or closed outside of it."""
-    name = text[begin:end]
-    for article in ("the ", "a ", "an "):
-        if name.casefold().startswith(article):
-            begin += len(article)
+    """The span without what leads to a name, or a bracket that is closed outside of it."""
+    while lead := _LEADS.match(text, begin, end):
+        begin = lead.end()
     name = text[begin:end]
     if name.count("(") > name.count(")"):
         closes = text[end : end + 1] == ")"
