@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import time
@@ -17,6 +18,7 @@ from cluster.session import ray_session
 from cluster.settings import Settings
 from serve.app import deploy, deploy_llm, failure, stop
 from serve.client import endpoint_url
+from serve.http.header_limits import HEADER_BYTES, INSTALL, PROXY_CALLBACK
 from serve.http.keys import open_door
 from serve.load_stages import open_manifest
 
@@ -64,6 +66,8 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
     # Ray prints a model's whole configuration and its own steps, httpx each request.
     for name in ("ray", "ray.serve", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # A Ray that starts here hands its environment on to Serve's proxy.
+    os.environ.setdefault(PROXY_CALLBACK, INSTALL)
     with ray_session(settings.ray) as address:
         # A plain kill must take the language model's processes along, as Ctrl-C does.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
@@ -80,6 +84,27 @@ def start_graph(settings: Settings, log: Console) -> None:
     log.print("starting the stages (the language model takes longest)")
     deploy(settings)
     await_ready(settings, log)
+    if warning := unlimited_headers(endpoint_url(settings)):
+        log.print(f"citeray: {warning}")
+
+
+def unlimited_headers(url: str) -> str:
+    """A warning if Serve's proxy at `url` has no limit on headers, or "".
+
+    Ray nodes that were started elsewhere have their own environment. The proxy itself answers the
+    path that is asked, so the limit of the gateway behind it does not hide a missing one.
+    """
+    try:
+        padding = {"X-Padding": "x" * HEADER_BYTES}
+        if httpx.get(f"{url}/-/healthz", headers=padding, timeout=10).status_code == 431:
+            return ""
+    except httpx.TransportError:
+        # A proxy that resets the connection refuses the headers, too.
+        return ""
+    return (
+        f"{url}: Ray Serve's proxy accepts headers of any size, so that one connection can fill "
+        f"its memory; start each Ray node with {PROXY_CALLBACK}={INSTALL} in its environment"
+    )
 
 
 @contextmanager

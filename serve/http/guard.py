@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cluster.settings import HttpSettings
 from serve.http.admit_requests import Admission, BusyError, DrainingError
+from serve.http.header_limits import HEADER_BYTES, TOO_LARGE
 from serve.http.keys import Rates, given_key, owner, read_keys
 from serve.http.note_requests import NOTES, Meters, log_request, request_id_of
 from serve.http.read_body import BodyError, CallerGoneError, read_body, replay
@@ -29,8 +30,6 @@ OPEN_FOLDERS = ("/static/",)
 WORK = frozenset({"/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp"})
 BATCHES = "/v1/batches"
 BATCH_BYTES = 10 << 20
-# The server before us (uvicorn with httptools) has no limit of its own.
-HEADER_BYTES = 64 << 10
 UNMATCHED = "unmatched"
 SAFE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -146,10 +145,12 @@ class Guard:
 
 
 def check_size(headers: Headers) -> None:
-    """Raises RefusedError for headers of over `HEADER_BYTES`."""
+    """Raise RefusedError for headers over `HEADER_BYTES`.
+
+    Serve's proxy refuses them earlier (`header_limits`); this is for a server without its limits.
+    """
     if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
-        said = f"the headers are over {HEADER_BYTES:,} bytes; send fewer, or shorter ones"
-        raise RefusedError(431, said, Connection="close")
+        raise RefusedError(431, TOO_LARGE, Connection="close")
 
 
 def route_of(scope: Scope) -> str:

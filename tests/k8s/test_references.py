@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from serve.http.header_limits import INSTALL, PROXY_CALLBACK
 from tests.k8s.overlays import APPLIED, K8S, OVERLAYS, all_pods, of_kind, rendered
 
 WALK_THROUGH = (K8S / "README.md").read_text(encoding="utf-8")
@@ -67,6 +68,17 @@ def test_no_secret_is_a_value(name: str) -> None:
         for entry in container.get("env", []):
             secret = re.search(r"KEY|TOKEN|PASSWORD|SECRET", entry["name"])
             assert not (secret and "value" in entry), (place, entry["name"])
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_every_ray_node_that_can_have_a_proxy_limits_headers(name: str) -> None:
+    [service] = of_kind(name, "RayService")
+    cluster = service["spec"]["rayClusterConfig"]
+    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    for group in groups:
+        [container] = group["template"]["spec"]["containers"]
+        given = {entry["name"]: entry.get("value") for entry in container["env"]}
+        assert given.get(PROXY_CALLBACK) == INSTALL, container["name"]
 
 
 @pytest.mark.parametrize("name", APPLIED)

@@ -1,0 +1,197 @@
+"""Limits on request headers, enforced where HTTP is parsed: in Ray Serve's proxy.
+
+Neither uvicorn nor httptools, which the proxy parses with, limits a header's size or the time
+that it takes to arrive, and no ASGI middleware runs before the headers are complete. So Ray's
+proxy callback, the environment variable PROXY_CALLBACK, calls `install` in each proxy before its
+server is built. Every node of a cluster needs that variable; `citeray serve` sets it for a Ray
+that it starts.
+
+What this relies on beyond documented interfaces: PROXY_CALLBACK of Ray; `HTTP_PROTOCOLS`,
+`HttpToolsProtocol` and its `send_400_response`, `cycle` and `ws_protocol_class` of uvicorn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any
+
+from uvicorn.config import HTTP_PROTOCOLS
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+PROXY_CALLBACK = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"
+INSTALL = "serve.http.header_limits:install"
+HEADER_BYTES = 64 << 10
+# An empty field costs the parser some 100 bytes of memory for each 4 that arrive.
+HEADER_FIELDS = 256
+# Seconds in which the headers of a request must arrive; the variable overrides the default.
+HEADER_S = 20.0
+HEADER_S_VARIABLE = "CITERAY_HEADER_S"
+
+TOO_LARGE = f"the headers are over {HEADER_BYTES:,} bytes; send fewer, or shorter ones"
+TOO_MANY = f"the request has over {HEADER_FIELDS} header fields; send fewer"
+NO_UPGRADE = "this server does not upgrade connections; send the request without `Upgrade`"
+
+
+def install() -> None:
+    """Have every HTTP server that this process starts from now on use `LimitedHttpProtocol`.
+
+    Raises ValueError where CITERAY_HEADER_S is not a positive number of seconds.
+    """
+    header_s()
+    if "auto" not in HTTP_PROTOCOLS:
+        raise RuntimeError(
+            "uvicorn.config.HTTP_PROTOCOLS has no entry `auto`: this uvicorn chooses its "
+            "parser elsewhere; adapt serve/http/header_limits.py or pin the version of "
+            "requirements/cpu.txt"
+        )
+    HTTP_PROTOCOLS["auto"] = f"{__name__}:{LimitedHttpProtocol.__name__}"
+
+
+def header_s() -> float:
+    """Seconds in which headers must arrive, from the environment or the default."""
+    given = os.environ.get(HEADER_S_VARIABLE) or str(HEADER_S)
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f"{HEADER_S_VARIABLE}={given}: not a positive number of seconds")
+    return seconds
+
+
+class RefusedHeadersError(Exception):
+    """Stops the parser at headers that are refused."""
+
+
+class LimitedHttpProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1 connection with limits on the bytes, fields and time of headers.
+
+    - `HEADER_BYTES` bounds the target and headers of a request, and any other input that the
+      parser only buffers: blank lines, trailers, chunk extensions. One read (at most 256 KiB with
+      uvloop) can come on top before the check.
+    - `header_s()` runs from the connection, or from the first byte of a later request, until the
+      headers are complete. A connection that sends nothing is closed too.
+    - There are no WebSockets here. A request without a body is answered as if it had no `Upgrade`
+      (RFC 9110, 7.8). One with a body is refused, because httptools takes the body for data of the
+      new protocol, or for the next request.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.ws_protocol_class = None
+        self._header_s = header_s()
+        self._timer: asyncio.TimerHandle | None = None
+        self._awaiting_headers = True
+        self._request_begun = False
+        # Bytes fed to the parser since it last completed headers, a message or a piece of a body.
+        self._buffered = 0
+        self._header_bytes = 0
+        self._header_fields = 0
+        self._refusal: tuple[int, str] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._awaiting_headers:
+            self._start_timer()
+        self._buffered += len(data)
+        super().data_received(data)
+        if self._buffered > HEADER_BYTES and not self.transport.is_closing():
+            self._refuse(431, TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._header_bytes = self._header_fields = 0
+        self._request_begun = True
+        self._start_timer()
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_fields += 1
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        self._awaiting_headers = self._request_begun = False
+        self._buffered = 0
+        if self.parser.should_upgrade() and self._has_body():
+            self._stop_parser(400, NO_UPGRADE)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._buffered = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._awaiting_headers = True
+        self._buffered = 0
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Reply to input on which the parser stopped, which may be a limit of ours."""
+        if self._refusal is None:
+            super().send_400_response(msg)
+        else:
+            self._refuse(*self._refusal)
+
+    def _has_body(self) -> bool:
+        sizes = dict(self.headers)
+        return b"transfer-encoding" in sizes or sizes.get(b"content-length", b"0") != b"0"
+
+    def _count(self, size: int) -> None:
+        self._header_bytes += size
+        if self._header_bytes > HEADER_BYTES:
+            self._stop_parser(431, TOO_LARGE)
+        if self._header_fields > HEADER_FIELDS:
+            self._stop_parser(431, TOO_MANY)
+
+    def _stop_parser(self, status: int, message: str) -> None:
+        """Raise in a callback of the parser; `send_400_response` is then called and replies."""
+        self._refusal = (status, message)
+        raise RefusedHeadersError(message)
+
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(self._header_s, self._on_timeout)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timeout(self) -> None:
+        self._timer = None
+        if self.transport.is_closing():
+            return
+        if self.cycle is not None and not self.cycle.response_complete:
+            # The next request was begun early, and uvicorn may have paused reading.
+            self._start_timer()
+        elif self._request_begun:
+            self._refuse(408, f"the headers did not arrive within {self._header_s:g} s")
+        else:
+            self.transport.close()
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Reply with an error in the API's form and close the connection."""
+        body = json.dumps({"error": message}).encode()
+        lines = [
+            STATUS_LINE[status],
+            b"content-type: application/json\r\n",
+            b"content-length: %d\r\n" % len(body),
+            b"connection: close\r\n\r\n",
+            body,
+        ]
+        self.transport.write(b"".join(lines))
+        self.transport.close()

@@ -1,0 +1,170 @@
+"""What a client that sends no end of headers, or never their end, does to Ray Serve's proxy."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from serve.http.header_limits import HEADER_BYTES, HEADER_FIELDS, HEADER_S_VARIABLE
+from tests.end_to_end.command import ROOT, environment, ray_of_its_own
+from tests.hostile.raw_http import ask, head, posted
+from tests.serve.http_server import free_port
+
+HEADER_S = 3
+# How long a reply may take on a busy machine before a test fails.
+PATIENCE_S = 60.0
+MIB = 1 << 20
+UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+UPGRADE += b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+OPENED = b"GET / HTTP/1.1\r\nHost: x\r\nX-Padding: "
+
+
+@dataclass(frozen=True)
+class Proxy:
+    port: int
+    process: psutil.Process
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def mib(self) -> float:
+        return float(self.process.memory_info().rss) / MIB
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+
+    def is_alive(self) -> bool:
+        return httpx.get(f"{self.url}/-/healthz", timeout=PATIENCE_S).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    port, log = free_port(), tmp_path_factory.mktemp("proxy") / "log"
+    command = [sys.executable, "-m", "tests.end_to_end.small_proxy", str(port)]
+    with ray_of_its_own() as own, log.open("wb") as written:
+        variables = environment({**own, HEADER_S_VARIABLE: str(HEADER_S)})
+        process = subprocess.Popen(
+            command, env=variables, cwd=ROOT, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=written,
+        )  # fmt: skip
+        assert process.stdin
+        assert process.stdout
+        try:
+            pid = process.stdout.readline().strip()
+            assert pid.isdigit(), log.read_text()
+            yield Proxy(port, psutil.Process(int(pid)), log)
+        finally:
+            process.stdin.close()
+            process.wait(timeout=PATIENCE_S)
+            process.stdout.close()
+
+
+def everything(wire: socket.socket) -> bytes:
+    """All bytes until the other side closes; fails with a timeout where it does not."""
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while more := wire.recv(65536):
+            said += more
+    return said
+
+
+def send_without_end(wire: socket.socket, piece: bytes) -> None:
+    """Up to 64 MiB, far beyond what the kernel takes for a reader that is gone."""
+    for _ in range(1024):
+        wire.sendall(piece)
+
+
+def test_the_start_finds_no_proxy_without_limits(proxy: Proxy) -> None:
+    assert "warning: \n" in proxy.log.read_text()
+
+
+def test_one_header_is_cut_off_a_kibibyte_over_the_limit(proxy: Proxy) -> None:
+    with proxy.connect() as wire:
+        wire.sendall(OPENED + b"a" * (HEADER_BYTES + 1024))
+        assert everything(wire).startswith(b"HTTP/1.1 431 ")
+
+
+def test_many_small_fields_are_cut_off(proxy: Proxy) -> None:
+    fields = b"".join(b"X-%d: a\r\n" % number for number in range(HEADER_FIELDS + 1))
+    status, body = ask(proxy.port, head(b"GET", b"/", fields), PATIENCE_S)
+    assert status == 431
+    assert b"over 256 header fields" in body
+
+
+@pytest.mark.parametrize("piece", [b"a" * 65536, b"X-A: a\r\n" * 8192], ids=["value", "fields"])
+def test_an_endless_header_takes_no_memory_and_no_turn(proxy: Proxy, piece: bytes) -> None:
+    assert proxy.is_alive()
+    before = proxy.mib()
+    with proxy.connect() as wire:
+        wire.sendall(OPENED)
+        with pytest.raises(ConnectionError):
+            send_without_end(wire, piece)
+    assert proxy.is_alive()
+    assert proxy.mib() - before < 8
+
+
+def test_a_trickled_header_is_closed_by_time(proxy: Proxy) -> None:
+    with proxy.connect() as wire:
+        wire.sendall(OPENED)
+        wire.settimeout(0.1)
+        said, deadline = b"", time.monotonic() + PATIENCE_S
+        while not said and time.monotonic() < deadline:
+            with contextlib.suppress(TimeoutError):
+                said = wire.recv(65536)
+            if not said:
+                wire.sendall(b"a")
+        assert said.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("opened", [b"", OPENED], ids=["silent", "half a header"])
+def test_two_hundred_idle_connections_leave_it_answering_and_are_closed(
+    proxy: Proxy, opened: bytes
+) -> None:
+    with contextlib.ExitStack() as stack:
+        wires = [stack.enter_context(proxy.connect()) for _ in range(200)]
+        for wire in wires:
+            wire.sendall(opened)
+        assert proxy.is_alive()
+        assert ask(proxy.port, head(b"GET", b"/")) == (200, b"GET body 0 padding 0")
+        status = b"HTTP/1.1 408 " if opened else b""
+        assert all(everything(wire).startswith(status) for wire in wires)
+
+
+@pytest.mark.parametrize("method", [b"GET", b"POST"])
+def test_an_upgrade_to_websocket_is_answered_as_if_not_asked_for(
+    proxy: Proxy, method: bytes
+) -> None:
+    assert ask(proxy.port, head(method, b"/", UPGRADE)) == (200, method + b" body 0 padding 0")
+
+
+def test_an_upgrade_to_websocket_with_a_body_is_refused_at_once(proxy: Proxy) -> None:
+    status, body = ask(proxy.port, posted(b"{}", path=b"/", more=UPGRADE))
+    assert status == 400
+    assert b"does not upgrade connections" in body
+
+
+def test_a_large_legal_header_and_a_large_body_pass(proxy: Proxy) -> None:
+    padding = b"X-Padding: " + b"a" * (16 << 10) + b"\r\n"
+    reply = ask(proxy.port, posted(b"a" * MIB, path=b"/", more=padding), PATIENCE_S)
+    assert reply == (200, b"POST body 1048576 padding 16384")
+
+
+def test_a_connection_is_kept_for_requests_and_streams(proxy: Proxy) -> None:
+    with httpx.Client(base_url=proxy.url, timeout=PATIENCE_S) as client:
+        for _ in range(3):
+            assert client.post("/", content=b"abc").text == "POST body 3 padding 0"
+            time.sleep(HEADER_S / 2)
+        with client.stream("GET", "/stream") as reply:
+            assert "".join(reply.iter_text()).splitlines()[-1] == "piece 4"

@@ -1,0 +1,146 @@
+"""The protocol that limits headers, on a uvicorn of its own; behind Ray in tests/end_to_end."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+from fastapi import FastAPI, Request
+from uvicorn.config import HTTP_PROTOCOLS
+
+from serve.http.header_limits import (
+    HEADER_BYTES,
+    HEADER_S,
+    HEADER_S_VARIABLE,
+    INSTALL,
+    PROXY_CALLBACK,
+    LimitedHttpProtocol,
+    header_s,
+    install,
+)
+from tests.hostile.raw_http import ask, head, statuses
+from tests.serve.http_server import serving
+
+CHUNKED = head(b"POST", b"/", b"Transfer-Encoding: chunked\r\n")
+FLOOD = b"a" * (HEADER_BYTES + 1024)
+# One read of at most 256 KiB may begin with a piece of the body, and is not counted.
+READS = b"a" * (1 << 20)
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits, in this test's process for the length of the test."""
+    monkeypatch.setitem(HTTP_PROTOCOLS, "auto", HTTP_PROTOCOLS["auto"])
+    install()
+
+
+@pytest.fixture
+def port(installed: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setenv(HEADER_S_VARIABLE, "1")
+    api = FastAPI()
+
+    @api.post("/")
+    async def count(request: Request) -> int:
+        return len(await request.body())
+
+    with serving(api) as port:
+        yield port
+
+
+def replies(port: int, sent: bytes) -> bytes:
+    """What comes until the server closes the connection."""
+    said = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
+        # A server that refuses before the end is heard all the same.
+        with contextlib.suppress(ConnectionError):
+            wire.sendall(sent)
+        with contextlib.suppress(ConnectionError):
+            while more := wire.recv(65536):
+                said += more
+    return said
+
+
+def test_a_server_that_chooses_its_parser_gets_the_limits(installed: None) -> None:
+    config = uvicorn.Config(lambda: FastAPI(), factory=True)
+    config.load()
+    assert config.http_protocol_class is LimitedHttpProtocol
+
+
+def test_ray_calls_the_installer_in_its_proxy() -> None:
+    from ray._common.utils import import_attr
+    from ray.serve._private import constants
+
+    assert hasattr(constants, PROXY_CALLBACK)
+    assert import_attr(INSTALL) is install
+
+
+def test_a_uvicorn_without_a_choice_of_parsers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(HTTP_PROTOCOLS, "auto")
+    with pytest.raises(RuntimeError, match="no entry `auto`"):
+        install()
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "soon", "inf", "nan"])
+def test_no_number_of_seconds_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HEADER_S_VARIABLE, given)
+    with pytest.raises(ValueError, match=f"{HEADER_S_VARIABLE}={given}: not a positive number"):
+        install()
+
+
+def test_headers_have_20_seconds_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(HEADER_S_VARIABLE, raising=False)
+    assert header_s() == HEADER_S == 20
+
+
+FLOODS = {
+    "target": b"GET /" + FLOOD,
+    "name": b"GET / HTTP/1.1\r\n" + FLOOD,
+    "value": b"GET / HTTP/1.1\r\nX-A: " + FLOOD,
+    "whole value": head(b"GET", b"/", b"X-A: " + FLOOD + b"\r\n"),
+    "blank lines": b"\r\n" * HEADER_BYTES,
+}
+
+
+@pytest.mark.parametrize("sent", FLOODS.values(), ids=FLOODS)
+def test_what_is_buffered_before_a_request_has_a_limit(port: int, sent: bytes) -> None:
+    assert replies(port, sent).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize(
+    "flood", [b"0\r\nX-A: " + READS, b"1;" + READS], ids=["trailer", "extension"]
+)
+def test_what_is_buffered_between_chunks_has_a_limit(port: int, flood: bytes) -> None:
+    assert b"HTTP/1.1 431 " in replies(port, CHUNKED + b"1\r\na\r\n" + flood)
+
+
+def test_many_small_chunks_are_a_body_and_no_header(port: int) -> None:
+    body = b"1\r\na\r\n" * HEADER_BYTES + b"0\r\n\r\n"
+    assert ask(port, CHUNKED + body, patience_s=30) == (200, b"65536")
+
+
+@pytest.mark.parametrize(
+    "framing",
+    [b"Content-Length: 1\r\n\r\na", b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"],
+    ids=["length", "chunks"],
+)
+@pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
+def test_a_body_behind_an_upgrade_is_refused_and_never_read_as_a_request(
+    port: int, protocol: bytes, framing: bytes
+) -> None:
+    upgrade = b"POST / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: " + protocol + b"\r\n"
+    assert statuses(port, upgrade + framing + head(b"POST", b"/")) == [400]
+
+
+def test_requests_sent_together_are_each_answered(port: int) -> None:
+    one = head(b"POST", b"/", b"Content-Length: 1\r\n") + b"a"
+    assert statuses(port, one * 3) == [200] * 3
+
+
+def test_the_second_request_of_a_connection_has_a_time_limit_too(port: int) -> None:
+    one = head(b"POST", b"/", b"Content-Length: 1\r\n") + b"a"
+    said = replies(port, one + b"POST / HTTP/1.1\r\nX-A: ")
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert b"HTTP/1.1 408 " in said
