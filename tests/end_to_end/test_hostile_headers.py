@@ -23,6 +23,8 @@ from tests.serve.http_server import free_port
 HEADER_S = 3
 # How long a reply may take on a busy machine before a test fails.
 PATIENCE_S = 60.0
+# Ray takes long to stop where others use the machine.
+STOP_S = 180.0
 MIB = 1 << 20
 UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
 UPGRADE += b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
@@ -67,7 +69,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
             yield Proxy(port, psutil.Process(int(pid)), log)
         finally:
             process.stdin.close()
-            process.wait(timeout=PATIENCE_S)
+            process.wait(timeout=STOP_S)
             process.stdout.close()
 
 
