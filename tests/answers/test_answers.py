@@ -24,10 +24,10 @@ NAMED = load_suite("named")
 # aimed at stands beside. A system that declines everything must fail: the shares of right answers
 # are of the rows that can be answered.
 UNANSWERABLE_DECLINED_AT_LEAST = 52  # 55
-UNITED_WRONG_AT_MOST = 0.3  # 0
+UNITED_WRONG_AT_MOST = 0.25  # 0
 DIVIDED_WRONG_AT_MOST = 0.3  # 0
 UNITED_RIGHT_AT_LEAST = 0.35  # 0.6
-EACH_POLARITY_RIGHT_AT_LEAST = 0.3  # 0.4
+EACH_POLARITY_RIGHT_AT_LEAST = 0.2  # 0.4
 DIVIDED_MIXED_AT_LEAST = 0.5
 NAMED_RIGHT_AT_LEAST = 0.55  # 0.6
 WRONG_TYPE_AT_MOST = 0.3  # 0
