@@ -26,7 +26,7 @@ QUESTIONS = (
         "Is Epstein-Barr virus infection followed by a higher risk of multiple sclerosis?",
         "",
     ),
-    ("list", "Which drugs can cause haemolysis in people with G6PD deficiency?", ""),
+    ("list", "Germline changes of which genes cause Lynch syndrome?", ""),
     # The same search, answered in the language model's words.
     ("factoid", "Which protein do the antibodies of neuromyelitis optica attack?", "citeray-model"),
 )

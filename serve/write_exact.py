@@ -52,7 +52,7 @@ class Exact:
 async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
     """The exact answer that goes with the ideal one. Never raises LLMError."""
     if briefing.limits.exact_from == "evidence":
-        return Exact(await asyncio.to_thread(_from_evidence, briefing, recognise))
+        return Exact(await asyncio.to_thread(_from_evidence, briefing, draft, recognise))
     found = Exact(fault=draft.fault)
     if draft.decision == "not stated":
         found = Exact(decision="not stated")
@@ -67,7 +67,7 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -
             found = Exact(fault=FAILED)
     if found.answer:
         return found
-    guess = await asyncio.to_thread(_from_evidence, briefing, recognise)
+    guess = await asyncio.to_thread(_from_evidence, briefing, draft, recognise)
     return replace(found, answer=guess)
 
 
@@ -123,9 +123,17 @@ def _named(
     return settle_exact(kind, group_names(kept, briefing.evidence, recognise))
 
 
-def _from_evidence(briefing: Briefing, recognise: Recogniser) -> ExactAnswer:
-    kind = briefing.question.type
-    exact = extract_exact(briefing.question, briefing.passages, recognise)
-    if isinstance(exact, list):
-        return settle_names(exact, limit=LIMITS[kind], max_chars=MAX_CHARS)
-    return exact
+def _from_evidence(briefing: Briefing, draft: Draft, recognise: Recogniser) -> ExactAnswer:
+    question = briefing.question
+    exact = extract_exact(question, briefing.passages, recognise)
+    if not isinstance(exact, list):
+        return exact
+    if question.type == "factoid" and not question.guess:
+        exact = stated_in(draft.sentences, exact)
+    return settle_names(exact, limit=LIMITS[question.type], max_chars=MAX_CHARS)
+
+
+def stated_in(ideal: Sequence[Sentence], exact: list[list[str]]) -> list[list[str]]:
+    """The names that the ideal answer states; all of them where it states none."""
+    said = " ".join(sentence.text for sentence in ideal).casefold()
+    return [names for names in exact if any(name.casefold() in said for name in names)] or exact

@@ -10,13 +10,14 @@ import pytest
 
 from cluster.answer_settings import AnswerSettings
 from cluster.errors import LLMError
-from cluster.records import Entity, Evidence, Question, QuestionType
+from cluster.records import Entity, Evidence, Question, QuestionType, Sentence
 from serve.ask_model import WriterLimits
 from serve.attribute_sentences import Support
 from serve.clean_answer import clean_entities
 from serve.language_model import Message
 from serve.reply_forms import entities_schema, read_entities
 from serve.write_answer import AnswerWriter, WrittenAnswer, remember
+from serve.write_exact import stated_in
 from serve.write_ideal import answers_nothing
 from tests.serve.answering import WordReader, encode, evidence, passage
 
@@ -401,3 +402,10 @@ def test_a_sentence_with_another_passages_drug_is_dropped() -> None:
     answer = write(Script(said), items=items, body="Which drugs cause haemolysis?")
     assert answer.dropped == (said,)
     assert answer.origin == "extractive"
+
+
+def test_a_person_is_shown_the_names_that_the_ideal_answer_states() -> None:
+    ideal = [Sentence("The virus is JC virus.", (1,), 0.9)]
+    names = [["antibody", "antibodies"], ["JC virus", "JCV"]]
+    assert stated_in(ideal, names) == [["JC virus", "JCV"]]
+    assert stated_in([Sentence("It is a virus.", (1,), 0.9)], names) == names
