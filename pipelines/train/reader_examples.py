@@ -18,14 +18,13 @@ from typing import Any
 
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
-from cluster.reader import LABELS, NO, SILENT, YES
+from cluster.reader import NO, SILENT, YES
 from cluster.sentences import sentence_spans
 from pipelines.train.contrary import contradict
 from pipelines.train.read_questions import Corpus
 from pipelines.train.recipe import ReaderRecipe
 
-STANCES = {"yes": LABELS.index("YES"), "no": LABELS.index("NO")}
-assert {YES, NO, SILENT} == {LABELS.index(name) for name in ("YES", "NO", "SILENT")}
+STANCES = {"yes": YES, "no": NO}
 
 # A passage of an index is about this long; longer texts are cut to windows of whole sentences.
 PASSAGE_CHARS = 512
