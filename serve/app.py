@@ -21,7 +21,6 @@ from cluster.settings import Settings, SpreadStageSettings
 from serve.deployments import Batches, Encoder, Reranker, Writer
 from serve.gateway import Cluster, Gateway
 from serve.index_stages import Expander, Shard
-from serve.know_proxies import know_proxies
 from serve.llm_app import LLM_APP, build_llm_app, read_arguments
 from serve.load_stages import open_manifest
 from serve.ray_meters import RayMeters, metric_pages
@@ -110,7 +109,7 @@ def build_app(settings: Settings) -> Any:
     logs = LoggingConfig(encoding="JSON", enable_access_log=False)
     gateway = ray_serve.ingress()(Gateway)
     batches = one_for_all(Batches, "Batches", pool, *facts, bound, shards)
-    cluster = Cluster(RayMeters, metric_pages, know_proxies)
+    cluster = Cluster(RayMeters, metric_pages)
     arguments = (*facts, bound, shards, batches, cluster)
     return deployment(gateway, "Gateway", stages.gateway, *arguments, logging_config=logs)
 

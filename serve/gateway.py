@@ -32,20 +32,17 @@ from serve.stages import IndexFacts
 
 # What a stage may take to say which version it serves; one that takes longer is not counted.
 VERSION_S = 1.0
-# How long a new proxy may be unknown.
-KNOW_PROXIES_S = 5.0
 LOG = logging.getLogger("citeray")
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """What a gateway asks of the cluster: `meters` makes what counts requests, `pages` tells
-    where each node shows its figures, `know_proxies` looks up who will send requests.
+    where each node shows its figures.
     """
 
     meters: Callable[[], Meters]
     pages: Callable[[], list[str]]
-    know_proxies: Callable[[], None]
 
 
 class Gateway:
@@ -79,7 +76,6 @@ class Gateway:
         )
         self._loaded: set[str] = set()
         self._loading: list[asyncio.Task[None]] = []
-        self._looking: asyncio.Task[None] | None = None
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         api = create_api(
@@ -96,18 +92,10 @@ class Gateway:
                 asyncio.create_task(self._await_stage(name, handle))
                 for name, handle in self._stages.handles().items()
             ]
-            self._looking = asyncio.create_task(self._keep_knowing_proxies())
             yield
 
         api.router.lifespan_context = lifespan
         return api
-
-    async def _keep_knowing_proxies(self) -> None:
-        while True:
-            # While the head is away nothing new is learnt, and nothing forgotten.
-            with contextlib.suppress(Exception):
-                await asyncio.to_thread(self._cluster.know_proxies)
-            await asyncio.sleep(KNOW_PROXIES_S)
 
     async def _await_stage(self, name: str, handle: Handle) -> None:
         await until_ready(handle)

@@ -15,7 +15,6 @@ MAY_IMPORT_RAY = {
     "pipelines/train/ray_workers.py",
     "serve/app.py",
     "serve/deployments.py",
-    "serve/know_proxies.py",
     "serve/llm_app.py",
     "serve/ray_meters.py",
 }

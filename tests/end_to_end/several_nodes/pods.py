@@ -29,6 +29,7 @@ from tests.end_to_end.command import BIN, ROOT, environment
 CLONE_NEWNET = 0x40000000
 OWN = "/proc/thread-self/ns/net"
 GCS_PORT = 6379
+BRIDGE_ADDRESS = "02:00:00:00:00:01"
 DEADLINE_S = 240
 MEMORY = 128 << 20
 # A killed pod dies whole: its first process is the first of its process table.
@@ -74,7 +75,9 @@ class Network:
             self._try("unshare", CLONE_NEWNET)
             try:
                 self._own = os.open(OWN, os.O_RDONLY)
-                ip("link", "add", "bridge", "type", "bridge")
+                # An address of its own: else it is that of a pod's link, and with that pod gone
+                # the others send to an address that nobody has until they ask anew.
+                ip("link", "add", "bridge", "address", BRIDGE_ADDRESS, "type", "bridge")
                 ip("addr", "add", "10.77.0.254/24", "dev", "bridge")
                 ip("link", "set", "bridge", "up")
                 ip("link", "set", "lo", "up")
