@@ -1,17 +1,18 @@
 """The reader: what a passage says to a question, in one pass of a small model over both.
 
 A token classifier over "question [SEP] passage" whose labels answer five questions at once, so
-that one forward pass costs what a reranker costs: is the passage relevant, does it affirm or deny
-a yes/no question, which of its words name the answer, and which of its sentences belong in a
-summary. What is said of the whole passage is the first token's logit and the mean over the
-passage's together, what is said of a sentence is the mean over its tokens. Training (`citeray train
-reader`) measures with this code.
+that one forward pass costs what a reranker costs: is a sentence relevant, does it affirm or deny
+a yes/no question, does it belong in a summary, and which words name the answer. What is said of a
+sentence is the first token's logit and the mean over the sentence's tokens together: each is
+judged by itself, with what stands around it in view. Training (`citeray train reader`) measures
+with this code.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,8 +31,11 @@ _O, _B, _I, RELEVANT, YES, NO, SILENT, SUMMARY = range(len(LABELS))
 SPAN_LABELS = slice(_O, _I + 1)
 STANCE_LABELS = slice(YES, SILENT + 1)
 
+# How much training counts each stance, since most yes/no questions are answered yes. Reading takes
+# it back: the stances are those of a world with as many of each.
+STANCE_WEIGHTS = (1.0, 1.5, 1.0)
 # A word belongs to a name from this probability on. Low: who uses the names weighs their scores.
-NAME_SHARE = 0.25
+NAME_SHARE = 0.35
 # A shorter sentence is read together with the next.
 SHORT_CHARS = 40
 # Names hold their hyphens, slashes, primes and decimal points: IL-6, PI3K/AKT, 5'-UTR, 2.5, 30%.
@@ -97,20 +101,7 @@ class Reader:
         )
 
     def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-        """One Reading a passage, in their order, made of those of its sentences.
-
-        Each sentence is read by itself, as the snippets are that the reader learned from: a
-        sentence that answers is missed among others that do not.
-        """
-        parts = [split_passage(passage) for passage in passages]
-        texts = [
-            passage[b:e] for passage, spans in zip(passages, parts, strict=True) for b, e in spans
-        ]
-        readings = iter(self.read_texts(question, texts))
-        return [join_readings([(begin, next(readings)) for begin, _ in spans]) for spans in parts]
-
-    def read_texts(self, question: str, passages: Sequence[str]) -> list[Reading]:
-        """One Reading a text, each read as a whole."""
+        """One Reading a passage, in their order, made of those of its sentences."""
         if self._threads:
             # As in cluster.encoder: OpenMP keeps this by calling thread.
             torch.set_num_threads(self._threads)
@@ -136,7 +127,7 @@ class Reader:
 
 
 def split_passage(passage: str) -> list[tuple[int, int]]:
-    """(begin, end) of the parts that are read alone: sentences, short ones with the next."""
+    """(begin, end) of the parts that are judged alone: sentences, short ones with the next."""
     parts: list[tuple[int, int]] = []
     for begin, end in sentence_spans(passage):
         if parts and parts[-1][1] - parts[-1][0] < SHORT_CHARS:
@@ -146,35 +137,33 @@ def split_passage(passage: str) -> list[tuple[int, int]]:
     return parts
 
 
-def join_readings(parts: Sequence[tuple[int, Reading]]) -> Reading:
-    """The Reading of a passage by those of its parts, each with where it begins.
+def join_readings(parts: Sequence[Reading]) -> Reading:
+    """The Reading of a passage by those of its parts.
 
     The passage is as relevant, and says as much, as the part that is or does most. Names and
     sentences of parts that are less relevant count less.
     """
-    relevance = max((reading.relevance for _, reading in parts), default=0.0)
+    relevance = max((reading.relevance for reading in parts), default=0.0)
     if not relevance:
         return Reading(0.0, 0.0, 0.0, 1.0)
-    shares = [reading.relevance / relevance for _, reading in parts]
-    yes = max(share * part.yes for share, (_, part) in zip(shares, parts, strict=True))
-    no = max(share * part.no for share, (_, part) in zip(shares, parts, strict=True))
+    shares = [reading.relevance / relevance for reading in parts]
+    yes = max(share * part.yes for share, part in zip(shares, parts, strict=True))
+    no = max(share * part.no for share, part in zip(shares, parts, strict=True))
     total = max(1.0, yes + no)
     return Reading(
         relevance,
         yes / total,
         no / total,
         1 - (yes + no) / total,
-        tuple(_moved(parts, shares, "names")),
-        tuple(_moved(parts, shares, "sentences")),
+        tuple(_weighed(parts, shares, "names")),
+        tuple(_weighed(parts, shares, "sentences")),
     )
 
 
-def _moved(
-    parts: Sequence[tuple[int, Reading]], shares: Sequence[float], kind: str
-) -> Iterator[ScoredSpan]:
-    for share, (at, reading) in zip(shares, parts, strict=True):
+def _weighed(parts: Sequence[Reading], shares: Sequence[float], kind: str) -> Iterator[ScoredSpan]:
+    for share, reading in zip(shares, parts, strict=True):
         for span in getattr(reading, kind):
-            yield ScoredSpan(at + span.begin, at + span.end, share * span.score)
+            yield replace(span, score=share * span.score)
 
 
 def encode_pairs(tokenizer: Any, questions: list[str], passages: list[str], max_tokens: int) -> Any:
@@ -199,26 +188,27 @@ def read_logits(
     passage: str, offsets: NDArray[np.int64], logits: Scores, seen: NDArray[np.int64]
 ) -> Reading:
     """The Reading of `logits` (tokens, labels); `offsets` (n, 2) are those of the `seen` tokens."""
-    whole = logits[0] + (logits[seen].mean(0) if len(seen) else 0)
-    stance = _softmax(whole[STANCE_LABELS])
-    inside = 1 - _softmax(logits[seen][:, SPAN_LABELS])[:, _O]
-    sentences = tuple(
-        ScoredSpan(begin, end, _sigmoid(logits[seen[held], SUMMARY].mean()))
-        for begin, end, held in _held(sentence_spans(passage), offsets)
-    )
-    return Reading(
-        relevance=_sigmoid(whole[RELEVANT]),
-        yes=float(stance[0]),
-        no=float(stance[1]),
-        silent=float(stance[2]),
-        names=tuple(join_words(passage, score_words(passage, offsets, inside))),
-        sentences=sentences,
-    )
+    parts = []
+    for begin, end, held in _held(split_passage(passage), offsets):
+        own = logits[seen[held]]
+        whole = logits[0] + own.mean(0)
+        yes, no, silent = _softmax(whole[STANCE_LABELS] - np.log(STANCE_WEIGHTS)).tolist()
+        inside = 1 - _softmax(own[:, SPAN_LABELS])[:, _O]
+        words = score_words(passage, (begin, end), offsets[held], inside)
+        said = (ScoredSpan(begin, end, _sigmoid(whole[SUMMARY])),)
+        names = tuple(join_words(passage, words))
+        relevance = _sigmoid(whole[RELEVANT])
+        parts.append(Reading(relevance, yes, no, silent, names, said))
+    return join_readings(parts)
 
 
-def score_words(passage: str, offsets: NDArray[np.int64], inside: Scores) -> list[ScoredSpan]:
-    """Each word with the mean probability of its tokens; words that were cut off are left out."""
-    words = [match.span() for match in _WORD.finditer(passage)]
+def score_words(
+    passage: str, part: tuple[int, int], offsets: NDArray[np.int64], inside: Scores
+) -> list[ScoredSpan]:
+    """Each word of a part of the passage with the mean probability of its tokens; words that
+    were cut off are left out.
+    """
+    words = [match.span() for match in _WORD.finditer(passage, *part)]
     return [
         ScoredSpan(begin, end, float(inside[held].mean()))
         for begin, end, held in _held(words, offsets)

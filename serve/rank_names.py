@@ -11,9 +11,18 @@ from cluster.records import Entity, Evidence
 from serve.cluster_mentions import cluster_mentions, usual_first
 from serve.compare_wording import read_wording, stem
 from serve.group_names import MAX_CHARS, Recogniser, definitions
+from serve.name_kinds import asked_kind, fits
 from serve.read_evidence import ReadPassage
 
-_LEADS = re.compile(r"(?:the|an?|of|in|by|with|as|to) ", re.IGNORECASE)
+_LEADS = re.compile(
+    r"(?:the|an?|of|in|on|by|with|as|to|or|and|for|from|than|using|via|both|called|named) ",
+    re.IGNORECASE,
+)
+_TRAILS = re.compile(
+    r" (?:is|are|was|were|has|have|can|may|the|an?|of|in|on|by|with|as|to|or|and|for|from|than"
+    r"|using|caused|that|which)$",
+    re.IGNORECASE,
+)
 # Numbers alone are the answers of questions for a quantity (serve.find_quantities).
 _LETTERS = re.compile(r"[^\W\d_]{2}|[^\W\d_]\d")
 # How much less a passage says with each rank: the same name in the best passage counts more.
@@ -31,12 +40,15 @@ class RankedName:
 def rank_names(
     body: str, passages: Sequence[ReadPassage], recognise: Recogniser
 ) -> list[RankedName]:
-    """What the passages name in answer to `body`, best first; what it names itself is left out.
+    """What the passages name in answer to `body`, best first.
+
+    Left out are what it names itself, and what cannot be of the kind that it asks for.
 
     A name scores by each passage that it is in: the reader's probability, its sentence's, the
     passage's relevance, less by rank. Mentions of one thing count together.
     """
     asked = frozenset(read_wording(body).words)
+    kind = asked_kind(body)
     mentions = list(_mentions(passages, recognise))
     numbers = cluster_mentions([m.entity for m in mentions], definitions(_items(passages)))
     names: dict[int, list[str]] = defaultdict(list)
@@ -52,6 +64,7 @@ def rank_names(
         RankedName(tuple(usual_first(names[number])), score)
         for number, score in ranked
         if not any(_named_in(name, asked) for name in names[number])
+        and any(fits(kind, name) for name in names[number])
     ]
 
 
@@ -87,6 +100,8 @@ def trimmed(text: str, begin: int, end: int) -> tuple[str, int, int]:
         end = end + 1 if closes else begin + name.rindex("(")
     while end > begin and text[end - 1].isspace():
         end -= 1
+    while trail := _TRAILS.search(text[begin:end]):
+        end = begin + trail.start()
     return text[begin:end], begin, end
 
 

@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from cluster.models import ModelStore, checksum
 from cluster.object_store import File
 from cluster.settings import EncoderSettings
 from cluster.storage import sha256_of
+from pipelines.train.attributes import make_attributes
 from pipelines.train.claim_task import ClaimTask
 from pipelines.train.loop import Task
 from pipelines.train.mine_candidates import kept_candidates, mine_candidates
@@ -171,7 +173,10 @@ class ReaderJob:
             for question, rows in zip(questions, candidates, strict=True)
             for example in examples_of(question, corpus, rows, recipe, draw)
         )
-        return draw_examples(learned, make_propositions(recipe.propositions, draw), recipe.seed)
+        made = chain(
+            make_propositions(recipe.propositions, draw), make_attributes(recipe.attributes, draw)
+        )
+        return draw_examples(learned, made, recipe.seed)
 
 
 def mined_once(

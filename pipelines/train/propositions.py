@@ -15,7 +15,7 @@ import yaml
 
 from cluster.reader import NO, SILENT, YES
 from cluster.settings import CONFIGS
-from pipelines.train.reader_examples import Marked, ReaderExample
+from pipelines.train.reader_examples import Part, ReaderExample, put_together
 
 TABLE = CONFIGS / "training" / "propositions.yaml"
 _SIDES = {"affirms": YES, "denies": NO, "open": SILENT}
@@ -24,6 +24,8 @@ _SLOT = re.compile(r"\{(\w+)\}")
 _AS = {"other": "drug", "second": "disease"}
 # How often a neighbour from the open side stands beside the sentence that answers.
 _COMPANY = 0.4
+# Real questions and snippets count more.
+WEIGHT = 0.7
 
 
 def make_propositions(count: int, draw: random.Random) -> Iterator[ReaderExample]:
@@ -34,21 +36,29 @@ def make_propositions(count: int, draw: random.Random) -> Iterator[ReaderExample
     for number in range(count):
         row = rows[number % len(rows)]
         side = sides[number // len(rows) % len(sides)]
-        names = _Names(table["names"], draw)
+        names = Names(table["names"], draw)
         question = names.fill(draw.choice(row["ask"]))
-        passage = names.fill(draw.choice(row[side]))
+        known = [(side, names.fill(draw.choice(row[side])))]
         if draw.random() < _COMPANY:
-            parts = [passage, names.fill(draw.choice(row["open"]))]
-            draw.shuffle(parts)
-            passage = " ".join(parts)
-        relevant = side != "open"
-        share = 1.0 if relevant else 0.0
-        marks = (Marked(0, len(passage), share),)
-        yield ReaderExample(question, passage, relevant, _SIDES[side], None, marks, weight=0.7)
+            known.append(("open", names.fill(draw.choice(row["open"]))))
+            draw.shuffle(known)
+        yield _example(question, known)
 
 
-class _Names:
-    """One name a slot, the same wherever the slot stands in the question and its passage."""
+def _example(question: str, known: Sequence[tuple[str, str]]) -> ReaderExample:
+    relevant = [side != "open" for side, _ in known]
+    parts = [
+        (text, Part(0, 0, answers, _SIDES[side], float(answers), WEIGHT))
+        for answers, (side, text) in zip(relevant, known, strict=True)
+    ]
+    return ReaderExample(question, *put_together(parts))
+
+
+class Names:
+    """One name a slot, the same wherever the slot stands in a question and its passage.
+
+    A slot draws from the list of its name, less a number at its end: {drug2} is another {drug}.
+    """
 
     def __init__(self, names: Mapping[str, Sequence[str]], draw: random.Random) -> None:
         self._names = names
@@ -56,11 +66,12 @@ class _Names:
         self._chosen: dict[str, str] = {}
 
     def fill(self, template: str) -> str:
-        text = _SLOT.sub(lambda match: self._name(match[1]), template)
+        text = _SLOT.sub(lambda match: self[match[1]], template)
         return text[:1].upper() + text[1:]
 
-    def _name(self, slot: str) -> str:
+    def __getitem__(self, slot: str) -> str:
         if slot not in self._chosen:
-            free = [n for n in self._names[_AS.get(slot, slot)] if n not in self._chosen.values()]
+            names = self._names[_AS.get(slot, slot.rstrip("0123456789"))]
+            free = [name for name in names if name not in self._chosen.values()]
             self._chosen[slot] = self._draw.choice(free)
         return self._chosen[slot]

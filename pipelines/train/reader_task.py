@@ -20,6 +20,7 @@ from cluster.reader import (
     RELEVANT,
     SPAN_LABELS,
     STANCE_LABELS,
+    STANCE_WEIGHTS,
     SUMMARY,
     YES,
     Reader,
@@ -28,26 +29,32 @@ from cluster.reader import (
 )
 from pipelines.train.adapt import add_adapter, save_model
 from pipelines.train.loop import Measures
-from pipelines.train.reader_examples import AnsweredQuestion, Marked, ReaderExample, find_names
+from pipelines.train.reader_examples import (
+    AnsweredQuestion,
+    Marked,
+    Part,
+    ReaderExample,
+    find_names,
+)
 from pipelines.train.recipe import ReaderRecipe
 
 BATCH = 16
 # What is not known of a token or a pair.
 UNKNOWN = -100
-# Most words name nothing, and most yes/no questions are answered yes.
+# Most words name nothing.
 _SPAN_WEIGHTS = (0.3, 1.0, 1.0)
-_STANCE_WEIGHTS = (1.0, 1.5, 1.0)
 
 
 class _Labels(NamedTuple):
-    """Of a batch's pairs and tokens: `spans` (pairs, tokens) of O, B, I or UNKNOWN; `sentence`
-    (pairs, tokens) the number of the sentence that a token is in, or UNKNOWN; `shares`
-    (sentences,) their targets.
+    """Of a batch: `spans` (pairs, tokens) of O, B, I or UNKNOWN; `part` (pairs, tokens) the
+    number of the part in the batch that a token is in, or UNKNOWN; `parts` those parts and `rows`
+    their pairs.
     """
 
     spans: Tensor
-    sentence: Tensor
-    shares: Tensor
+    part: Tensor
+    parts: Sequence[Part]
+    rows: Sequence[int]
 
 
 class ReaderTask:
@@ -95,34 +102,41 @@ class ReaderTask:
         seen = [passage_tokens(inputs, row) for row in range(len(examples))]
         labels = _label(examples, offsets, seen)
         logits = self.model(**inputs.to(self.device)).logits.float()
-        whole = whole_logits(logits, seen)
+        parts, whole = part_logits(logits, labels.part, labels.rows)
+        known = [labels.parts[number] for number in parts.tolist()]
         terms = [
-            self._relevance(examples, whole),
-            recipe.stance_weight * self._stance(examples, whole),
+            self._shares(known, whole[:, RELEVANT], [p.relevant for p in known]),
+            self._shares(known, whole[:, SUMMARY], [p.share for p in known]),
+            recipe.stance_weight * self._stance(known, whole) / len(examples),
             recipe.names_weight * self._names(labels, logits),
-            self._summary(labels, logits),
         ]
         return torch.stack(terms).sum()
 
-    def _relevance(self, examples: Sequence[ReaderExample], logits: Tensor) -> Tensor:
-        wanted = self._tensor([float(e.relevant) for e in examples])
-        weights = self._tensor([e.weight for e in examples])
-        return binary_cross_entropy_with_logits(logits[:, RELEVANT], wanted, weights)
-
-    def _stance(self, examples: Sequence[ReaderExample], logits: Tensor) -> Tensor:
-        known = [n for n, e in enumerate(examples) if e.stance is not None]
+    def _shares(
+        self, parts: Sequence[Part], logits: Tensor, wanted: Sequence[float | None]
+    ) -> Tensor:
+        known = [n for n, share in enumerate(wanted) if share is not None]
         if not known:
             return logits.sum() * 0
-        wanted = torch.tensor([(examples[n].stance or 0) - YES for n in known], device=self.device)
-        weights = self._tensor([examples[n].weight for n in known])
+        shares = self._tensor([float(wanted[n] or 0) for n in known])
+        weights = self._tensor([parts[n].weight for n in known])
+        return binary_cross_entropy_with_logits(logits[known], shares, weights)
+
+    def _stance(self, parts: Sequence[Part], logits: Tensor) -> Tensor:
+        """Summed, not the mean: a batch with few yes/no questions must not count as one with
+        many.
+        """
+        known = [n for n, part in enumerate(parts) if part.stance is not None]
+        if not known:
+            return logits.sum() * 0
+        wanted = torch.tensor([(parts[n].stance or 0) - YES for n in known], device=self.device)
         losses = cross_entropy(
             logits[known][:, STANCE_LABELS],
             wanted,
-            self._tensor(_STANCE_WEIGHTS),
+            self._tensor(STANCE_WEIGHTS),
             reduction="none",
         )
-        # Over the whole batch: one with few yes/no questions must not count as one with many.
-        return (losses * weights).sum() / len(examples)
+        return (losses * self._tensor([parts[n].weight for n in known])).sum()
 
     def _names(self, labels: _Labels, logits: Tensor) -> Tensor:
         spans = labels.spans.to(self.device)
@@ -134,19 +148,6 @@ class ReaderTask:
             self._tensor(_SPAN_WEIGHTS),
             ignore_index=UNKNOWN,
         )
-
-    def _summary(self, labels: _Labels, logits: Tensor) -> Tensor:
-        if not len(labels.shares):
-            return logits.sum() * 0
-        rows, columns = (labels.sentence != UNKNOWN).nonzero(as_tuple=True)
-        number = labels.sentence[rows, columns].to(self.device)
-        count = len(labels.shares)
-        zeros = torch.zeros(count, device=self.device)
-        sums = zeros.index_add(0, number, logits[rows, columns, SUMMARY])
-        held = zeros.index_add(0, number, torch.ones(len(rows), device=self.device))
-        there = held > 0
-        wanted = labels.shares.to(self.device)[there]
-        return binary_cross_entropy_with_logits(sums[there] / held[there], wanted)
 
     def _tensor(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(values, device=self.device)
@@ -171,20 +172,28 @@ class ReaderTask:
         save_model(self.model, self.tokenizer, self.adapted, base, folder)
 
 
-def whole_logits(logits: Tensor, seen: Sequence[np.ndarray]) -> Tensor:
-    """(pairs, labels) for whole passages, as cluster.reader has them."""
-    means = [
-        row[places].mean(0) if len(places) else row[0] * 0
-        for row, places in zip(logits, seen, strict=True)
-    ]
-    return logits[:, 0] + torch.stack(means)
+def part_logits(logits: Tensor, part: Tensor, rows: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The numbers of the parts that have tokens, and their logits (parts, labels).
+
+    `part` and `rows` are those of `_Labels`; the logits are as cluster.reader has them.
+    """
+    pairs, columns = (part != UNKNOWN).nonzero(as_tuple=True)
+    number = part[pairs, columns]
+    tokens = logits[pairs.to(logits.device), columns.to(logits.device)]
+    sums = tokens.new_zeros(len(rows), logits.shape[-1])
+    sums = sums.index_add(0, number.to(logits.device), tokens)
+    counts = torch.bincount(number, minlength=len(rows))
+    there = counts.nonzero().flatten()
+    first = logits[torch.tensor(rows, dtype=torch.long)[there].to(logits.device), 0]
+    held = counts[there].to(logits.device)[:, None]
+    return there, first + sums[there.to(logits.device)] / held
 
 
 def draw_examples(
-    parts: Iterator[ReaderExample], propositions: Iterator[ReaderExample], seed: int
+    learned: Iterator[ReaderExample], made: Iterator[ReaderExample], seed: int
 ) -> list[ReaderExample]:
     """All of both in one order that `seed` decides."""
-    examples = [*parts, *propositions]
+    examples = [*learned, *made]
     random.Random(seed).shuffle(examples)
     return examples
 
@@ -193,18 +202,20 @@ def _label(
     examples: Sequence[ReaderExample], offsets: np.ndarray, seen: Sequence[np.ndarray]
 ) -> _Labels:
     spans = torch.full(offsets.shape[:2], UNKNOWN)
-    sentence = torch.full(offsets.shape[:2], UNKNOWN)
-    shares: list[float] = []
+    part = torch.full(offsets.shape[:2], UNKNOWN)
+    parts: list[Part] = []
+    rows: list[int] = []
     for row, (example, places) in enumerate(zip(examples, seen, strict=True)):
         for place in places.tolist():
             begin, end = offsets[row, place].tolist()
             if example.names is not None:
                 spans[row, place] = _span_label(example.names, begin, end)
-            at = next((n for n, m in enumerate(example.sentences) if m.begin <= begin < m.end), -1)
+            at = next((n for n, p in enumerate(example.parts) if p.begin <= begin < p.end), -1)
             if at >= 0:
-                sentence[row, place] = len(shares) + at
-        shares += [mark.share for mark in example.sentences]
-    return _Labels(spans, sentence, torch.tensor(shares))
+                part[row, place] = len(parts) + at
+        parts += example.parts
+        rows += [row] * len(example.parts)
+    return _Labels(spans, part, parts, rows)
 
 
 def _span_label(names: Sequence[Marked], begin: int, end: int) -> int:

@@ -80,20 +80,23 @@ class ClaimRecipe(Recipe):
 
 
 class ReaderRecipe(Recipe):
-    """For the reader, of questions with gold answers and `propositions` made from a table.
+    """For the reader: of questions with gold answers, and made from tables so many `propositions`
+    and `attributes`.
 
     A question gives at most `positives` snippets and half as many windows of its gold citations,
     and `negatives` drawn from those of the best `hardest` of BM25 and of the untrained encoder
-    that are not gold; a share `flipped` of its yes/no passages comes again, turned round. The
-    losses of stance and names count `stance_weight` and `names_weight` times those of relevance
-    and of sentences.
+    that are not gold. A share `embedded` of the snippets stands among other sentences, and a
+    share `flipped` of its yes/no snippets comes again, turned round. The losses of stance and
+    names count `stance_weight` and `names_weight` times those of relevance and of sentences.
     """
 
     positives: Positive
     negatives: Positive
     hardest: Positive
     flipped: Share
+    embedded: Share
     propositions: Annotated[int, Field(ge=0)]
+    attributes: Annotated[int, Field(ge=0)]
     stance_weight: Amount
     names_weight: Amount
 

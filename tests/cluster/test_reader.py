@@ -13,7 +13,8 @@ from cluster.errors import InputError
 from cluster.reader import LABELS, NO, RELEVANT, SUMMARY, YES, Reader, read_logits
 from tests.tiny_models import make_tiny_encoder
 
-PASSAGE = "Aspirin treats fever. IL-6 (the gene) inhibits the heart."
+PASSAGE = "Aspirin treats fever in thousands of grown adults. IL-6 (the gene) inhibits the heart."
+FIRST, SECOND = slice(1, 9), slice(9, None)
 NAME = 2
 
 
@@ -38,7 +39,7 @@ def read(change: Any) -> Any:
     return read_logits(PASSAGE, offsets, logits, np.arange(1, len(offsets) + 1))
 
 
-def test_relevance_and_stance_come_from_the_first_token_and_the_mean_of_the_passage() -> None:
+def test_a_sentence_has_the_first_tokens_logit_and_the_mean_of_its_own() -> None:
     def change(logits: np.ndarray) -> None:
         logits[:, RELEVANT] = 2.0
         logits[0, NO] = 5.0
@@ -50,10 +51,26 @@ def test_relevance_and_stance_come_from_the_first_token_and_the_mean_of_the_pass
     assert found.yes + found.no + found.silent == pytest.approx(1.0)
 
 
+def test_a_passage_is_as_relevant_as_its_best_sentence_and_takes_that_ones_side() -> None:
+    def change(logits: np.ndarray) -> None:
+        logits[0, RELEVANT] = 0.0
+        logits[SECOND, RELEVANT] = 9.0
+        logits[SECOND, NO] = 9.0
+        logits[FIRST, YES] = 9.0
+        logits[[1, 9], NAME] = 20.0
+
+    found = read(change)
+    assert found.relevance > 0.99
+    assert found.no > 0.99
+    first, second = found.names
+    assert second.score > 0.9 > 0.01 > first.score
+
+
 def test_neighbouring_words_are_one_name_and_punctuation_parts_names() -> None:
     def change(logits: np.ndarray) -> None:
+        logits[:, RELEVANT] = 9.0
         # Aspirin, treats, and IL-6 which is one word.
-        logits[[1, 2, 4], NAME] = 20.0
+        logits[[1, 2, 9], NAME] = 20.0
 
     found = read(change)
     assert [PASSAGE[n.begin : n.end] for n in found.names] == ["Aspirin treats", "IL-6"]
@@ -62,11 +79,15 @@ def test_neighbouring_words_are_one_name_and_punctuation_parts_names() -> None:
 
 def test_each_sentence_has_the_mean_of_its_tokens() -> None:
     def change(logits: np.ndarray) -> None:
-        logits[1:4, SUMMARY] = 3.0
-        logits[4:, SUMMARY] = -3.0
+        logits[:, RELEVANT] = 9.0
+        logits[FIRST, SUMMARY] = 3.0
+        logits[SECOND, SUMMARY] = -3.0
 
     first, second = read(change).sentences
-    assert PASSAGE[first.begin : first.end].strip() == "Aspirin treats fever."
+    assert (
+        PASSAGE[first.begin : first.end].strip()
+        == "Aspirin treats fever in thousands of grown adults."
+    )
     assert first.score > 0.9 > 0.1 > second.score
 
 

@@ -165,6 +165,20 @@ def test_article_and_unopened_bracket_are_no_part_of_a_name() -> None:
     assert ranked(read("It is the p53 (TP53 gene.", names=r"p53 \(TP53")) == [["p53"]]
 
 
+def test_words_that_lead_to_a_name_or_on_from_it_are_no_part_of_it() -> None:
+    assert ranked(read("It is caused by TP53 and", names="by TP53 and")) == [["TP53"]]
+    assert ranked(read("It is the loss of BRCA1", names="loss of BRCA1")) == [["loss of BRCA1"]]
+
+
+def test_a_name_of_another_kind_than_was_asked_is_no_answer() -> None:
+    found = read(
+        "Alport syndrome comes of COL4A5 in patients.", names=r"Alport syndrome|COL4A5|patients"
+    )
+    assert ranked(found, "Which gene is at fault?") == [["COL4A5"]]
+    assert ranked(found, "Which disease is it?") == [["Alport syndrome"]]
+    assert ranked(found, "What is it?") == [["Alport syndrome"], ["COL4A5"]]
+
+
 def test_overlong_name_is_left_out() -> None:
     assert ranked(read("x" * 101, names="x+")) == []
 

@@ -11,6 +11,7 @@ import pytest
 
 from cluster.errors import InputError
 from cluster.reader import NO, SILENT, YES
+from pipelines.train.attributes import make_attributes
 from pipelines.train.contrary import contradict
 from pipelines.train.propositions import make_propositions
 from pipelines.train.read_questions import Corpus
@@ -18,7 +19,8 @@ from pipelines.train.reader_examples import examples_of, find_names, overlap, re
 from pipelines.train.recipe import ReaderRecipe, read_recipe
 
 URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
-SAYS = "Aspirin was effective against fever."
+SAYS = "Aspirin was effective against fever in 40 adults."
+LATER = "It is an old drug that has long been made from willow."
 
 
 def write(path: Path, **row: Any) -> Path:
@@ -40,38 +42,71 @@ def recipe(**changes: Any) -> ReaderRecipe:
 
 def found_in(path: Path, **changes: Any) -> list[Any]:
     [question] = read_answered([path])
-    corpus = Corpus((f"{SAYS} It is old.", "Cats sleep.", "Dogs bark."), {1: 0, 2: 1, 3: 2})
+    corpus = Corpus((f"{SAYS} {LATER}", "Cats sleep.", "Dogs bark."), {1: 0, 2: 1, 3: 2})
     draw = random.Random(0)
     return list(examples_of(question, corpus, [0, 1, 2], recipe(**changes), draw))
 
 
+def sayings(examples: list[Any]) -> list[tuple[str, Any]]:
+    """Each part's text with what is known of it."""
+    return [(e.passage[p.begin : p.end], p) for e in examples for p in e.parts]
+
+
 def test_a_snippet_takes_the_stance_of_its_question(tmp_path: Path) -> None:
-    yes = found_in(write(tmp_path / "q.json"), flipped=0.0)
-    assert {e.stance for e in yes if e.relevant} == {YES}
-    assert {e.stance for e in yes if not e.relevant} == {SILENT}
-    no = found_in(write(tmp_path / "q.json", exact_answer="No"), flipped=0.0)
-    assert {e.stance for e in no if e.relevant} == {NO}
+    yes = sayings(found_in(write(tmp_path / "q.json"), flipped=0.0))
+    assert {(text, p.stance) for text, p in yes if p.relevant} == {(SAYS, YES)}
+    assert {p.stance for _, p in yes if not p.relevant} == {SILENT}
+    no = sayings(found_in(write(tmp_path / "q.json", exact_answer="No"), flipped=0.0))
+    assert {p.stance for _, p in no if p.relevant} == {NO}
 
 
 def test_a_snippet_turned_round_takes_the_other_stance(tmp_path: Path) -> None:
-    found = found_in(write(tmp_path / "q.json"), flipped=1.0)
-    turned = [e for e in found if e.stance == NO]
-    assert {e.passage for e in turned} == {"Aspirin was ineffective against fever."}
+    found = sayings(found_in(write(tmp_path / "q.json"), flipped=1.0))
+    turned = [text for text, p in found if p.stance == NO]
+    assert set(turned) == {"Aspirin was ineffective against fever in 40 adults."}
+
+
+def test_a_snippet_stands_among_sentences_that_say_nothing(tmp_path: Path) -> None:
+    first, *_ = found_in(write(tmp_path / "q.json"), flipped=0.0, embedded=1.0)
+    said = sayings([first])
+    assert [text for text, p in said if p.relevant] == [SAYS]
+    assert {text for text, p in said if not p.relevant} <= {"Cats sleep.", "Dogs bark.", LATER}
+    assert len(said) > 1
+    alone, *_ = found_in(write(tmp_path / "q.json"), flipped=0.0, embedded=0.0)
+    assert alone.passage == SAYS
+
+
+def test_of_a_gold_citation_only_what_was_quoted_answers(tmp_path: Path) -> None:
+    found = [e for e in found_in(write(tmp_path / "q.json"), positives=2) if LATER in e.passage]
+    assert [(text, p.relevant) for text, p in sayings(found)][:2] == [(SAYS, True), (LATER, False)]
 
 
 def test_gold_citations_are_never_taken_for_silent_ones(tmp_path: Path) -> None:
-    found = found_in(write(tmp_path / "q.json"))
-    silent = {e.passage for e in found if not e.relevant}
+    found = sayings(found_in(write(tmp_path / "q.json")))
+    silent = {text for text, p in found if not p.relevant}
     assert silent >= {"Cats sleep.", "Dogs bark."}
+    assert SAYS not in silent
 
 
 def test_names_are_marked_where_a_list_or_factoid_question_has_them(tmp_path: Path) -> None:
     row = {"type": "factoid", "exact_answer": [["aspirin", "acetylsalicylic acid"]]}
     found = found_in(write(tmp_path / "q.json", **row))
-    marked = [e for e in found if e.relevant]
-    assert all([(m.begin, m.end) for m in e.names] == [(0, 7)] for e in marked)
-    assert all(e.stance is None for e in found)
-    assert all(e.names == () for e in found if not e.relevant)
+    for example in found:
+        at = example.passage.find("Aspirin")
+        assert [(m.begin, m.end) for m in example.names] == ([(at, at + 7)] if at >= 0 else [])
+    assert all(p.stance is None for _, p in sayings(found))
+
+
+def test_a_name_that_a_gold_citation_does_not_spell_is_not_known(tmp_path: Path) -> None:
+    row = {"type": "factoid", "exact_answer": [["ibuprofen"]]}
+    found = found_in(write(tmp_path / "q.json", **row))
+    assert {e.names for e in found if any(p.relevant for p in e.parts)} == {None}
+
+
+def test_a_close_citation_with_the_answers_name_may_answer_all_the_same(tmp_path: Path) -> None:
+    row = {"type": "factoid", "exact_answer": [["cats"]]}
+    found = sayings(found_in(write(tmp_path / "q.json", **row), negatives=2))
+    assert {p.relevant for text, p in found if text == "Cats sleep."} == {None}
 
 
 def test_names_are_found_as_whole_words_in_any_case_longest_first() -> None:
@@ -101,11 +136,26 @@ def test_a_sentence_is_turned_round(sentence: str, turned: str) -> None:
 def test_propositions_fill_a_name_in_alike_on_both_sides() -> None:
     made = list(make_propositions(300, random.Random(1)))
     assert len(made) == 300
-    assert {e.stance for e in made} == {YES, NO, SILENT}
+    parts = [p for e in made for p in e.parts]
+    assert {p.stance for p in parts} == {YES, NO, SILENT}
+    assert all(p.relevant == (p.stance != SILENT) for p in parts)
     assert not any("{" in e.question + e.passage for e in made)
     assert [e.question for e in made] == [
         e.question for e in make_propositions(300, random.Random(1))
     ]
+
+
+def test_attributes_mark_what_was_asked_for_and_nothing_else() -> None:
+    made = list(make_attributes(400, random.Random(1)))
+    assert not any("{" in e.question + e.passage for e in made)
+    answered = [e for e in made if any(p.relevant for p in e.parts)]
+    assert 200 < len(answered) < 360
+    for example in made:
+        [*answers] = [p for p in example.parts if p.relevant]
+        assert bool(answers) == bool(example.names)
+        assert all(answers[0].begin <= m.begin < m.end <= answers[0].end for m in example.names)
+    gene = next(e for e in answered if e.question.startswith("Which gene is mutated"))
+    assert {gene.passage[m.begin : m.end].isupper() for m in gene.names} == {True}
 
 
 @pytest.mark.parametrize("row", [{"exact_answer": "perhaps"}, {"documents": ["x"]}])

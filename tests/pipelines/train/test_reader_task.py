@@ -13,8 +13,8 @@ from cluster.adapters import model_folder
 from cluster.reader import NO, YES, Reader
 from cluster.readings import Reading, ScoredSpan
 from cluster.settings import load_settings
-from pipelines.train.reader_examples import AnsweredQuestion, Marked, ReaderExample
-from pipelines.train.reader_task import ReaderTask, measure_reader, whole_logits
+from pipelines.train.reader_examples import AnsweredQuestion, Marked, Part, ReaderExample
+from pipelines.train.reader_task import UNKNOWN, ReaderTask, measure_reader, part_logits
 from pipelines.train.recipe import ReaderRecipe, read_recipe
 from tests.pipelines.train.test_reader_examples import write
 from tests.pipelines.train.test_train_command import run
@@ -23,11 +23,9 @@ from tests.tiny_models import make_tiny_encoder
 
 ASKS = "does aspirin treat fever ?"
 EXAMPLES = [
-    ReaderExample(
-        ASKS, "aspirin treats fever .", True, YES, (Marked(0, 7),), (Marked(0, 22, 1.0),)
-    ),
-    ReaderExample(ASKS, "aspirin does not treat fever .", True, NO, None, (Marked(0, 30, 1.0),)),
-    ReaderExample(ASKS, "the heart of patients .", False, None, (), (Marked(0, 23, 0.0),)),
+    ReaderExample(ASKS, "aspirin treats fever .", (Part(0, 22, True, YES, 1.0),), (Marked(0, 7),)),
+    ReaderExample(ASKS, "aspirin does not treat fever .", (Part(0, 30, True, NO, 1.0),)),
+    ReaderExample(ASKS, "the heart of patients .", (Part(0, 23, False, None, 0.0),)),
 ]
 
 
@@ -54,16 +52,42 @@ def test_reader_learns_each_of_its_answers(tmp_path: Path) -> None:
     assert yes.sentences[0].score > 0.8 > 0.2 > other.sentences[0].score
 
 
-def test_a_batch_without_names_stances_or_sentences_has_a_loss(tmp_path: Path) -> None:
-    bare = ReaderExample(ASKS, "the heart .", False)
+def test_a_sentence_is_judged_apart_from_its_neighbour(tmp_path: Path) -> None:
+    both = (
+        "The heart of patients hurts because it does so today. "
+        "Aspirin treats fever for the patients of the heart."
+    )
+    begin = both.index("Aspirin")
+    parts = (Part(0, begin - 1, False, None, 0.0), Part(begin, len(both), True, YES, 1.0))
+    turned = f"{both[begin:]} {both[: begin - 1]}"
+    end = len(both) - begin
+    other = (Part(0, end, True, YES, 1.0), Part(end + 1, len(turned), False, None, 0.0))
+    shown = [ReaderExample(ASKS, both, parts), ReaderExample(ASKS, turned, other)]
+    task = ReaderTask(make_tiny_encoder(tmp_path), shown, [], recipe(max_tokens=64), "cpu")
+    optimizer = torch.optim.AdamW(task.model.parameters(), lr=0.005)
+    for _ in range(120):
+        loss = task.loss([0, 1])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    reader = Reader(task.model, task.tokenizer, max_tokens=64, batch_size=4)
+    for found, place in zip(reader.read(ASKS, [both, turned]), (1, 0), strict=True):
+        assert found.relevance > 0.8
+        assert found.sentences[place].score > 0.8 > 0.2 > found.sentences[1 - place].score
+
+
+def test_a_batch_without_names_stances_or_parts_has_a_loss(tmp_path: Path) -> None:
+    bare = ReaderExample(ASKS, "the heart .", ())
     loss = ReaderTask(make_tiny_encoder(tmp_path), [bare], [], recipe(), "cpu").loss([0])
     assert torch.isfinite(loss)
 
 
-def test_whole_passages_have_the_first_token_and_the_mean_of_their_own() -> None:
-    logits = torch.arange(12.0).reshape(1, 3, 4)
-    found = whole_logits(logits, [torch.tensor([1, 2]).numpy()])
-    assert found.tolist() == [[0 + 6, 1 + 7, 2 + 8, 3 + 9]]
+def test_a_part_has_the_first_token_and_the_mean_of_its_own() -> None:
+    logits = torch.arange(16.0).reshape(1, 4, 4)
+    part = torch.tensor([[UNKNOWN, 0, 0, 2]])
+    numbers, found = part_logits(logits, part, [0, 0, 0])
+    assert numbers.tolist() == [0, 2]
+    assert found.tolist() == [[0 + 6, 1 + 7, 2 + 8, 3 + 9], [0 + 12, 1 + 13, 2 + 14, 3 + 15]]
 
 
 class Scripted:
@@ -104,7 +128,7 @@ def test_a_trained_reader_is_loaded_by_its_folder(
     corpus = write_corpus(tmp_path / "c.xml", {1: "Aspirin treats fever .", 2: "The heart ."})
     questions = write(tmp_path / "q.json")
     out = tmp_path / "reader"
-    quick = ("steps=3", "batch=2", f"rank={rank}", "propositions=6", "hardest=2")
+    quick = ("steps=3", "batch=2", f"rank={rank}", "propositions=6", "attributes=6", "hardest=2")
     found = run(base, "reader", questions, "--corpus", corpus, "--out", out, "--held-out",
                 questions, quick=quick)  # fmt: skip
     assert "yes/no macro F1" in found["measured"]
