@@ -18,6 +18,8 @@ _LEADS = re.compile(
     r"(?:the|an?|of|in|on|by|with|as|to|or|and|for|from|than|using|via|both|called|named) ",
     re.IGNORECASE,
 )
+# Other words for what a question on antibodies asks about.
+_ANTIBODY = re.compile(r"\b(?:antibod(?:y|ies)|Ig[ADEGM]\d?|immunoglobulins?)\b", re.IGNORECASE)
 _TRAILS = re.compile(
     r" (?:is|are|was|were|has|have|can|may|the|an?|of|in|on|by|with|as|to|or|and|for|from|than"
     r"|using|caused|that|which)$",
@@ -63,7 +65,7 @@ def rank_names(
     return [
         RankedName(tuple(usual_first(names[number])), score)
         for number, score in ranked
-        if not any(_named_in(name, asked) for name in names[number])
+        if not any(_asked_about(name, body, asked) for name in names[number])
         and any(fits(kind, name) for name in names[number])
     ]
 
@@ -107,6 +109,11 @@ def trimmed(text: str, begin: int, end: int) -> tuple[str, int, int]:
 
 def _items(passages: Sequence[ReadPassage]) -> list[Evidence]:
     return [passage.item for passage in passages]
+
+
+def _asked_about(name: str, body: str, asked: frozenset[str]) -> bool:
+    both = _ANTIBODY.search(body) and _ANTIBODY.fullmatch(name)
+    return bool(both) or _named_in(name, asked)
 
 
 def _named_in(name: str, asked: frozenset[str]) -> bool:

@@ -120,6 +120,12 @@ def test_name_in_the_question_is_no_answer() -> None:
     assert ranked(read("BRCA1 causes cancer."), "Which gene causes cancer?") == [["BRCA1"]]
 
 
+def test_another_word_for_what_is_asked_about_is_no_answer() -> None:
+    found = read("An IgG binds MOG4 here.", names="IgG|MOG4")
+    assert ranked(found, "Which protein do the antibodies attack?") == [["MOG4"]]
+    assert ranked(found, "What binds it?") == [["IgG"], ["MOG4"]]
+
+
 def test_short_form_joins_its_long_form() -> None:
     assert ranked(read("The epidermal growth factor receptor (EGFR) is mutated.")) == [
         ["epidermal growth factor receptor", "EGFR"]
