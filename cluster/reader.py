@@ -189,13 +189,15 @@ def read_logits(
 ) -> Reading:
     """The Reading of `logits` (tokens, labels); `offsets` (n, 2) are those of the `seen` tokens."""
     parts = []
+    sentences = sentence_spans(passage)
     for begin, end, held in _held(split_passage(passage), offsets):
         own = logits[seen[held]]
         whole = logits[0] + own.mean(0)
         yes, no, silent = _softmax(whole[STANCE_LABELS] - np.log(STANCE_WEIGHTS)).tolist()
         inside = 1 - _softmax(own[:, SPAN_LABELS])[:, _O]
         words = score_words(passage, (begin, end), offsets[held], inside)
-        said = (ScoredSpan(begin, end, _sigmoid(whole[SUMMARY])),)
+        score = _sigmoid(whole[SUMMARY])
+        said = tuple(ScoredSpan(b, e, score) for b, e in sentences if begin <= b < end)
         names = tuple(join_words(passage, words))
         relevance = _sigmoid(whole[RELEVANT])
         parts.append(Reading(relevance, yes, no, silent, names, said))

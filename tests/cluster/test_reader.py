@@ -91,6 +91,15 @@ def test_each_sentence_has_the_mean_of_its_tokens() -> None:
     assert first.score > 0.9 > 0.1 > second.score
 
 
+def test_a_short_sentence_is_judged_with_the_next_and_told_apart_from_it() -> None:
+    text = "It does. Aspirin treats fever in thousands of grown adults."
+    offsets = tokens_of(text)
+    logits = logits_of(len(offsets))
+    found = read_logits(text, offsets, logits, np.arange(1, len(offsets) + 1)).sentences
+    assert [text[s.begin : s.end] for s in found] == ["It does.", text[9:]]
+    assert found[0].score == found[1].score
+
+
 def tiny_reader(path: Path, labels: tuple[str, ...] = LABELS) -> Path:
     base = make_tiny_encoder(path)
     model = BertForTokenClassification.from_pretrained(
