@@ -18,11 +18,13 @@ _NOUNS: dict[Kind, str] = {
     "gene": r"genes?|proteins?|enzymes?|receptors?|kinases?|transcription factors?|proteases?"
     r"|cytokines?|chemokines?|interleukins?|mutations?|oncogenes?|ligands?",
     "drug": r"drugs?|medications?|medicines?|agents?|inhibitors?|antagonists?|agonists?"
-    r"|antibiotics?|statins?|antidotes?|vaccines?|treatments?|therap(?:y|ies)",
+    r"|antibiotics?|statins?|antidotes?|vaccines?|treatments?|therap(?:y|ies)"
+    r"|monoclonal antibod(?:y|ies)",
     "disease": r"diseases?|syndromes?|disorders?|cancers?|tumou?rs?|conditions?|infections?"
     r"|neoplasms?|malignanc(?:y|ies)|phenotypes?|indications?",
     "other": r"compan(?:y|ies)|countr(?:y|ies)|organs?|tissues?|cells?|cell types?|organelles?"
-    r"|species|organisms?|parts?|regions?|sites?|tests?|methods?|tools?|databases?|software|trials?|chromosomes?",
+    r"|species|organisms?|parts?|regions?|sites?|chromosomes?|tests?|methods?|tools?|databases?"
+    r"|software|trials?",
 }
 # The noun that is asked for follows the question word at once, or a few adjectives later.
 _ASKS: dict[Kind, re.Pattern[str]] = {
@@ -48,7 +50,8 @@ _GENE = re.compile(
     r"\b(?:genes?|proteins?|receptors?|kinases?|phosphatases?|proteases?|polymerases?|mRNA)$"
     r"|^(?:[A-Z]{2,5}-?\d{1,3}(?:[A-Z]\d{0,2})?|[A-Z][a-z]{2,4}\d{1,2})$"
 )
-_LOOKS = (("disease", _DISEASE), ("drug", _DRUG), ("gene", _GENE))
+# In the order in which they are tried.
+_LOOKS: dict[Kind, re.Pattern[str]] = {"disease": _DISEASE, "drug": _DRUG, "gene": _GENE}
 # An inhibitor or a vaccine bears the name of its target; a treatment that of its disease.
 _WITHIN = re.compile(
     r"\b(?:inhibitors?|blockers?|agonists?|antagonists?|antibod(?:y|ies)|vaccines?|therapy"
@@ -82,4 +85,4 @@ def is_specific(name: str) -> bool:
 
 
 def _looks(name: str) -> Kind | None:
-    return next((kind for kind, looks in _LOOKS if looks.search(name)), None)  # type: ignore[misc]
+    return next((kind for kind, looks in _LOOKS.items() if looks.search(name)), None)

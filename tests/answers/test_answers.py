@@ -27,7 +27,7 @@ UNANSWERABLE_DECLINED_AT_LEAST = 53  # 55
 UNITED_WRONG_AT_MOST = 0.22  # 0
 DIVIDED_WRONG_AT_MOST = 0.25  # 0
 UNITED_RIGHT_AT_LEAST = 0.35  # 0.6
-EACH_POLARITY_RIGHT_AT_LEAST = 0.2  # 0.4
+EACH_POLARITY_RIGHT_AT_LEAST = {"yes": 0.2, "no": 0.4}  # 0.4
 DIVIDED_MIXED_AT_LEAST = 0.65
 NAMED_RIGHT_AT_LEAST = 0.65
 WRONG_TYPE_AT_MOST = 0.2  # 0
@@ -77,7 +77,7 @@ def test_most_questions_with_united_evidence_are_answered(examiner: Examiner) ->
 @pytest.mark.parametrize("polarity", ["yes", "no"])
 def test_neither_polarity_is_withheld(examiner: Examiner, polarity: str) -> None:
     rows = judged(examiner, [row for row in UNITED if row.expected == polarity])
-    assert share(rows, "right") >= EACH_POLARITY_RIGHT_AT_LEAST, listed(rows, "held back")
+    assert share(rows, "right") >= EACH_POLARITY_RIGHT_AT_LEAST[polarity], listed(rows, "held back")
 
 
 def test_what_the_collection_cannot_answer_is_declined(examiner: Examiner) -> None:

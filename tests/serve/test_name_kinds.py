@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from serve.name_kinds import asked_kind, fits
+from serve.name_kinds import Kind, asked_kind, fits
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from serve.name_kinds import asked_kind, fits
         ("Where is titin expressed?", None),
     ],
 )
-def test_the_kind_is_told_by_the_noun_that_is_asked_for(body: str, kind: str | None) -> None:
+def test_the_kind_is_told_by_the_noun_that_is_asked_for(body: str, kind: Kind | None) -> None:
     assert asked_kind(body) == kind
 
 
@@ -34,9 +34,9 @@ def test_the_kind_is_told_by_the_noun_that_is_asked_for(body: str, kind: str | N
     ],
 )
 def test_a_name_that_looks_like_another_kind_or_like_nothing_does_not_fit(
-    kind: str | None, name: str
+    kind: Kind | None, name: str
 ) -> None:
-    assert not fits(kind, name)  # type: ignore[arg-type]
+    assert not fits(kind, name)
 
 
 @pytest.mark.parametrize(
@@ -50,5 +50,5 @@ def test_a_name_that_looks_like_another_kind_or_like_nothing_does_not_fit(
         (None, "COL4A5"),
     ],
 )
-def test_a_name_whose_looks_do_not_tell_fits(kind: str | None, name: str) -> None:
-    assert fits(kind, name)  # type: ignore[arg-type]
+def test_a_name_whose_looks_do_not_tell_fits(kind: Kind | None, name: str) -> None:
+    assert fits(kind, name)
