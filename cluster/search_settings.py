@@ -73,13 +73,14 @@ class RerankSettings(_Part):
     """The first `depth` hits are scored again; 0 leaves the stage out.
 
     The new score is `weight` of the reranker's and the rest of the fused one, each
-    scaled by its maximum. `by` model is the settings' `reranker`; `listwise` and `pointwise`
-    ask the language model, the first in windows of `window` that move by `stride` (004).
+    scaled by its maximum. `by` model is the settings' `reranker`, `reader` the cross-encoder that
+    answers from the evidence; `listwise` and `pointwise` ask the language model, the first in
+    windows of `window` that move by `stride` (004).
     """
 
     depth: Annotated[int, Field(ge=0, le=1000)] = 0
     weight: Share = 1.0
-    by: Literal["model", "listwise", "pointwise"] = "model"
+    by: Literal["model", "reader", "listwise", "pointwise"] = "model"
     window: Annotated[int, Field(ge=2, le=100)] = 20
     stride: Positive = 10
 
@@ -112,6 +113,7 @@ class RungSettings(_Part):
     rewrite: RewriteSettings | None = None
     retrieve: RetrieverSettings | None = None
     rerank: RerankSettings | None = None
+    refine: RerankSettings | None = None
 
 
 class LadderSettings(_Part):

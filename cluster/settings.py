@@ -126,11 +126,14 @@ class EncoderSettings(Strict):
 class VocabularySettings(Strict):
     """`concepts` is a release of MeSH or UMLS, or "" for the corpus' own concepts alone.
 
+    `lexicons` name files of other names of those concepts (`cluster.read_lexicon`).
+
     Of UMLS those of the semantic types `umls_types` are taken, besides what MeSH has.
     """
 
     concepts: str
     concepts_sha256: str = ""
+    lexicons: tuple[str, ...] = ()
     umls_types: tuple[SemanticType, ...]
     abbreviation_min_citations: Positive
 

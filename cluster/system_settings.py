@@ -26,9 +26,9 @@ class SystemSettings(BaseModel):
 
     What is ranked is citations, each by its best passage, or single passages. `self_check` is
     how often the model may search anew until it is sure of its evidence (paper 002); 0: it
-    is not asked. Evidence is at most `evidence` passages, those that score `evidence_share` of the
-    best or more. Snippets are at most `snippet_sentences` consecutive sentences, or whole
-    passages for 0.
+    is not asked. `refine` scores again what `rerank` has ordered. Evidence is at most `evidence`
+    passages, those that score `evidence_share` of the best or more. Snippets are at most
+    `snippet_sentences` consecutive sentences, or whole passages for 0.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,6 +43,7 @@ class SystemSettings(BaseModel):
     ranks: Literal["citations", "passages"] = "citations"
     fuse: FusionSettings
     rerank: RerankSettings
+    refine: RerankSettings = RerankSettings()
     rankings: RankingsSettings | None = None
     recency: RecencySettings = RecencySettings()
     ladder: LadderSettings | None = None
@@ -57,16 +58,19 @@ class SystemSettings(BaseModel):
         """Whether its search, not only its answers, asks the language model."""
         rungs = self.ladder.rungs if self.ladder else ()
         rewrites = (self.rewrite, *(rung.rewrite for rung in rungs))
-        reranks = (self.rerank, *(rung.rerank for rung in rungs))
+        reranks = (
+            *(self.rerank, self.refine),
+            *(part for rung in rungs for part in (rung.rerank, rung.refine)),
+        )
         return (
             self.self_check > 0
             or any(part is not None and part.kind != "none" for part in rewrites)
-            or any(part is not None and part.by != "model" for part in reranks)
+            or any(part is not None and part.by in ("listwise", "pointwise") for part in reranks)
         )
 
     def at(self, rung: RungSettings) -> SystemSettings:
         """The preset as it searches on `rung` of its ladder."""
-        own = {name: getattr(rung, name) for name in ("rewrite", "retrieve", "rerank")}
+        own = {name: getattr(rung, name) for name in ("rewrite", "retrieve", "rerank", "refine")}
         changed = {name: part for name, part in own.items() if part is not None}
         return self.model_copy(update={**changed, "ladder": None})
 
@@ -83,6 +87,7 @@ class SystemSettings(BaseModel):
             raise ValueError("rankings are of this index' citations: set ranks and online so")
         if self.recency.weight and ranks == "passages":
             raise ValueError("recency weighs citations: set ranks: citations")
-        if self.rerank.stride > self.rerank.window:
-            raise ValueError("rerank.stride is over rerank.window, and would leave some out")
+        for name, part in (("rerank", self.rerank), ("refine", self.refine)):
+            if part.stride > part.window:
+                raise ValueError(f"{name}.stride is over {name}.window, and would leave some out")
         return self

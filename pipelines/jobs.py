@@ -30,6 +30,7 @@ from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
 from pipelines.compact_index import compact_shard
 from pipelines.drop_staging import drop_taken, note_taken
 from pipelines.embed_sources import embed_sources
+from pipelines.give_names import NameFiles, given_names
 from pipelines.late_sources import (
     SourceOrder,
     deleted_in,
@@ -53,7 +54,6 @@ from pipelines.publish_index import (
     publish_update,
     publish_vocabulary,
 )
-from pipelines.read_concepts import read_concepts
 from pipelines.stage_citations import (
     ParsedSource,
     complete_account,
@@ -115,7 +115,7 @@ class _Models:
 
     encoder: Path
     checksum: str
-    release: Path | None
+    names: NameFiles
 
 
 def _fetch_models(settings: Settings, report: Report) -> _Models:
@@ -124,12 +124,14 @@ def _fetch_models(settings: Settings, report: Report) -> _Models:
     model = model_folder(settings.encoder, store)
     chosen = settings.vocabulary
     sha256 = chosen.concepts_sha256 or None
-    release = store.resolve(chosen.concepts, sha256) if chosen.concepts else None
-    if release:
-        # Another form is refused now, not when all is embedded.
-        next(read_concepts(release), None)
+    names = NameFiles(
+        store.resolve(chosen.concepts, sha256) if chosen.concepts else None,
+        tuple(map(store.resolve, chosen.lexicons)),
+    )
+    # Another form is refused now, not when all is embedded.
+    next(given_names(names), None)
     report(Progress("models", 1, 1, "models"))
-    return _Models(model, weights_checksum(settings.encoder, store), release)
+    return _Models(model, weights_checksum(settings.encoder, store), names)
 
 
 def _stage(
@@ -192,7 +194,7 @@ def _build(
     names = [] if result.failed else [account.name for _, account in good]
     quantisers = [n for n in file_names(build) if n.startswith("quantiser-")] if names else []
     manifest = publish_build(
-        lease, quantiser, settings, encoder, models.release, result.sources, summaries,
+        lease, quantiser, settings, encoder, models.names, result.sources, summaries,
         _make_vocabulary, partial(note_taken, build, names, quantisers),
     )  # fmt: skip
     return BuildResult(manifest, result.sources)
@@ -285,7 +287,7 @@ def _update(
         updates = _on_shards(update_shard, calls, plan, report)
         told = (*group, *result.failed)
         manifest = publish_update(
-            lease, manifest, settings.vocabulary, models.release, told, updates, _make_vocabulary,
+            lease, manifest, settings.vocabulary, models.names, told, updates, _make_vocabulary,
             partial(note_taken, build, [account.name for account in group], []),
         )  # fmt: skip
         result = BuildResult(manifest, accounts)

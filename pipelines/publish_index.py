@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from cluster.errors import CiteRayError, IndexFormatError
@@ -45,13 +44,13 @@ from cluster.source_order import natural_key
 from cluster.storage import published_atomically, sha256_of, write_atomically
 from pipelines.assemble_vocabulary import write_vocabulary
 from pipelines.build_shard import ShardSummary
+from pipelines.give_names import NameFiles, given_names
 from pipelines.mine_vocabulary import merge_counts, read_counts
-from pipelines.read_concepts import read_concepts
 from pipelines.stage_citations import ParsedSource
 from pipelines.update_index import ShardUpdate
 
 MakeVocabulary = Callable[
-    [Place, str, Sequence[ShardEntry], VocabularySettings, Path | None], Artefact
+    [Place, str, Sequence[ShardEntry], VocabularySettings, NameFiles], Artefact
 ]
 BeforeSwitch = Callable[[str], None]
 """Called with the version's name when all but the switch to it is done."""
@@ -118,12 +117,12 @@ def publish_vocabulary(
     version: str,
     shards: Sequence[ShardEntry],
     settings: VocabularySettings,
-    release: Path | None,
+    names: NameFiles,
 ) -> Artefact:
     """Write the vocabulary of a version from the term counts of all its segments.
 
     It reads every one of them, some hundred bytes a citation, and its memory is a few times
-    the distinct terms and the names of `release`: a job calls it where there is room, which
+    the distinct terms and the names of `names`: a job calls it where there is room, which
     its driver need not have.
     """
     folders = (
@@ -135,7 +134,7 @@ def publish_vocabulary(
     with published_atomically(index / vocabulary_file(version)) as aside:
         write_vocabulary(
             merge_counts(counts),
-            read_concepts(release, settings.umls_types) if release else (),
+            given_names(names, settings.umls_types),
             aside,
             min_citations=settings.abbreviation_min_citations,
         )
@@ -160,7 +159,7 @@ def publish_build(
     quantiser: Place,
     settings: Settings,
     encoder: EncoderEntry,
-    release: Path | None,
+    names: NameFiles,
     accounts: Sequence[ParsedSource],
     summaries: Sequence[ShardSummary],
     make_vocabulary: MakeVocabulary = publish_vocabulary,
@@ -174,7 +173,7 @@ def publish_build(
     shards = [ShardEntry(segments=(s.entry,)) for s in summaries]
     sources = _sources(accounts)
     with _new_version(lease) as own:
-        vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary, release)
+        vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary, names)
         manifest = Manifest(
             **own,
             **_live(shards),
@@ -207,7 +206,7 @@ def publish_update(
     lease: Lease,
     previous: Manifest,
     settings: VocabularySettings,
-    release: Path | None,
+    names: NameFiles,
     accounts: Sequence[ParsedSource],
     updates: Sequence[ShardUpdate | None],
     make_vocabulary: MakeVocabulary = publish_vocabulary,
@@ -240,7 +239,7 @@ def publish_update(
     with _new_version(lease) as own:
         changes |= own
         changes["vocabulary"] = make_vocabulary(
-            lease.index, own["version"], shards, settings, release
+            lease.index, own["version"], shards, settings, names
         )
         manifest = previous.model_copy(update=changes)
         _publish(lease, manifest, before_switch)

@@ -140,6 +140,10 @@ class HandleStages:
         scores: np.ndarray = await call(self._reranker, "rerank", question, list(texts))
         return scores
 
+    async def answering(self, question: str, passages: Sequence[str]) -> np.ndarray:
+        scores: np.ndarray = await call(self._writer, "answering", question, list(passages))
+        return scores
+
     async def write(
         self,
         question: Question,

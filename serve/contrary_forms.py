@@ -85,6 +85,14 @@ significant insignificant nonsignificant
 increased decreased reduced
 agonist antagonist
 antagonist agonist
+kinase phosphatase
+phosphatase kinase
+short long
+long short
+reversible irreversible
+irreversible reversible
+curable incurable
+incurable curable
 hypermethylated hypomethylated
 hypertrophic atrophic
 """

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from cluster.records import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
 from serve.attribute_sentences import Stance
+from serve.contrary_forms import opposed
 from serve.decide_yesno import CLEAR, weigh
 from serve.find_quantities import asked_quantity
 from serve.guard_safety import speaks_of_harm
@@ -14,7 +15,7 @@ from serve.read_evidence import ReadPassage, Side
 from serve.reply_forms import Decision as ModelDecision
 
 # Evidence answers from these probabilities on. Of 127 questions kept from the reader's training,
-# all answerable, 9% lie below the first.
+# all answerable, 5% lie below the first.
 RELEVANT = 0.95
 SAID = 0.5
 # A model's yes or no is not stated against evidence that is this clear on the other side.
@@ -51,21 +52,25 @@ def decide_verdict(
     sentence of an extractive answer takes the side that was decided. There is not enough evidence
     for an answer without a sentence, one that the model says is not stated, one without the
     quantity that was asked for, one from evidence that is far from the question (no cosine of
-    `min_cosine`), irrelevant or silent, and a yes to a question of safety over a warning.
+    `min_cosine`), irrelevant or, where it decides a yes or no, silent, and a yes to a question of
+    safety over a warning or above a sentence with the opposite of one of the question's words.
     """
     relevant = max((passage.reading.relevance for passage in passages), default=0.0)
+    balance = weigh(passages)
+    # How far a passage takes a side counts its relevance already.
+    sided = question.type == "yesno" and decision is None
+    answers = balance.said >= SAID if sided else relevant >= RELEVANT
     lacks = question.type == "factoid" and asked_quantity(question.body) and not exact
     stated = ideal and agrees and decision != "not stated" and not lacks
-    if not stated or relevant < RELEVANT or _nearest(passages) < min_cosine:
+    if not stated or not answers or _nearest(passages) < min_cosine:
         return Decision(NOT_ENOUGH, 0.0, "")
     if question.type != "yesno":
         return Decision("answered", relevant, ideal[0].text)
-    balance = weigh(passages)
     on = exact if isinstance(exact, str) else balance.side
     if on == "yes" and speaks_of_harm(question.body, passages):
         return Decision(NOT_ENOUGH, 0.0, "")
     if decision is None:
-        if balance.said < SAID:
+        if on == "yes" and opposed(question.body, ideal[0].text):
             return Decision(NOT_ENOUGH, 0.0, "")
         verdict: Verdict = "mixed" if balance.divided else "answered"
         return Decision(verdict, balance.share * balance.said, on)

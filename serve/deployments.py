@@ -132,6 +132,9 @@ class Writer:
     ) -> WrittenAnswer:
         return await self._writer.write(question, evidence, style)
 
+    async def answering(self, question: str, passages: Sequence[str]) -> np.ndarray:
+        return await self._writer.answering(question, passages)
+
     async def write_aloud(
         self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
     ) -> AsyncIterator[str | WrittenAnswer]:

@@ -102,6 +102,9 @@ class LocalStages:
     async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
         return await asyncio.to_thread(self._reranker.score, question, texts)
 
+    async def answering(self, question: str, passages: Sequence[str]) -> np.ndarray:
+        return await self._writer.answering(question, passages)
+
     async def write(
         self,
         question: Question,

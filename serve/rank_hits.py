@@ -66,6 +66,11 @@ class Hit:
             return self.fetched.passages[self.place].text
         return rerank_text(self.fetched)
 
+    @property
+    def passage(self) -> str:
+        """The text of its passage; that of its citation where it has none."""
+        return self.text if self.place is None else self.fetched.passages[self.place].text
+
     def citation(self) -> RankedCitation:
         c = self.fetched.citation
         return RankedCitation(c.pmid, self.score, self.scores, c.title, c.year, c.retracted)

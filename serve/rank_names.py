@@ -19,7 +19,9 @@ _LEADS = re.compile(
     re.IGNORECASE,
 )
 # Other words for what a question on antibodies asks about.
-_ANTIBODY = re.compile(r"\b(?:antibod(?:y|ies)|Ig[ADEGM]\d?|immunoglobulins?)\b", re.IGNORECASE)
+_ANTIBODIES = r"(?:antibod(?:y|ies)|Ig[ADEGM]\d?|immunoglobulins?)"
+_ANTIBODY = re.compile(rf"\b{_ANTIBODIES}\b", re.IGNORECASE)
+_AGAINST = re.compile(rf" (?:auto)?{_ANTIBODIES}$", re.IGNORECASE)
 _TRAILS = re.compile(
     r" (?:is|are|was|were|has|have|can|may|the|an?|of|in|on|by|with|as|to|or|and|for|from|than"
     r"|using|caused|that|which)$",
@@ -51,7 +53,7 @@ def rank_names(
     """
     asked = frozenset(read_wording(body).words)
     kind = asked_kind(body)
-    mentions = list(_mentions(passages, recognise))
+    mentions = list(_mentions(body, passages, recognise))
     numbers = cluster_mentions([m.entity for m in mentions], definitions(_items(passages)))
     names: dict[int, list[str]] = defaultdict(list)
     best: dict[tuple[int, int], float] = defaultdict(float)
@@ -77,12 +79,19 @@ class _Mention:
     score: float
 
 
-def _mentions(passages: Sequence[ReadPassage], recognise: Recogniser) -> Iterator[_Mention]:
+def _mentions(
+    body: str, passages: Sequence[ReadPassage], recognise: Recogniser
+) -> Iterator[_Mention]:
+    of_antibodies = _ANTIBODY.search(body)
     for passage in passages:
         text = passage.text
         concepts = {(e.begin, e.end): e for e in recognise(text)} if passage.reading.names else {}
         for span in passage.reading.names:
             name, begin, end = trimmed(text, span.begin, span.end)
+            if of_antibodies and (against := _AGAINST.search(name)):
+                # What "aquaporin-4 antibodies" are against.
+                end = begin + against.start()
+                name = text[begin:end]
             if not 1 < len(name) <= MAX_CHARS or not _LETTERS.search(name):
                 continue
             known = concepts.get((begin, end))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Literal, Protocol
+
+from cachetools import LRUCache
 
 from cluster.readings import Reading
 from cluster.records import Evidence
 
 # Of more passages the first, which rank best, say enough; each costs the model some milliseconds.
 MAX_READ = 12
+# Readings of some 25 questions, a few kB each.
+KEPT = 512
 
 Side = Literal["yes", "no"]
 
@@ -19,6 +25,34 @@ class PassageReader(Protocol):
     def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
         """One Reading a passage, in their order (cluster.reader.Reader)."""
         ...
+
+
+class RememberingReader:
+    """Keeps the last `kept` readings: what ranked a passage need not be read again to answer."""
+
+    def __init__(self, reader: PassageReader, kept: int = KEPT) -> None:
+        self._reader = reader
+        self._readings: LRUCache[tuple[str, str], Reading] = LRUCache(kept)
+        self._keeping = Lock()
+
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        keys = [(question, passage) for passage in passages]
+        with self._keeping:
+            known = {key: self._readings[key] for key in keys if key in self._readings}
+        new = [key for key in dict.fromkeys(keys) if key not in known]
+        known.update(zip(new, self._reader.read(question, [text for _, text in new]), strict=True))
+        with self._keeping:
+            self._readings.update(known)
+        return [known[key] for key in keys]
+
+
+def answering(reading: Reading) -> float:
+    """How far a passage answers, 0 to 1: it is relevant, and a sentence of it says the answer.
+
+    The geometric mean of both ranks better than either.
+    """
+    said = max((sentence.score for sentence in reading.sentences), default=0.0)
+    return math.sqrt(reading.relevance * said)
 
 
 @dataclass(frozen=True, slots=True)

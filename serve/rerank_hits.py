@@ -1,4 +1,4 @@
-"""The head of a ranking scored again: by the reranker, or by the language model."""
+"""The head of a ranking scored again: by the reranker, the reader or the language model."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ async def rerank_hits(
     if scores is None:
         return list(hits)
     mixed = rerank_order([h.score for h in head], scores, rerank.weight)
+    by = "reader" if rerank.by == "reader" else "rerank"
     head = [
-        replace(h, score=m, scores={**h.scores, "rerank": s})
+        replace(h, score=m, scores={**h.scores, by: s})
         for h, m, s in zip(head, mixed, scores, strict=True)
     ]
     head.sort(key=lambda h: (-h.score, h.pmid, h.place or 0))
@@ -40,6 +41,9 @@ async def _scores(
     match rerank.by:
         case "model":
             scores = await stages.rerank(question, texts)
+            return None if scores is None else [float(s) for s in scores]
+        case "reader":
+            scores = await stages.answering(question, [h.passage for h in head])
             return None if scores is None else [float(s) for s in scores]
         case "pointwise":
             return await rerank_pointwise(question, texts, stages.model)

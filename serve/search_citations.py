@@ -100,7 +100,7 @@ class _QuestionSearch:
     ) -> None:
         self._question = question
         self._system = system
-        self._wanted = max(limit, system.rerank.depth, system.evidence)
+        self._wanted = max(limit, system.rerank.depth, system.refine.depth, system.evidence)
         self._stages = stages
         self._shards = shards
         self.entities = asyncio.create_task(self._entities())
@@ -188,4 +188,5 @@ class _QuestionSearch:
 
     async def _rerank(self, hits: Sequence[Hit]) -> list[Hit]:
         body = self._question.body
-        return await rerank_hits(body, hits, self._system.rerank, self._stages)
+        reranked = await rerank_hits(body, hits, self._system.rerank, self._stages)
+        return await rerank_hits(body, reranked, self._system.refine, self._stages)

@@ -55,6 +55,10 @@ class Stages(ChatModel, OnlineStage, Protocol):
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]: ...
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]: ...
+    async def answering(self, question: str, passages: Sequence[str]) -> npt.NDArray[np.float32]:
+        """How far each passage answers the question, 0 to 1, by the reader."""
+        ...
+
     async def write(
         self,
         question: Question,

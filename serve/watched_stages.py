@@ -49,6 +49,13 @@ class WatchedStages:
         loss = "first-stage order kept"
         return await self.watch.run("rerank", work, deadline, loss, spare=True)
 
+    async def answering(
+        self, question: str, passages: Sequence[str]
+    ) -> npt.NDArray[np.float32] | None:
+        work = self.stages.answering(question, passages)
+        deadline = self.settings.reranker.deadline_s
+        return await self.watch.run("read", work, deadline, "ranked without the reader", spare=True)
+
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
         work = self.stages.fetch_online(pmids)
         deadline = self.settings.request_deadline_s

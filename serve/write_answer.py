@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.answer_settings import AnswerSettings
 from cluster.errors import InputError
@@ -44,7 +45,7 @@ from serve.group_names import Recogniser, distinct
 from serve.guess_type import guess_type
 from serve.language_model import ChatModel, Say
 from serve.prompts import quote
-from serve.read_evidence import PassageReader, read_evidence
+from serve.read_evidence import PassageReader, RememberingReader, answering, read_evidence
 from serve.reply_forms import Decision
 from serve.synergy.curate_examples import Example
 from serve.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
@@ -106,7 +107,7 @@ class AnswerWriter:
         self._encode = encode
         self._scorer = scorer
         self._recognise = recognise
-        self._reader = reader
+        self._reader = RememberingReader(reader)
         self._limits = limits or WriterLimits()
         self._memory = ExampleMemory(examples, encode) if examples else None
 
@@ -131,6 +132,11 @@ class AnswerWriter:
             exact = extract_exact(question, (), self._recognise)
             return WrittenAnswer(kind, (), exact, "none", ("evidence: none found",))
         return await self._write(question, usable, style, say)
+
+    async def answering(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
+        """How far each of the passages answers the question, 0 to 1, of shape (n,)."""
+        readings = await asyncio.to_thread(self._reader.read, question, passages)
+        return np.asarray([answering(reading) for reading in readings], np.float32)
 
     async def _write(
         self,

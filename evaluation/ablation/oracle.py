@@ -139,6 +139,9 @@ class _Stages:
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         return await self._stages.rerank(question, texts)
 
+    async def answering(self, question: str, passages: Sequence[str]) -> npt.NDArray[np.float32]:
+        return await self._stages.answering(question, passages)
+
     async def write(
         self,
         question: Question,

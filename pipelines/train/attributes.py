@@ -13,8 +13,7 @@ from typing import Any
 import yaml
 
 from cluster.settings import CONFIGS
-from pipelines.train.propositions import TABLE as PROPOSITIONS
-from pipelines.train.propositions import WEIGHT, Names
+from pipelines.train.propositions import WEIGHT, Names, read_names
 from pipelines.train.reader_examples import Marked, Part, ReaderExample, find_names, put_together
 
 TABLE = CONFIGS / "training" / "attributes.yaml"
@@ -26,7 +25,7 @@ _COMPANY = 2
 def make_attributes(count: int, draw: random.Random) -> Iterator[ReaderExample]:
     """`count` examples, the rows of the table in turn."""
     table = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
-    lists = yaml.safe_load(PROPOSITIONS.read_text(encoding="utf-8"))["names"] | table["names"]
+    lists = read_names()
     rows: Sequence[Mapping[str, Any]] = table["attributes"]
     for number in range(count):
         yield _example(rows[number % len(rows)], Names(lists, draw), draw)

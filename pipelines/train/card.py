@@ -54,12 +54,22 @@ def render_card(training: Mapping[str, Any]) -> str:
         "",
         *_table(measured),
         "",
-        "## Recipe",
-        "",
-        *(f"- {name}: `{value}`" for name, value in training["recipe"].items()),
+        *_recipes(training),
         "",
     ]
     return "\n".join(lines)
+
+
+def _recipes(training: Mapping[str, Any]) -> list[str]:
+    """The recipe; of an average (`citeray train average`) those of all that went into it."""
+    trainings = training.get("averaged", [training])
+    lines = [] if len(trainings) == 1 else [f"The mean of {len(trainings)} trainings.", ""]
+    for number, one in enumerate(trainings, start=1):
+        lines += [f"## Recipe {number}" if len(trainings) > 1 else "## Recipe", ""]
+        lines += [f"- {name}: `{value}`" for name, value in one["recipe"].items()]
+        if len(trainings) > 1:
+            lines += ["", *_table(one["measured"]), ""]
+    return lines
 
 
 def _files(title: str, files: Sequence[Mapping[str, str]]) -> list[str]:

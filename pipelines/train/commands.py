@@ -155,6 +155,19 @@ def train_reader(
     _run(context, job, licence, workers)
 
 
+@train.command("average")
+def train_average(
+    adapters: Annotated[list[Path], typer.Argument(help="Folders of `citeray train`.")],
+    out: Out,
+    rank: Annotated[int, typer.Option(min=1, max=512, help="Rank of the result.")] = 128,
+) -> None:
+    """Make several trainings of one model into one adapter, which errs less than each."""
+    from pipelines.train.average import average_adapters
+
+    average_adapters(adapters, out, rank)
+    typer.echo(out)
+
+
 def _retrieval(
     context: Context,
     kind: str,

@@ -34,6 +34,7 @@ MAX_COMPANY = 3
 SUMMARY_SCALE = 1.6
 _WORD = re.compile(r"[a-z0-9]+")
 _SHORT_FORM = re.compile(r"([^()]+)\(([^()]{2,20})\)\.?")
+_VERDICT = re.compile(r"^(?:yes|no)\b[\s,.:;-]*", re.IGNORECASE)
 _ARTICLE = re.compile(r"^(?:the|an?)\s+", re.IGNORECASE)
 
 
@@ -148,12 +149,30 @@ def examples_of(
             number = draw.randint(1, MAX_COMPANY)
             company = [_company(silent, corpus, draw) for _ in range(number)]
         yield _among(question, text, stance, 1.0, company, draw)
+    for text in question.ideal[:1]:
+        yield from _told(question, text, recipe, draw)
     for row in draw.sample(sorted(gold), min(recipe.positives // 2, len(gold))):
         yield _citation(question, corpus.texts[row])
     for row in draw.sample(others, min(recipe.negatives, len(others))):
         yield _of(question, [_silent(question, s, 0.5) for s in _some(corpus.texts[row], draw)])
     row = draw.randrange(len(corpus.texts))
     yield _of(question, [_silent(question, s, 1.0) for s in _some(corpus.texts[row], draw)])
+
+
+def _told(
+    question: AnsweredQuestion, ideal: str, recipe: ReaderRecipe, draw: random.Random
+) -> Iterator[ReaderExample]:
+    """What a person answered, as evidence would say it: without the "yes" or "no" before it."""
+    text = _VERDICT.sub("", ideal, count=1).strip()
+    sentences = _sentences(text) if text else []
+    if not sentences:
+        return
+    text = sentences[0][:1].upper() + sentences[0][1:]
+    yield _among(question, text, question.stance, 1.0, [], draw)
+    if question.stance is not None and draw.random() < recipe.flipped:
+        turned = contradict(text)
+        if turned:
+            yield _among(question, turned, YES + NO - question.stance, 0.5, [], draw)
 
 
 # A sentence with what is known of it, before it has a place in a passage.

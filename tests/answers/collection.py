@@ -16,8 +16,8 @@ from cluster.models import ModelStore
 from cluster.records import Answer, Citation, Question, QuestionType, SearchResult
 from cluster.settings import Settings, load_settings, load_system
 from pipelines.assemble_vocabulary import write_vocabulary
+from pipelines.give_names import NameFiles, given_names
 from pipelines.mine_vocabulary import count_terms
-from pipelines.read_concepts import read_concepts
 from serve.answer_question import QuestionAnswerer
 from serve.load_stages import remote_model
 from serve.local_graph import local_answerer
@@ -67,9 +67,11 @@ def _build(settings: Settings, index: Path, citations: Sequence[Citation], check
     )
     vocabulary = index / vocabulary_file(manifest.version)
     vocabulary.unlink()
-    release = ModelStore().resolve(settings.vocabulary.concepts)
+    store = ModelStore()
+    chosen = settings.vocabulary
+    lexicons = tuple(map(store.resolve, chosen.lexicons))
     minimum = settings.vocabulary.abbreviation_min_citations
-    names = read_concepts(release)
+    names = given_names(NameFiles(store.resolve(chosen.concepts), lexicons))
     write_vocabulary(count_terms(citations), names, vocabulary, min_citations=minimum)
     made_by = EncoderEntry(
         model=settings.encoder.model,

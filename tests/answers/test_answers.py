@@ -23,13 +23,13 @@ NAMED = load_suite("named")
 # What the default preset reaches without a language model, so that no change loses it; what is
 # aimed at stands beside. A system that declines everything must fail: the shares of right answers
 # are of the rows that can be answered.
-UNANSWERABLE_DECLINED_AT_LEAST = 53  # 55
+UNANSWERABLE_DECLINED_AT_LEAST = 57  # 55
 UNITED_WRONG_AT_MOST = 0.22  # 0
-DIVIDED_WRONG_AT_MOST = 0.25  # 0
+DIVIDED_WRONG_AT_MOST = 0.15  # 0
 UNITED_RIGHT_AT_LEAST = 0.35  # 0.6
-EACH_POLARITY_RIGHT_AT_LEAST = {"yes": 0.2, "no": 0.4}  # 0.4
-DIVIDED_MIXED_AT_LEAST = 0.65
-NAMED_RIGHT_AT_LEAST = 0.65
+EACH_POLARITY_RIGHT_AT_LEAST = {"yes": 0.3, "no": 0.33}  # 0.4
+DIVIDED_MIXED_AT_LEAST = 0.8
+NAMED_RIGHT_AT_LEAST = 0.75
 WRONG_TYPE_AT_MOST = 0.2  # 0
 OWN_EVIDENCE_FOUND_AT_LEAST = 0.9
 FOUND_WITHIN = 5

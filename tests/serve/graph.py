@@ -45,7 +45,7 @@ class BrokenShard(LocalShard):
 
 
 class SmallStages:
-    """`broken` names stages that raise: expand, encode, embed, rerank, write, or shard-0.
+    """`broken` names stages that raise: expand, encode, embed, rerank, read, write, or shard-0.
 
     `decide` may change what the writer decided.
     """
@@ -113,6 +113,10 @@ class SmallStages:
         self._check("rerank")
         vectors = bag_of_words([question, *texts])
         return np.asarray(vectors[1:] @ vectors[0], np.float32)
+
+    async def answering(self, question: str, passages: Sequence[str]) -> np.ndarray:
+        self._check("read")
+        return await self._writer.answering(question, passages)
 
     async def write(
         self,

@@ -110,3 +110,11 @@ def test_a_yes_to_safety_is_withheld_over_a_warning(
     assert speaks_of_harm(question, [read(evidence)]) is warns
     decided = decide_verdict(asked(body=question), [read(evidence)], IDEAL, "yes")
     assert (decided.verdict == "not_enough_evidence") is warns
+
+
+def test_a_yes_is_withheld_above_a_sentence_that_says_the_opposite() -> None:
+    question = asked(body="Is PIM1 a protein phosphatase?")
+    opposite = (Sentence("PIM1 is a protein kinase of many substrates.", (1,), 0.9),)
+    assert decide_verdict(question, [read()], opposite, "yes") == NOTHING
+    same = (Sentence("PIM1 is a protein phosphatase of many substrates.", (1,), 0.9),)
+    assert decide_verdict(question, [read()], same, "yes").verdict == "answered"

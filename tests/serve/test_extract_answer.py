@@ -48,7 +48,7 @@ def test_sentence_said_by_many_is_said_once_and_cites_three() -> None:
 def test_near_equal_sentences_with_other_numbers_both_stay() -> None:
     one = "Metformin lowers blood glucose by 30% in most treated adults."
     two = "Metformin lowers blood glucose by 40% in most treated adults."
-    assert sorted(texts(one, two)) == [one, two]
+    assert sorted(texts(one, two, max_sentences=2)) == [one, two]
 
 
 def test_fragments_are_left_out_where_whole_sentences_are() -> None:

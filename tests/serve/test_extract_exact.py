@@ -126,6 +126,12 @@ def test_another_word_for_what_is_asked_about_is_no_answer() -> None:
     assert ranked(found, "What binds it?") == [["IgG"], ["MOG4"]]
 
 
+def test_antibodies_are_named_by_what_they_are_against() -> None:
+    found = read("Patients have MOG4 autoantibodies here.", names="MOG4 autoantibodies")
+    assert ranked(found, "Which protein do the antibodies attack?") == [["MOG4"]]
+    assert ranked(found, "What do patients have?") == [["MOG4 autoantibodies"]]
+
+
 def test_short_form_joins_its_long_form() -> None:
     assert ranked(read("The epidermal growth factor receptor (EGFR) is mutated.")) == [
         ["epidermal growth factor receptor", "EGFR"]

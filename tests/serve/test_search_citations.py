@@ -2,11 +2,13 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import Candidates, ShardQuery, ShardReader, Statistics
 from cluster.records import Citation, Question, SearchResult
+from cluster.search_settings import RerankSettings
 from cluster.settings import load_settings, load_system
 from pipelines.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
@@ -102,10 +104,31 @@ def test_without_the_encoder_bm25_carries_the_search(tmp_path: Path, system: str
 
 
 def test_without_the_reranker_the_first_order_stands(tmp_path: Path) -> None:
-    broken = search(make_answerer(tmp_path / "a", CORPUS, broken=["rerank"]))
+    broken = search(make_answerer(tmp_path / "a", CORPUS, broken=["rerank", "read"]))
     plain = search(make_answerer(tmp_path / "b", CORPUS), "hybrid")
     assert [c.pmid for c in broken.citations] == [c.pmid for c in plain.citations]
     assert "rerank: failed, first-stage order kept" in broken.degraded
+    assert "read: failed, ranked without the reader" in broken.degraded
+
+
+def test_the_reader_ranks_by_how_far_a_passage_answers(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    read: list[tuple[str, list[str]]] = []
+
+    async def answering(question: str, passages: list[str]) -> np.ndarray:
+        read.append((question, passages))
+        return np.arange(1, len(passages) + 1, dtype=np.float32)
+
+    answerer._stages.answering = answering  # type: ignore[method-assign,assignment]
+    refine = RerankSettings(by="reader", depth=3, weight=1.0)
+    system = load_system("citeray").model_copy(update={"refine": refine})
+    found = asyncio.run(answerer.search(QUESTION, system, 10))
+    [(asked, passages)] = read
+    assert asked == QUESTION.body
+    assert len(passages) == 3
+    assert [c.scores["reader"] for c in found.citations[:3]] == [3, 2, 1]
+    assert "rerank" in found.citations[0].scores
+    assert all("reader" not in c.scores for c in found.citations[3:])
 
 
 def test_without_the_expander_the_question_stands_alone(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from pipelines.train.recipe import ReaderRecipe, read_recipe
 
 URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
 SAYS = "Aspirin was effective against fever in 40 adults."
+# Of the ideal answer, what evidence might say.
+IDEAL = "Aspirin is effective against fever."
 LATER = "It is an old drug that has long been made from willow."
 
 
@@ -54,7 +56,7 @@ def sayings(examples: list[Any]) -> list[tuple[str, Any]]:
 
 def test_a_snippet_takes_the_stance_of_its_question(tmp_path: Path) -> None:
     yes = sayings(found_in(write(tmp_path / "q.json"), flipped=0.0))
-    assert {(text, p.stance) for text, p in yes if p.relevant} == {(SAYS, YES)}
+    assert {(text, p.stance) for text, p in yes if p.relevant} == {(SAYS, YES), (IDEAL, YES)}
     assert {p.stance for _, p in yes if not p.relevant} == {SILENT}
     no = sayings(found_in(write(tmp_path / "q.json", exact_answer="No"), flipped=0.0))
     assert {p.stance for _, p in no if p.relevant} == {NO}
@@ -63,7 +65,10 @@ def test_a_snippet_takes_the_stance_of_its_question(tmp_path: Path) -> None:
 def test_a_snippet_turned_round_takes_the_other_stance(tmp_path: Path) -> None:
     found = sayings(found_in(write(tmp_path / "q.json"), flipped=1.0))
     turned = [text for text, p in found if p.stance == NO]
-    assert set(turned) == {"Aspirin was ineffective against fever in 40 adults."}
+    assert set(turned) == {
+        "Aspirin was ineffective against fever in 40 adults.",
+        "Aspirin is ineffective against fever.",
+    }
 
 
 def test_a_snippet_stands_among_sentences_that_say_nothing(tmp_path: Path) -> None:
@@ -143,6 +148,19 @@ def test_propositions_fill_a_name_in_alike_on_both_sides() -> None:
     assert [e.question for e in made] == [
         e.question for e in make_propositions(300, random.Random(1))
     ]
+
+
+def test_sentences_of_another_subject_or_question_leave_a_proposition_open() -> None:
+    silent = [
+        e.passage
+        for e in make_propositions(6000, random.Random(1))
+        if e.question.startswith("Is ") and " effective for " in e.question
+        if len(e.parts) == 1 and not e.parts[0].relevant
+    ]
+    told = [text for text in silent if "superior to placebo" in text]
+    assert told
+    # Of another row on the same drug or disease.
+    assert any("half-life" in text or "curable" in text or "cure" in text for text in silent)
 
 
 def test_attributes_mark_what_was_asked_for_and_nothing_else() -> None:

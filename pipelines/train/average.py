@@ -1,0 +1,100 @@
+"""Several trainings of one model made one: the mean of their adapters.
+
+Trainings of one base from one head, which differ in the order and number of their examples, err
+differently, and the mean of their weights errs less than each (Wortsman et al. 2022, "Model soups",
+section 3.1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from cluster.adapters import CONFIG, TRAINING, WEIGHTS, adapter_checksum, base_of
+from cluster.errors import InputError
+from cluster.parse_json import parse_json
+from cluster.storage import write_atomically
+from pipelines.train.card import render_card
+
+_A, _B = ".lora_A.weight", ".lora_B.weight"
+# What must be the same of all: the layers that they change.
+_SAME = ("target_modules", "task_type", "modules_to_save", "peft_type")
+
+Weights = dict[str, Tensor]
+
+
+def average_adapters(folders: Sequence[Path], out: Path, rank: int) -> None:
+    """Write to `out` the adapter of `rank` that is nearest to the mean of those in `folders`.
+
+    Its card tells of each. Raises InputError for folders that are no adapters of one base and of
+    the same layers, or that `citeray train` did not write.
+    """
+    if len(folders) < 2:
+        raise InputError("an average takes two adapters or more: name their folders")
+    for folder in folders:
+        adapter_checksum(folder)
+        if not (folder / TRAINING).is_file():
+            raise InputError(f"{folder} has no {TRAINING}: average what `citeray train` wrote")
+    configs = [_json(folder / CONFIG) for folder in folders]
+    first = folders[0]
+    for folder, config in zip(folders[1:], configs[1:], strict=True):
+        if base_of(folder) != base_of(first) or any(config[k] != configs[0][k] for k in _SAME):
+            raise InputError(
+                f"{folder} changes other layers than {first}: average adapters of one recipe"
+            )
+    loaded = [load_file(folder / WEIGHTS) for folder in folders]
+    scales = [config["lora_alpha"] / config["r"] for config in configs]
+    mean = average(loaded, scales, rank)
+    out.mkdir(parents=True, exist_ok=True)
+    if (first / "config.json").is_file():
+        write_atomically(out / "config.json", (first / "config.json").read_bytes())
+    _write(out / CONFIG, configs[0] | {"r": rank, "lora_alpha": rank})
+    write_atomically(out / WEIGHTS, save(mean, {"format": "pt"}))
+    trainings = [_json(folder / TRAINING) for folder in folders]
+    # What was measured of each is not so of their mean.
+    whole = trainings[0] | {"measured": {}, "averaged": trainings}
+    for files in ("data", "held_out"):
+        named = {file["sha256"]: file for one in trainings for file in one[files]}
+        whole[files] = list(named.values())
+    _write(out / TRAINING, whole)
+    write_atomically(out / "README.md", render_card(whole).encode())
+
+
+def average(adapters: Sequence[Weights], scales: Sequence[float], rank: int) -> Weights:
+    """The mean of the adapters' changes as one of `rank` and scale 1; other weights' own mean.
+
+    `scales` are what each adapter's product of B (out, r) and A (r, in) counts.
+    """
+    mean: Weights = {}
+    for name in adapters[0]:
+        if name.endswith(_B):
+            continue
+        if not name.endswith(_A):
+            mean[name] = torch.stack([w[name].float() for w in adapters]).mean(0).half()
+            continue
+        other = name.removesuffix(_A) + _B
+        change = torch.stack(
+            [s * w[other].float() @ w[name].float() for w, s in zip(adapters, scales, strict=True)]
+        ).mean(0)
+        left, sizes, right = torch.linalg.svd(change, full_matrices=False)
+        root = sizes[:rank].sqrt()
+        mean[other] = (left[:, :rank] * root).half().contiguous()
+        mean[name] = (root[:, None] * right[:rank]).half().contiguous()
+    return mean
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    write_atomically(path, f"{json.dumps(value, indent=1, ensure_ascii=False)}\n".encode())
+
+
+def _json(path: Path) -> dict[str, Any]:
+    value = parse_json(path.read_text(encoding="utf-8"), str(path))
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: not a JSON object; train the adapter again")
+    return value

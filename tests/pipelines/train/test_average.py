@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from cluster.errors import InputError
+from pipelines.train.average import average_adapters
+
+LAYER = "base_model.model.layer.0.query"
+CONFIG = {
+    "base_model_name_or_path": "pypi:some-model==1/model",
+    "peft_type": "LORA",
+    "task_type": "TOKEN_CLS",
+    "target_modules": "query",
+    "modules_to_save": None,
+    "r": 2,
+    "lora_alpha": 4,
+}
+
+
+def adapter(folder: Path, seed: int, **changes: Any) -> Path:
+    folder.mkdir()
+    draw = torch.Generator().manual_seed(seed)
+    config = CONFIG | changes
+    weights = {
+        f"{LAYER}.lora_A.weight": torch.randn(config["r"], 6, generator=draw).half(),
+        f"{LAYER}.lora_B.weight": torch.randn(5, config["r"], generator=draw).half(),
+        "base_model.model.classifier.bias": torch.randn(3, generator=draw).half(),
+    }
+    save_file(weights, folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    training = {
+        "kind": "reader",
+        "base": {"model": config["base_model_name_or_path"], "sha256": "0" * 64},
+        "recipe": {"rank": config["r"], "seed": seed},
+        "data": [{"file": f"{seed}.json", "sha256": f"{seed:064}"}],
+        "held_out": [],
+        "licence": "ours",
+        "measured": {"names F1": 0.25},
+    }
+    (folder / "training.json").write_text(json.dumps(training))
+    return folder
+
+
+def change_of(folder: Path) -> torch.Tensor:
+    config = json.loads((folder / "adapter_config.json").read_text())
+    weights = load_file(folder / "adapter_model.safetensors")
+    down, up = weights[f"{LAYER}.lora_A.weight"], weights[f"{LAYER}.lora_B.weight"]
+    assert down.shape == (config["r"], 6)
+    return config["lora_alpha"] / config["r"] * up.float() @ down.float()
+
+
+def test_the_average_changes_a_layer_by_the_mean_of_the_changes(tmp_path: Path) -> None:
+    folders = [adapter(tmp_path / "a", 1), adapter(tmp_path / "b", 2, r=1, lora_alpha=3)]
+    average_adapters(folders, tmp_path / "out", rank=3)
+    mean = torch.stack([change_of(folder) for folder in folders]).mean(0)
+    assert torch.allclose(change_of(tmp_path / "out"), mean, atol=0.02)
+    name = "base_model.model.classifier.bias"
+    heads = [load_file(f / "adapter_model.safetensors")[name].float() for f in folders]
+    found = load_file(tmp_path / "out" / "adapter_model.safetensors")[name]
+    assert torch.allclose(found.float(), torch.stack(heads).mean(0), atol=0.01)
+
+
+def test_the_card_of_an_average_has_every_recipe_and_claims_no_measure_of_its_own(
+    tmp_path: Path,
+) -> None:
+    average_adapters([adapter(tmp_path / "a", 1), adapter(tmp_path / "b", 2)], tmp_path / "c", 4)
+    card = (tmp_path / "c" / "README.md").read_text()
+    assert "The mean of 2 trainings." in card
+    assert "Learned from: 1.json" in card
+    assert "Learned from: 2.json" in card
+    assert card.count("- seed: `") == 2
+    assert json.loads((tmp_path / "c" / "training.json").read_text())["measured"] == {}
+
+
+@pytest.mark.parametrize(
+    "changes", [{"base_model_name_or_path": "file:other"}, {"target_modules": "key"}]
+)
+def test_adapters_of_other_models_or_layers_are_refused(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    folders = [adapter(tmp_path / "a", 1), adapter(tmp_path / "b", 2, **changes)]
+    with pytest.raises(InputError, match="changes other layers than"):
+        average_adapters(folders, tmp_path / "out", 4)
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_adapter_or_none_is_no_average(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="two adapters or more"):
+        average_adapters([adapter(tmp_path / "a", 1)], tmp_path / "out", 4)
