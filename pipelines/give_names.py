@@ -27,6 +27,9 @@ class NameFiles(NamedTuple):
     lexicons: tuple[Path, ...] = ()
 
 
+NO_NAMES = NameFiles(None)
+
+
 def given_names(files: NameFiles, umls_types: Collection[str] = ()) -> Iterator[GivenName]:
     """The release's names (`read_concepts`), then the lexicons' for the same concepts."""
     if files.release is not None:

@@ -21,14 +21,9 @@ from serve.print_answer import print_answer
 from serve.run_graph import serving, start_graph
 
 QUESTIONS = (
-    (
-        "yesno",
-        "Is Epstein-Barr virus infection followed by a higher risk of multiple sclerosis?",
-        "",
-    ),
-    ("list", "Germline changes of which genes cause Lynch syndrome?", ""),
-    # The same search, answered in the language model's words.
-    ("factoid", "Which protein do the antibodies of neuromyelitis optica attack?", "citeray-model"),
+    ("yesno", "Is Epstein-Barr virus infection followed by a higher risk of multiple sclerosis?"),
+    ("list", "Germline changes of which genes cause Lynch syndrome?"),
+    ("factoid", "Which protein do the antibodies of neuromyelitis optica attack?"),
 )
 
 
@@ -79,11 +74,10 @@ def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
             HttpClient(endpoint_url(settings), settings.serve.request_deadline_s + 10)
         )
         answers = []
-        for question_type, question, system in QUESTIONS:
+        for question_type, question in QUESTIONS:
             command = f'$ citeray ask "{question}" --type {question_type}'
-            command += f" --system {system}" if system else ""
             context.log.print(command, style="bold", soft_wrap=True)
-            asked = {"question": question, "type": question_type, "system": system or None}
+            asked = {"question": question, "type": question_type}
             answers.append(client.answer(asked))
             if not context.json:
                 print_answer(out, answers[-1])

@@ -21,6 +21,7 @@ SETTING = {
     "reader": "reader",
     "reranker": "reranker",
 }
+_MEAN = ["Of each training, beside its recipe; of their mean nothing was measured here."]
 UNKNOWN = "Not stated: do not ship these weights before you know."
 
 
@@ -52,7 +53,7 @@ def render_card(training: Mapping[str, Any]) -> str:
         "",
         "## Measured quality",
         "",
-        *_table(measured),
+        *(_MEAN if "averaged" in training and not measured else _table(measured)),
         "",
         *_recipes(training),
         "",
@@ -68,7 +69,8 @@ def _recipes(training: Mapping[str, Any]) -> list[str]:
         lines += [f"## Recipe {number}" if len(trainings) > 1 else "## Recipe", ""]
         lines += [f"- {name}: `{value}`" for name, value in one["recipe"].items()]
         if len(trainings) > 1:
-            lines += ["", *_table(one["measured"]), ""]
+            note = [one["note"], ""] if "note" in one else []
+            lines += ["", *note, *_table(one["measured"]), ""]
     return lines
 
 

@@ -19,6 +19,7 @@ from pipelines.build_shard import build_shard, train_quantiser
 from pipelines.compact_index import compact_shard, prune
 from pipelines.embed_passages import embed_citations, split_citations
 from pipelines.generate_citations import generate_citations
+from pipelines.give_names import NO_NAMES
 from pipelines.plan_build import quantiser_of, segment_id, segment_plan
 from pipelines.publish_index import publish_build, publish_compaction, publish_update
 from pipelines.stage_citations import ParsedSource, write_account, write_part
@@ -58,7 +59,7 @@ def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
     places = [index / "staging" / told.name]
     summaries = [build_shard(index, n, places, plan) for n in range(settings.index.shards)]
     with hold_lease(index, "build") as lease:
-        manifest = publish_build(lease, quantiser, settings, encoder, None, [told], summaries)
+        manifest = publish_build(lease, quantiser, settings, encoder, NO_NAMES, [told], summaries)
     shutil.rmtree(index / "staging")
     return manifest
 
@@ -72,7 +73,7 @@ def update(settings: Settings, previous: Manifest, number: int, count: int, firs
     places = [index / "staging" / told.name]
     updates = [update_shard(index, n, s, places, plan) for n, s in enumerate(previous.shards)]
     with hold_lease(index, "update") as lease:
-        manifest = publish_update(lease, previous, settings.vocabulary, None, [told], updates)
+        manifest = publish_update(lease, previous, settings.vocabulary, NO_NAMES, [told], updates)
     shutil.rmtree(index / "staging")
     return manifest
 

@@ -342,7 +342,7 @@ def test_the_default_root_is_taken_from_the_environment(
 
 def test_every_pin_has_a_valid_name_and_checksum() -> None:
     pins = read_pins()
-    assert len(pins) == 3
+    assert len(pins) == 5
     for pin in pins.values():
         assert str(parse_name(pin.name)) == pin.name
         assert len(bytes.fromhex(pin.sha256)) == 32

@@ -226,6 +226,11 @@ def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: 
     for answer in answers:
         assert answer["ideal"]
         assert all(90_000_001 <= p <= 90_000_400 for s in answer["ideal"] for p in s["pmids"])
-        assert not [loss for loss in answer["degraded"] if loss.startswith("llm: failed")]
-    assert [answer["origin"] for answer in answers] == ["extractive", "extractive", "generated"]
-    assert not answers[0]["degraded"]
+        assert answer["verdict"] == "answered"
+        assert not answer["degraded"]
+    yes, genes, protein = (answer["exact"] for answer in answers)
+    assert yes == "yes"
+    assert {"MLH1", "MSH2", "MSH6", "PMS2"} <= {name for group in genes for name in group}
+    assert protein[0] == ["aquaporin-4"]
+    # No passage that supports the yes is told as being against it.
+    assert not any(sentence["contradicted"] for sentence in answers[0]["ideal"])

@@ -20,6 +20,7 @@ from cluster.storage import write_atomically
 from pipelines.build_shard import build_shard, train_quantiser
 from pipelines.compact_index import compact_shard
 from pipelines.embed_passages import embed_citations, split_citations
+from pipelines.give_names import NO_NAMES
 from pipelines.plan_build import quantiser_of, segment_id, segment_plan
 from pipelines.publish_index import publish_build, publish_compaction, publish_update
 from pipelines.stage_citations import ParsedSource, write_account, write_part
@@ -104,7 +105,7 @@ class SmallIndex:
         told = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
         with hold_lease(self.path, "build") as lease:
             self.manifest = publish_build(
-                lease, quantiser, self.settings, ENCODER, None, accounts, told
+                lease, quantiser, self.settings, ENCODER, NO_NAMES, accounts, told
             )
         self.applied += len(files)
         return self.manifest
@@ -126,7 +127,9 @@ class SmallIndex:
             return self.manifest
         vocabulary = self.settings.vocabulary
         with hold_lease(self.path, "update") as lease:
-            self.manifest = publish_update(lease, self.manifest, vocabulary, None, accounts, told)
+            self.manifest = publish_update(
+                lease, self.manifest, vocabulary, NO_NAMES, accounts, told
+            )
         self.applied += len(files)
         return self.manifest
 

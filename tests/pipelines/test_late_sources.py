@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cluster.errors import InputError
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import Manifest
+from pipelines.give_names import NO_NAMES
 from pipelines.late_sources import files_of, later_deleting, order_of
 from pipelines.plan_build import quantiser_of, segment_id, segment_plan
 from pipelines.publish_index import publish_update
@@ -45,7 +46,7 @@ def apply_late(index: SmallIndex, number: int, files: list[File]) -> Manifest:
     ]
     with hold_lease(index.path, "update") as lease:
         vocabulary = index.settings.vocabulary
-        index.manifest = publish_update(lease, before, vocabulary, None, accounts, told)
+        index.manifest = publish_update(lease, before, vocabulary, NO_NAMES, accounts, told)
     return index.manifest
 
 

@@ -16,6 +16,7 @@ from cluster.settings import Settings, load_settings
 from pipelines import publish_index
 from pipelines.compact_index import prune
 from pipelines.drop_staging import drop_taken, note_taken
+from pipelines.give_names import NO_NAMES
 from pipelines.jobs import build_index, compact_index, update_index
 from pipelines.publish_index import publish_update, publish_vocabulary
 from tests.pipelines.histories import File, SmallIndex, live, name_of
@@ -125,7 +126,7 @@ def publish_paused(index: SmallIndex, meanwhile: publish_index.BeforeSwitch) -> 
     vocabulary, told = index.settings.vocabulary, [account(name_of(9), 0)]
     with hold_lease(index.path, "update") as lease:
         publish_update(
-            lease, index.manifest, vocabulary, None, told, [None, None], publish_vocabulary,
+            lease, index.manifest, vocabulary, NO_NAMES, told, [None, None], publish_vocabulary,
             meanwhile,
         )  # fmt: skip
 
@@ -141,7 +142,7 @@ def test_a_publish_that_fails_leaves_no_file_and_its_number_to_nobody(tmp_path: 
     assert index.manifest is not None
     with hold_lease(tmp_path, "update") as lease, pytest.raises(ZeroDivisionError):
         publish_update(
-            lease, index.manifest, index.settings.vocabulary, None, [account("n", 0)],
+            lease, index.manifest, index.settings.vocabulary, NO_NAMES, [account("n", 0)],
             [None, None], fail,
         )  # fmt: skip
     assert list_files(tmp_path / "versions") == before

@@ -16,6 +16,7 @@ from cluster.index.manifest import (
 from cluster.index.vocabulary import Vocabulary
 from cluster.settings import load_settings
 from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
+from pipelines.give_names import NameFiles
 from pipelines.publish_index import publish_build
 from pipelines.stage_citations import ParsedSource
 from tests.pipelines.staging import account, stage
@@ -39,7 +40,9 @@ def publish_in(
     train_quantiser(sample_vectors([directory], 2, DIMENSIONS, 100), plan.quantiser, plan)
     shards = [build_shard(index, s, [directory], plan) for s in range(2)]
     with hold_lease(index, "build") as lease:
-        return publish_build(lease, plan.quantiser, SETTINGS, ENCODER, release, accounts, shards)
+        return publish_build(
+            lease, plan.quantiser, SETTINGS, ENCODER, NameFiles(release), accounts, shards
+        )
 
 
 def test_what_was_built_is_what_a_reader_finds(tmp_path: Path) -> None:

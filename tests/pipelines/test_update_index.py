@@ -9,6 +9,7 @@ from cluster.index.lease import hold_lease
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
 from cluster.settings import load_settings
 from cluster.storage import sha256_of
+from pipelines.give_names import NO_NAMES
 from pipelines.plan_build import quantiser_of
 from pipelines.publish_index import publish_update
 from pipelines.update_index import applicable, check_settings, new_sources
@@ -152,7 +153,7 @@ def test_a_version_published_meanwhile_is_not_lost(tmp_path: Path) -> None:
         hold_lease(tmp_path, "update") as lease,
         pytest.raises(CiteRayError, match="v000002 was published while this ran on top of v000001"),
     ):
-        publish_update(lease, stale, vocabulary, None, [account("n", 0)], [None])
+        publish_update(lease, stale, vocabulary, NO_NAMES, [account("n", 0)], [None])
     assert read_manifest(tmp_path) == index.manifest
 
 
@@ -162,11 +163,13 @@ def test_a_failed_source_is_named_until_it_is_applied(tmp_path: Path) -> None:
     told = [account(name_of(2), 0), account(name_of(3), 0, error="truncated")]
     vocabulary = index.settings.vocabulary
     with hold_lease(tmp_path, "update") as lease:
-        first = publish_update(lease, index.manifest, vocabulary, None, told, [None])
+        first = publish_update(lease, index.manifest, vocabulary, NO_NAMES, told, [None])
     assert first.failed_sources == (name_of(3),)
     assert first.last_source == name_of(2)
     with hold_lease(tmp_path, "update") as lease:
-        second = publish_update(lease, first, vocabulary, None, [account(name_of(3), 0)], [None])
+        second = publish_update(
+            lease, first, vocabulary, NO_NAMES, [account(name_of(3), 0)], [None]
+        )
     assert (second.failed_sources, second.last_source) == ((), name_of(3))
 
 

@@ -25,6 +25,7 @@ from cluster.index.write_segment import SegmentPlan, artefacts_of
 from cluster.settings import load_settings
 from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
 from pipelines.embed_passages import embed_citations
+from pipelines.give_names import NO_NAMES
 from pipelines.publish_index import publish_build
 from pipelines.read_source import read_source
 from pipelines.stage_citations import read_account, write_part
@@ -85,7 +86,7 @@ def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
     shards = [build_shard(index, s, directories, plan) for s in range(SHARDS)]
     accounts = [account for d in directories if (account := read_account(d))]
     with hold_lease(index, "build") as lease:
-        return publish_build(lease, plan.quantiser, SETTINGS, ENCODER, None, accounts, shards)
+        return publish_build(lease, plan.quantiser, SETTINGS, ENCODER, NO_NAMES, accounts, shards)
 
 
 def replace_segments(
