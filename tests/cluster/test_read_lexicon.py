@@ -35,12 +35,12 @@ class Runs:
         return Path.touch, (self.file,)
 
 
-def test_a_pickle_that_names_a_class_or_function_is_refused_before_anything_runs(
+def test_a_pickle_that_names_a_class_or_function_is_refused_and_nothing_runs(
     tmp_path: Path,
 ) -> None:
     trap = tmp_path / "ran"
     table = {"drug_variant_to_canonical": {"a name": [Runs(trap)]}}
-    with pytest.raises(InputError, match=r"it asks for pathlib"):
+    with pytest.raises(InputError, match=r"more than plain containers: "):
         unpickled_lexicon(packed(table), "pypi:evil==1/table.pkl.bz2")
     assert not trap.exists()
 
@@ -62,8 +62,21 @@ def test_what_is_no_lexicon_is_refused_by_its_name(content: bytes) -> None:
 
 def test_a_lexicon_is_read_by_lines(tmp_path: Path) -> None:
     path = tmp_path / "names.tsv"
-    path.write_text("gout\tpodagra\n\nalone\nasthma\tbronchial asthma\t\n", encoding="utf-8")
+    path.write_text("gout\tpodagra\n\nasthma\tbronchial asthma\t\n", encoding="utf-8")
     assert list(read_lexicon(path)) == [["gout", "podagra"], ["asthma", "bronchial asthma"]]
+
+
+def test_a_line_with_one_name_is_refused_by_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "names.tsv"
+    path.write_text("gout\tpodagra\nasthma; bronchial asthma\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"names\.tsv, line 2: one name alone"):
+        list(read_lexicon(path))
+
+
+def test_names_that_a_table_shares_and_numbers_beside_them_are_read() -> None:
+    shared = "gout, chronic"
+    table = {"x_variant_to_canonical": {"podagra": [shared], "old gout": [shared]}, "n": [1, 2.5]}
+    assert unpickled_lexicon(packed(table), "x") == "gout, chronic\tpodagra\told gout\n"
 
 
 def test_a_file_that_is_not_text_is_refused_by_its_path(tmp_path: Path) -> None:
