@@ -31,11 +31,11 @@ _O, _B, _I, RELEVANT, YES, NO, SILENT, SUMMARY = range(len(LABELS))
 SPAN_LABELS = slice(_O, _I + 1)
 STANCE_LABELS = slice(YES, SILENT + 1)
 
-# How much training counts each stance, since most yes/no questions are answered yes. Affirming
-# examples still outweigh denying ones by a fifth, which reading makes up for: its stances are those
-# of a world with as many of each.
+# How much training counts each stance, since most yes/no questions are answered yes. Of BioASQ's
+# examples the affirming still outweigh the denying by 1.3 (2,872 to 1.5 times 1,470), which reading
+# makes up for: its stances are those of a world with as many of each.
 STANCE_WEIGHTS = (1.0, 1.5, 1.0)
-READ_WEIGHTS = (1.0, 1.2, 1.0)
+READ_WEIGHTS = (1.0, 1.3, 1.0)
 # A word belongs to a name from this probability on. Low: who uses the names weighs their scores.
 NAME_SHARE = 0.35
 # A shorter sentence is read together with the next.

@@ -10,7 +10,7 @@ from serve.read_evidence import ReadPassage, Side
 # Sources disagree where each side has a passage that says so this clearly, and neither side has
 # more than this share of what is said.
 CLEAR = 0.5
-DISAGREE_SHARE = 0.75
+DISAGREE_SHARE = 0.7
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Literal
 
 from cluster.records import NO_TITLE, ExactAnswer, Question, Sentence
@@ -97,7 +98,7 @@ def extract_ideal(
     if first is None:
         return Extract(tuple(_chosen(candidates, limit, max_words)), "")
     against = _of_side(question.body, candidates, other, reader) if balance.divided else None
-    rest = [c for c in candidates if c is not first and c.passage.weight(other) < CLEAR]
+    rest = [c for c in candidates if not _within(c, first) and c.passage.weight(other) < CLEAR]
     chosen = _chosen([first, *rest], limit if against is None else 1, max_words)
     return Extract((*chosen, *_contrast(against)), balance.side)
 
@@ -111,9 +112,28 @@ def _contrast(against: Candidate | None) -> Iterator[Sentence]:
 def _of_side(
     body: str, candidates: Sequence[Candidate], side: Side, reader: PassageReader
 ) -> Candidate | None:
-    """The best sentence of passages on `side` that takes it by itself."""
-    ranked = sorted(candidates, key=lambda c: -c.score * c.passage.weight(side))
-    return next((c for c in ranked[:MAX_TRIED] if spoken_by(c.text, body, reader) == side), None)
+    """The best sentence of passages on `side` that takes it by itself.
+
+    Where none does, of a passage that is clearly on that side one that takes it together with the
+    sentence before, to which "It did not reduce mortality" points back.
+    """
+    ranked = sorted(candidates, key=lambda c: -c.score * c.passage.weight(side))[:MAX_TRIED]
+    clear = (c for c in ranked if c.passage.weight(side) >= CLEAR)
+    tried = chain(ranked, filter(None, map(_with_the_one_before, clear)))
+    return next((c for c in tried if spoken_by(c.text, body, reader) == side), None)
+
+
+def _within(candidate: Candidate, other: Candidate) -> bool:
+    return candidate.passage is other.passage and candidate.text in other.text
+
+
+def _with_the_one_before(candidate: Candidate) -> Candidate | None:
+    spans = candidate.passage.reading.sentences
+    text = candidate.passage.text
+    for before, span in pairwise(spans):
+        if text[span.begin : span.end].strip().endswith(candidate.text):
+            return replace(candidate, text=strip_label(text[before.begin : span.end].strip()))
+    return None
 
 
 def _other(side: Side) -> Side:

@@ -17,7 +17,7 @@ from pipelines.train.card import render_card
 from pipelines.train.run_job import CARD
 from serve.expand_question import TransformerRecogniser
 
-MOST_BYTES = 12_000_000
+MOST_BYTES = 8_000_000
 # Its repository states no licence, so nothing that learned from it ships.
 HEALTHVER = "b0098bdb7bca153a3e924efbbe9c54640fa504eefc37d85fdb05e3cefe128646"
 

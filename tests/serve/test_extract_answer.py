@@ -121,3 +121,31 @@ def test_sentences_that_by_themselves_take_no_side_decide_nothing() -> None:
     found = extract_ideal(QUESTION, read(BEST), Silent())
     assert not found.agrees_with("yes")
     assert not found.agrees_with("no")
+
+
+class Pointing(WordReader):
+    """Takes a sentence that points back for silent, unless the one before it stands beside it."""
+
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        found = super().read(question, passages)
+        alone = Reading(0.9, 0.0, 0.0, 1.0)
+        return [
+            alone if text.startswith(("It ", "The drug")) or text.endswith("reader.") else reading
+            for text, reading in zip(passages, found, strict=True)
+        ]
+
+
+def test_a_sentence_that_points_back_is_quoted_with_the_one_before() -> None:
+    both = "The drug metformin was given to adults. It does lower their blood glucose."
+    before = "Metformin was given to adults by the reader. It does lower their blood glucose."
+    found = extract_ideal(QUESTION, read(before), Pointing())
+    assert [s.text for s in found.sentences] == [before]
+    assert found.agrees_with("yes")
+    # Where both together say nothing either, nothing is decided.
+    assert not extract_ideal(QUESTION, read(both), Pointing()).agrees_with("yes")
+
+
+def test_a_sentence_quoted_with_the_one_before_is_not_said_again() -> None:
+    before = "Metformin was given to adults by the reader. It does lower their blood glucose."
+    found = extract_ideal(QUESTION, read(before), Pointing(), max_sentences=3)
+    assert [s.text for s in found.sentences] == [before]
