@@ -113,13 +113,13 @@ def _parts(named: NamedModel, store: ModelStore) -> tuple[Path, Path | None]:
 def base_of(adapter: Path) -> str:
     """The name of the model that the adapter is for. Raises InputError where it says none."""
     adapter_checksum(adapter)
-    name = _read(adapter / CONFIG).get("base_model_name_or_path")
+    name = read_object(adapter / CONFIG).get("base_model_name_or_path")
     if not name:
         raise InputError(f"{adapter} does not say what model it is for: name that in the settings")
     return str(name)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
     """Raises InputError where `path` holds no JSON object."""
     value = parse_json(path.read_text(encoding="utf-8"), str(path))
     if not isinstance(value, dict):
@@ -159,7 +159,7 @@ def _check_base(adapter: Path, model: Path, found: str) -> None:
     """Adapters that `citeray train` wrote name the checksum of their model; others can't say."""
     if not (adapter / TRAINING).is_file():
         return
-    base = _read(adapter / TRAINING)["base"]
+    base = read_object(adapter / TRAINING)["base"]
     if base["sha256"] != found:
         raise InputError(
             f"{adapter} was trained for {base['model']} ({base['sha256'][:12]}), and {model} is "
@@ -171,7 +171,7 @@ def _merge(model: Path, adapter: Path, folder: Path) -> None:
     """Write `folder`: first aside, so that a run that is killed leaves none that is half."""
     aside = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
-    kind = _read(adapter / CONFIG).get("task_type")
+    kind = read_object(adapter / CONFIG).get("task_type")
     try:
         with quiet_loading():
             if kind in HEADS:

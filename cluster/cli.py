@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from importlib.metadata import entry_points, version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -39,11 +39,15 @@ app.add_typer(job, name="job")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The global options. Results go to standard output, all else to standard error."""
+    """The global options. Results go to standard output, all else to standard error.
+
+    Standard output is that of the command's start: a Ray session redirects it (cluster.session).
+    """
 
     config: str | None
     overrides: tuple[str, ...]
     json: bool
+    stdout: TextIO = field(default_factory=lambda: sys.stdout)
 
     @property
     def settings(self) -> Settings:
@@ -51,7 +55,7 @@ class Context:
 
     @property
     def out(self) -> Console:
-        return Console(file=sys.stdout)  # where it is now, whatever redirects it later
+        return Console(file=self.stdout)
 
     @property
     def log(self) -> Console:
@@ -60,7 +64,8 @@ class Context:
     def print_json(self, value: Any) -> None:
         """One JSON document on standard output."""
         plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-        print(json.dumps(plain, ensure_ascii=False, default=str), flush=True)
+        text = json.dumps(plain, ensure_ascii=False, default=str)
+        print(text, file=self.stdout, flush=True)
 
 
 Config = Annotated[

@@ -16,9 +16,8 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from cluster.adapters import CONFIG, TRAINING, WEIGHTS, adapter_checksum, base_of
+from cluster.adapters import CONFIG, TRAINING, WEIGHTS, adapter_checksum, base_of, read_object
 from cluster.errors import InputError
-from cluster.parse_json import parse_json
 from cluster.storage import write_atomically
 from pipelines.train.card import render_card
 
@@ -41,7 +40,7 @@ def average_adapters(folders: Sequence[Path], out: Path, rank: int) -> None:
         adapter_checksum(folder)
         if not (folder / TRAINING).is_file():
             raise InputError(f"{folder} has no {TRAINING}: average what `citeray train` wrote")
-    configs = [_json(folder / CONFIG) for folder in folders]
+    configs = [read_object(folder / CONFIG) for folder in folders]
     first = folders[0]
     for folder, config in zip(folders[1:], configs[1:], strict=True):
         if base_of(folder) != base_of(first) or any(config[k] != configs[0][k] for k in _SAME):
@@ -56,7 +55,7 @@ def average_adapters(folders: Sequence[Path], out: Path, rank: int) -> None:
         write_atomically(out / "config.json", (first / "config.json").read_bytes())
     _write(out / CONFIG, configs[0] | {"r": rank, "lora_alpha": rank})
     write_atomically(out / WEIGHTS, save(mean, {"format": "pt"}))
-    trainings = [_json(folder / TRAINING) for folder in folders]
+    trainings = [read_object(folder / TRAINING) for folder in folders]
     # What was measured of each is not so of their mean.
     whole = trainings[0] | {"measured": {}, "averaged": trainings}
     for files in ("data", "held_out"):
@@ -91,10 +90,3 @@ def average(adapters: Sequence[Weights], scales: Sequence[float], rank: int) -> 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:
     write_atomically(path, f"{json.dumps(value, indent=1, ensure_ascii=False)}\n".encode())
-
-
-def _json(path: Path) -> dict[str, Any]:
-    value = parse_json(path.read_text(encoding="utf-8"), str(path))
-    if not isinstance(value, dict):
-        raise InputError(f"{path}: not a JSON object; train the adapter again")
-    return value

@@ -1,10 +1,12 @@
 import json
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from cluster.cli import make_context
 from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
@@ -160,3 +162,16 @@ def test_the_sample_as_json_names_the_files_it_wrote(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert len(found["sources"]) == 3
     assert all(Path(p).is_file() for p in (*found["sources"], found["questions"]))
+
+
+def test_results_go_to_standard_output_while_a_session_redirects_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    context = make_context(None, None, True)
+    with redirect_stdout(sys.stderr):
+        context.print_json({"exact": "yes"})
+        context.out.print("an answer")
+        print("Ray's own words")
+    told = capsys.readouterr()
+    assert told.out.splitlines() == ['{"exact": "yes"}', "an answer"]
+    assert told.err == "Ray's own words\n"

@@ -234,3 +234,21 @@ def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: 
     assert protein[0] == ["aquaporin-4"]
     # No passage that supports the yes is told as being against it.
     assert not any(sentence["contradicted"] for sentence in answers[0]["ideal"])
+    _assert_that_the_language_model_writes(tmp_path / "index", answers[2]["question"]["body"])
+
+
+def _assert_that_the_language_model_writes(index: Path, question: str) -> None:
+    command = [str(BIN / "citeray"), "ask", question, "--system", "citeray-model", "--json"]
+    done = subprocess.run(
+        with_settings(command, [f"index.path={index}"]),
+        cwd=ROOT,
+        env=environment({}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["origin"] == "generated"
+    assert not [loss for loss in answer["degraded"] if loss.startswith("llm: failed")]
