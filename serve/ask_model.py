@@ -15,6 +15,7 @@ from cluster.system_settings import SystemSettings
 from serve.few_shot import Stage, as_text, as_turns
 from serve.language_model import ChatModel, Say
 from serve.prompts import Prompt, find_prompt, number_passages, quote
+from serve.rank_names import RankedName
 from serve.read_evidence import ReadPassage
 from serve.synergy.curate_examples import Example
 
@@ -76,8 +77,9 @@ def asks_model(settings: Settings, system: SystemSettings, *, answers: bool) -> 
 class Briefing:
     """What the model is told of one question. `values` fill variables of the prompts.
 
-    `passages` are the first of the evidence as the reader sees them. `say` gets the ideal answer's
-    pieces as the model says them, where it is plain text.
+    `passages` are the first of the evidence as the reader sees them, `answers` the names or
+    quantities that they give to a factoid or list question, best first. `say` gets the ideal
+    answer's pieces as the model says them, where it is plain text.
     """
 
     model: ChatModel | None
@@ -86,6 +88,7 @@ class Briefing:
     question: Question
     evidence: Sequence[Evidence]
     passages: Sequence[ReadPassage]
+    answers: Sequence[RankedName] = ()
     examples: Sequence[Example] = ()
     values: Mapping[str, str] | None = None
     say: Say | None = None

@@ -12,6 +12,7 @@ from cluster.records import NO_TITLE, ExactAnswer, Question, Sentence
 from serve.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
 from serve.decide_yesno import CLEAR, weigh
 from serve.find_references import holds_reference
+from serve.rank_names import RankedName
 from serve.read_evidence import PassageReader, ReadPassage, Side, spoken_by
 
 # On 127 train questions kept from the reader one sentence more cost 0.02 of ROUGE-2 F1 for each
@@ -76,6 +77,7 @@ def extract_ideal(
     question: Question,
     passages: Sequence[ReadPassage],
     reader: PassageReader,
+    answers: Sequence[RankedName] = (),
     *,
     max_sentences: int | None = None,
     max_words: int = MAX_WORDS,
@@ -86,10 +88,14 @@ def extract_ideal(
     and cite together, at most three PMIDs. A fragment (cut by a passage's bounds, or over
     80 words) is used only if there is no whole sentence at all. The first sentence of an answer
     to a yes/no question takes, read by itself, the side that the evidence takes; where sources
-    disagree the second is one of the other side. `max_sentences` defaults by question type.
+    disagree the second is one of the other side. Where the exact answer is names, `answers` (best
+    first), sentences that say the best one go before others. `max_sentences` defaults by question
+    type.
     """
     limit = max_sentences or SENTENCES_BY_TYPE[question.type]
     candidates = _candidates(passages)
+    if answers:
+        candidates.sort(key=lambda c: not states(c.text, answers[0].names))
     if question.type != "yesno":
         return Extract(tuple(_chosen(candidates, limit, max_words)))
     balance = weigh(passages)
@@ -101,6 +107,12 @@ def extract_ideal(
     rest = [c for c in candidates if not _within(c, first) and c.passage.weight(other) < CLEAR]
     chosen = _chosen([first, *rest], limit if against is None else 1, max_words)
     return Extract((*chosen, *_contrast(against)), balance.side)
+
+
+def states(text: str, names: Sequence[str]) -> bool:
+    """Whether the text has one of the names, whatever its case."""
+    said = text.casefold()
+    return any(name.casefold() in said for name in names)
 
 
 def _contrast(against: Candidate | None) -> Iterator[Sentence]:

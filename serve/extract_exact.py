@@ -19,32 +19,34 @@ CLOSE = 0.6
 
 
 def extract_exact(
-    question: Question, passages: Sequence[ReadPassage], recognise: Recogniser
+    question: Question, passages: Sequence[ReadPassage], answers: Sequence[RankedName]
 ) -> ExactAnswer:
     """The exact answer in BioASQ's form for the question's type; None for summary and unknown.
 
-    A yes/no question that the evidence is silent on gets "no", the better guess of the two. A
-    factoid question gets the names that come close to the best one, or the first five where the
-    question asks for guesses, as BioASQ's measures reward.
+    `answers` are those of `rank_answers`. A yes/no question that the evidence is silent on gets
+    "no", the better guess of the two. A factoid question gets the names that come close to the best
+    one, or the first five where the question asks for guesses, as BioASQ's measures reward.
     """
     if question.type == "yesno":
         return weigh(passages).side
     if question.type not in LIMITS:
         return None
     share = LIST_SHARE if question.type == "list" else 0.0 if question.guess else CLOSE
-    ranked = rank_answers(question.body, passages, recognise)
-    floor = share * ranked[0].score if ranked else 0.0
-    names = [list(name.names) for name in ranked if name.score >= floor]
+    floor = share * answers[0].score if answers else 0.0
+    names = [list(name.names) for name in answers if name.score >= floor]
     return names[: LIMITS[question.type]]
 
 
 def rank_answers(
-    body: str, passages: Sequence[ReadPassage], recognise: Recogniser
+    question: Question, passages: Sequence[ReadPassage], recognise: Recogniser
 ) -> list[RankedName]:
-    """Quantities where the question asks for one, else names; best first.
+    """Quantities where the question asks for one, else names, best first; [] for other types.
 
     What a short form that the question asks about stands for goes before all else.
     """
+    if question.type not in LIMITS:
+        return []
+    body = question.body
     quantity = asked_quantity(body)
     if quantity is not None:
         found = rank_quantities(quantity, passages)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from cluster.mine_abbreviations import AbbreviationPair, mine_abbreviations
 from cluster.records import Entity, Evidence
-from serve.cluster_mentions import cluster_mentions
+from serve.cluster_mentions import cluster_mentions, spelling, usual_first
 
 Recogniser = Callable[[str], list[Entity]]
 
@@ -25,12 +25,28 @@ def definitions(evidence: Sequence[Evidence]) -> Iterator[AbbreviationPair]:
 def group_names(
     names: Sequence[str], evidence: Sequence[Evidence], recognise: Recogniser
 ) -> list[list[str]]:
-    """The names in their order, but those of one thing in one group, as the evidence has it."""
+    """The names in their order, but those of one thing in one group, as the evidence has it.
+
+    A group also has what the evidence defines to be the short or the long form of its names.
+    """
     entities = [_as_entity(name, recognise) for name in names]
+    defined = list(definitions(evidence))
     groups: dict[int, list[str]] = defaultdict(list)
-    for number, name in zip(cluster_mentions(entities, definitions(evidence)), names, strict=True):
+    for number, name in zip(cluster_mentions(entities, defined), names, strict=True):
         groups[number].append(name)
-    return list(groups.values())
+    return [[*group, *_other_forms(group, defined)] for group in groups.values()]
+
+
+def _other_forms(names: Sequence[str], defined: Sequence[AbbreviationPair]) -> list[str]:
+    spelt = {spelling(name) for name in names}
+    longs = [pair.long for pair in defined if spelling(pair.short) in spelt]
+    shorts = [pair.short for pair in defined if spelling(pair.long) in spelt]
+    return [form for form in usual_first([*longs, *shorts]) if spelling(form) not in spelt]
+
+
+def apart(groups: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Each name as a guess of its own, as BioASQ's measures count the first of a group alone."""
+    return [[name] for names in groups for name in names]
 
 
 def _as_entity(name: str, recognise: Recogniser) -> Entity:

@@ -76,6 +76,12 @@ def fits(asked: Kind | None, name: str) -> bool:
     return looks is None or looks == asked
 
 
+def named_part(asked: Kind, name: str) -> str | None:
+    """What `name` says of a thing of the kind, as "rs4149056 of SLCO1B1" does of a gene."""
+    of, _, part = name.rpartition(" of ")
+    return part if of and _looks(of) != asked and _looks(part) == asked else None
+
+
 def is_specific(name: str) -> bool:
     """Whether a word of `name` is no everyday one, as "cells" and "patients" are."""
     return any(

@@ -11,7 +11,7 @@ from cluster.records import Entity, Evidence
 from serve.cluster_mentions import cluster_mentions, usual_first
 from serve.compare_wording import read_wording, stem
 from serve.group_names import MAX_CHARS, Recogniser, definitions
-from serve.name_kinds import asked_kind, fits
+from serve.name_kinds import Kind, asked_kind, fits, named_part
 from serve.read_evidence import ReadPassage
 
 _LEADS = re.compile(
@@ -53,7 +53,7 @@ def rank_names(
     """
     asked = frozenset(read_wording(body).words)
     kind = asked_kind(body)
-    mentions = list(_mentions(body, passages, recognise))
+    mentions = list(_mentions(body, passages, recognise, kind))
     numbers = cluster_mentions([m.entity for m in mentions], definitions(_items(passages)))
     names: dict[int, list[str]] = defaultdict(list)
     best: dict[tuple[int, int], float] = defaultdict(float)
@@ -80,7 +80,7 @@ class _Mention:
 
 
 def _mentions(
-    body: str, passages: Sequence[ReadPassage], recognise: Recogniser
+    body: str, passages: Sequence[ReadPassage], recognise: Recogniser, kind: Kind | None
 ) -> Iterator[_Mention]:
     of_antibodies = _ANTIBODY.search(body)
     for passage in passages:
@@ -92,6 +92,9 @@ def _mentions(
                 # What "aquaporin-4 antibodies" are against.
                 end = begin + against.start()
                 name = text[begin:end]
+            if kind and (part := named_part(kind, name)):
+                begin = end - len(part)
+                name = part
             if not 1 < len(name) <= MAX_CHARS or not _LETTERS.search(name):
                 continue
             known = concepts.get((begin, end))

@@ -39,7 +39,7 @@ from serve.attribute_sentences import (
 )
 from serve.decide_verdict import decide_verdict, note_opposition, yesno_stances
 from serve.extract_answer import Extract, extract_ideal
-from serve.extract_exact import extract_exact
+from serve.extract_exact import extract_exact, rank_answers
 from serve.few_shot import ExampleMemory
 from serve.group_names import Recogniser, distinct
 from serve.guess_type import guess_type
@@ -129,7 +129,7 @@ class AnswerWriter:
         question = replace(question, type=kind)
         usable = [item for item in evidence if not item.retracted]
         if not usable:
-            exact = extract_exact(question, (), self._recognise)
+            exact = extract_exact(question, (), ())
             return WrittenAnswer(kind, (), exact, "none", ("evidence: none found",))
         return await self._write(question, usable, style, say)
 
@@ -157,7 +157,7 @@ class AnswerWriter:
         if by_choice or not draft.sentences:
             origin = "extractive"
             extract = await asyncio.to_thread(
-                extract_ideal, question, briefing.passages, self._reader
+                extract_ideal, question, briefing.passages, self._reader, briefing.answers
             )
             draft = replace(draft, sentences=extract.sentences)
             degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
@@ -208,7 +208,10 @@ class AnswerWriter:
                 degraded.append(NO_EXAMPLES)
         limits = self._limits.for_preset(style)
         passages = await asyncio.to_thread(read_evidence, question.body, evidence, self._reader)
-        briefing = Briefing(self._model, limits, style, question, evidence, passages, examples)
+        answers = await asyncio.to_thread(rank_answers, question, passages, self._recognise)
+        briefing = Briefing(
+            self._model, limits, style, question, evidence, passages, answers, examples
+        )
         if "entities" in briefing.variables:
             briefing = replace(briefing, values={"entities": self._named(evidence)})
         return briefing, degraded

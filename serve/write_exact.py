@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cluster.errors import LLMError
-from cluster.records import ExactAnswer, Sentence
+from cluster.records import ExactAnswer, Question, Sentence
 from serve.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.attribute_sentences import stated_text
 from serve.clean_answer import clean_entities
+from serve.extract_answer import states
 from serve.extract_exact import extract_exact
-from serve.group_names import LIMITS, MAX_CHARS, Recogniser, group_names
+from serve.group_names import LIMITS, MAX_CHARS, Recogniser, apart, group_names
 from serve.reply_forms import (
     DECISIONS,
     YESNO,
@@ -52,7 +53,7 @@ class Exact:
 async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
     """The exact answer that goes with the ideal one. Never raises LLMError."""
     if briefing.limits.exact_from == "evidence":
-        return Exact(await asyncio.to_thread(_from_evidence, briefing, draft, recognise))
+        return Exact(await asyncio.to_thread(_from_evidence, briefing, draft))
     found = Exact(fault=draft.fault)
     if draft.decision == "not stated":
         found = Exact(decision="not stated")
@@ -67,7 +68,7 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -
             found = Exact(fault=FAILED)
     if found.answer:
         return found
-    guess = await asyncio.to_thread(_from_evidence, briefing, draft, recognise)
+    guess = await asyncio.to_thread(_from_evidence, briefing, draft)
     return replace(found, answer=guess)
 
 
@@ -120,20 +121,30 @@ def _named(
     sources = [stated_text(item.passage.text) for item in briefing.evidence]
     sources += [sentence.text for sentence in ideal]
     kept = clean_entities(names, sources, limit=LIMITS[kind], max_chars=MAX_CHARS)
-    return settle_exact(kind, group_names(kept, briefing.evidence, recognise))
+    groups = group_names(kept, briefing.evidence, recognise)
+    if groups and _guesses(briefing.question):
+        groups = apart([*groups, *(answer.names for answer in briefing.answers)])
+    return settle_exact(kind, groups)
 
 
-def _from_evidence(briefing: Briefing, draft: Draft, recognise: Recogniser) -> ExactAnswer:
+def _guesses(question: Question) -> bool:
+    """Whether the question has five guesses: an answer that is sure may leave room for others."""
+    return question.type == "factoid" and question.guess
+
+
+def _from_evidence(briefing: Briefing, draft: Draft) -> ExactAnswer:
     question = briefing.question
-    exact = extract_exact(question, briefing.passages, recognise)
+    exact = extract_exact(question, briefing.passages, briefing.answers)
     if not isinstance(exact, list):
         return exact
-    if question.type == "factoid" and not question.guess:
+    if _guesses(question):
+        exact = apart(exact)
+    elif question.type == "factoid":
         exact = stated_in(draft.sentences, exact)
     return settle_names(exact, limit=LIMITS[question.type], max_chars=MAX_CHARS)
 
 
 def stated_in(ideal: Sequence[Sentence], exact: list[list[str]]) -> list[list[str]]:
     """The names that the ideal answer states; all of them where it states none."""
-    said = " ".join(sentence.text for sentence in ideal).casefold()
-    return [names for names in exact if any(name.casefold() in said for name in names)] or exact
+    said = " ".join(sentence.text for sentence in ideal)
+    return [names for names in exact if states(said, names)] or exact

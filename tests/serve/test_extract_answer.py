@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cluster.readings import Reading
 from cluster.records import Evidence, Question, Sentence
 from serve.extract_answer import extract_ideal
+from serve.rank_names import RankedName
 from serve.read_evidence import ReadPassage, read_evidence
 from tests.serve.answering import WordReader, evidence, passage
 
@@ -149,3 +150,14 @@ def test_a_sentence_quoted_with_the_one_before_is_not_said_again() -> None:
     before = "Metformin was given to adults by the reader. It does lower their blood glucose."
     found = extract_ideal(QUESTION, read(before), Pointing(), max_sentences=3)
     assert [s.text for s in found.sentences] == [before]
+
+
+def test_a_sentence_with_the_best_exact_answer_goes_before_a_likelier_one() -> None:
+    question = Question("q", "Which drug does lower blood glucose?", "factoid")
+    likely = "Which drug does lower blood glucose was asked."
+    naming = "Metformin lowers it."
+    long = "Blood glucose is lower after metformin in adults."
+    passages = read_evidence(question.body, evidence(likely, long, naming), WordReader())
+    answers = [RankedName(("Metformin",), 0.9), RankedName(("asked",), 0.5)]
+    found = extract_ideal(question, passages, WordReader(), answers)
+    assert [s.text for s in found.sentences] == [long, likely]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.readings import Reading, ScoredSpan
-from cluster.records import Entity, Question, QuestionType
+from cluster.records import Entity, ExactAnswer, Question, QuestionType
 from serve.decide_yesno import weigh
-from serve.extract_exact import extract_exact
-from serve.group_names import group_names
+from serve.extract_exact import extract_exact, rank_answers
+from serve.group_names import Recogniser, apart, group_names
 from serve.rank_names import rank_names
 from serve.read_evidence import ReadPassage
 from tests.serve.answering import evidence
@@ -59,6 +59,12 @@ def sides(*said: tuple[float, float]) -> list[ReadPassage]:
     ]
 
 
+def exact_of(
+    question: Question, passages: Sequence[ReadPassage], recognise: Recogniser
+) -> ExactAnswer:
+    return extract_exact(question, passages, rank_answers(question, passages, recognise))
+
+
 def ranked(passages: Sequence[ReadPassage], body: str = "Which gene?") -> list[list[str]]:
     return [list(name.names) for name in rank_names(body, passages, recognise)]
 
@@ -76,7 +82,7 @@ def ranked(passages: Sequence[ReadPassage], body: str = "Which gene?") -> list[l
 def test_yes_or_no_is_what_the_evidence_says_more_of(
     said: list[tuple[float, float]], answer: str
 ) -> None:
-    assert extract_exact(asked("yesno", "Is it so?"), sides(*said), recognise) == answer
+    assert exact_of(asked("yesno", "Is it so?"), sides(*said), recognise) == answer
 
 
 def test_sources_that_disagree_are_told_from_one_stray_passage() -> None:
@@ -179,7 +185,8 @@ def test_article_and_unopened_bracket_are_no_part_of_a_name() -> None:
 
 def test_words_that_lead_to_a_name_or_on_from_it_are_no_part_of_it() -> None:
     assert ranked(read("It is caused by TP53 and", names="by TP53 and")) == [["TP53"]]
-    assert ranked(read("It is the loss of BRCA1", names="loss of BRCA1")) == [["loss of BRCA1"]]
+    found = read("It is the loss of BRCA1", names="loss of BRCA1")
+    assert ranked(found, "What is the cause?") == [["loss of BRCA1"]]
 
 
 def test_a_name_of_another_kind_than_was_asked_is_no_answer() -> None:
@@ -197,33 +204,33 @@ def test_overlong_name_is_left_out() -> None:
 
 def test_nothing_plausible_gives_an_empty_list() -> None:
     found = read("Cats sleep most of the day.")
-    assert extract_exact(asked("factoid", "Which gene?"), found, recognise) == []
+    assert exact_of(asked("factoid", "Which gene?"), found, recognise) == []
 
 
 def test_factoid_gives_at_most_five() -> None:
     found = read("tic tac toe one two three four", names=r"\w+")
-    exact = extract_exact(asked("factoid", "Which word?", guess=True), found, no_one)
+    exact = exact_of(asked("factoid", "Which word?", guess=True), found, no_one)
     assert isinstance(exact, list)
     assert len(exact) == 5
 
 
 def test_unlikely_items_of_a_list_are_left_out() -> None:
     found = read(*["BRCA1 is here."] * 6, "TP53 is here.")
-    assert extract_exact(asked("list", "Which genes?"), found, recognise) == [["BRCA1"]]
+    assert exact_of(asked("list", "Which genes?"), found, recognise) == [["BRCA1"]]
 
 
 def test_what_a_short_form_stands_for_is_the_first_answer_where_that_is_asked() -> None:
     says = "Epidermal growth factor receptor (EGFR) is mutated in cancer, as BRCA1 is."
     for body in ("What is EGFR?", "What does EGFR stand for?"):
-        exact = extract_exact(asked("factoid", body), read(says), recognise)
+        exact = exact_of(asked("factoid", body), read(says), recognise)
         assert isinstance(exact, list)
         assert exact == [["Epidermal growth factor receptor"]]
 
 
 def test_people_are_shown_answers_close_to_the_best_alone() -> None:
     found = [*read("BRCA1 is it.", names="BRCA1"), *read("TP53 is not.", names="TP53", score=0.3)]
-    assert extract_exact(asked("factoid", "Which gene?"), found, recognise) == [["BRCA1"]]
-    guesses = extract_exact(asked("factoid", "Which gene?", guess=True), found, recognise)
+    assert exact_of(asked("factoid", "Which gene?"), found, recognise) == [["BRCA1"]]
+    guesses = exact_of(asked("factoid", "Which gene?", guess=True), found, recognise)
     assert guesses == [["BRCA1"], ["TP53"]]
 
 
@@ -240,16 +247,36 @@ def test_people_are_shown_answers_close_to_the_best_alone() -> None:
 )
 def test_a_quantity_is_answered_with_its_unit(body: str, says: str, answer: str) -> None:
     found = read(says, names="BRCA1")
-    assert extract_exact(asked("factoid", body), found, recognise) == [[answer]]
+    assert exact_of(asked("factoid", body), found, recognise) == [[answer]]
 
 
 def test_a_quantity_that_no_passage_has_is_not_answered_with_a_name() -> None:
     found = read("BRCA1 is given by mouth.")
-    assert extract_exact(asked("factoid", "What dose is given?"), found, recognise) == []
+    assert exact_of(asked("factoid", "What dose is given?"), found, recognise) == []
+
+
+def test_of_a_variant_the_gene_is_named_where_a_gene_is_asked_for() -> None:
+    found = read("It is rs4149056 of SLCO1B1.", names="rs4149056 of SLCO1B1")
+    assert ranked(found, "Which gene?") == [["SLCO1B1"]]
+    assert ranked(found, "Which variant?") == [["rs4149056 of SLCO1B1"]]
+
+
+def test_a_group_has_the_other_form_that_the_evidence_defines() -> None:
+    items = evidence("Phosphodiesterase 4B (PDE4B) is blocked, as is TP53.")
+    grouped = group_names(["PDE4B", "TP53"], items, no_one)
+    assert grouped == [["PDE4B", "Phosphodiesterase 4B"], ["TP53"]]
+
+
+def test_guesses_are_names_one_by_one() -> None:
+    assert apart([["PDE4B", "phosphodiesterase 4B"], ["TP53"]]) == [
+        ["PDE4B"],
+        ["phosphodiesterase 4B"],
+        ["TP53"],
+    ]
 
 
 def test_summary_has_no_exact_answer() -> None:
-    assert extract_exact(asked("summary", "What is BRCA1?"), read("A gene."), recognise) is None
+    assert exact_of(asked("summary", "What is BRCA1?"), read("A gene."), recognise) is None
 
 
 def no_one(text: str) -> list[Entity]:

@@ -66,12 +66,14 @@ def write(
     kind: QuestionType = "summary",
     items: Sequence[Evidence] | None = None,
     body: str = "Which drug lowers glucose?",
+    *,
+    guess: bool = False,
 ) -> WrittenAnswer:
     writer = AnswerWriter(
         model, encode, None, recognise, WordReader(), WriterLimits(deadline_s=0.2)
     )
     found = evidence(TEXT) if items is None else items
-    return asyncio.run(writer.write(Question("q", body, kind), found))
+    return asyncio.run(writer.write(Question("q", body, kind, guess=guess), found))
 
 
 def names(*found: str) -> str:
@@ -144,6 +146,14 @@ def test_failed_model_is_not_asked_a_second_time() -> None:
 def test_unusable_ideal_answer_still_lets_the_model_choose() -> None:
     answer = write(Script("", names("metformin")), "factoid")
     assert answer.exact == [["metformin"]]
+
+
+def test_guesses_go_on_where_the_model_is_sure_of_one_answer() -> None:
+    items = evidence("Metformin lowers glucose, as Insulin does.")
+    sure = (Script(TEXT, names("metformin")), "factoid", items)
+    assert write(*sure, guess=True).exact == [["metformin"], ["Insulin"]]
+    sure = (Script(TEXT, names("metformin")), "factoid", items)
+    assert write(*sure).exact == [["metformin"]]
 
 
 def decided(yes: float) -> str:
