@@ -107,6 +107,12 @@ def opposites(word: str) -> tuple[str, ...]:
     return _table().get(word.casefold(), ())
 
 
+def turn_round(claim: str) -> str:
+    """The claim with every word that has an opposite turned round; "" for none."""
+    turned = _WORD.sub(lambda m: (opposites(m[0]) or (m[0],))[0], claim)
+    return "" if turned == claim else turned
+
+
 def contrary_forms(claim: str, limit: int = MAX_FORMS) -> list[str]:
     """At most `limit` queries for what contradicts `claim`: its opposite, then its negation.
 
@@ -114,7 +120,7 @@ def contrary_forms(claim: str, limit: int = MAX_FORMS) -> list[str]:
     contradict it.
     """
     claim = " ".join(claim.split())
-    forms = [_negated(claim)] if _NEGATION.search(claim) else [_turned(claim), _negated(claim)]
+    forms = [_negated(claim)] if _NEGATION.search(claim) else [turn_round(claim), _negated(claim)]
     distinct = [form for form in dict.fromkeys(forms) if form and form != claim]
     return distinct[:limit]
 
@@ -137,12 +143,6 @@ def _says_opposite(word: str, said: Wording, source: Wording) -> bool:
     if not turned or stem(word) in source.words:
         return False
     return any(stem(o) in source.words and stem(o) not in said.words for o in turned)
-
-
-def _turned(claim: str) -> str:
-    """The claim with every word that has an opposite turned round; "" for none."""
-    turned = _WORD.sub(lambda m: (opposites(m[0]) or (m[0],))[0], claim)
-    return "" if turned == claim else turned
 
 
 def _negated(claim: str) -> str:

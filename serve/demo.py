@@ -21,9 +21,9 @@ from serve.print_answer import print_answer
 from serve.run_graph import serving, start_graph
 
 QUESTIONS = (
-    ("yesno", "Is Epstein-Barr virus infection followed by a higher risk of multiple sclerosis?"),
-    ("list", "Germline changes of which genes cause Lynch syndrome?"),
-    ("factoid", "Which protein do the antibodies of neuromyelitis optica attack?"),
+    ("yesno", "Can dabigatran replace warfarin in people with a mechanical heart valve?"),
+    ("factoid", "Variants of which gene predispose to myopathy on simvastatin?"),
+    ("summary", "How does emicizumab prevent bleeding in haemophilia A?"),
 )
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from cluster.records import NO_TITLE, ExactAnswer, Question, Sentence
 from serve.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
+from serve.contrary_forms import turn_round
 from serve.decide_yesno import CLEAR, weigh
 from serve.find_references import holds_reference
 from serve.rank_names import RankedName
@@ -132,7 +133,22 @@ def _of_side(
     ranked = sorted(candidates, key=lambda c: -c.score * c.passage.weight(side))[:MAX_TRIED]
     clear = (c for c in ranked if c.passage.weight(side) >= CLEAR)
     tried = chain(ranked, filter(None, map(_with_the_one_before, clear)))
-    return next((c for c in tried if spoken_by(c.text, body, reader) == side), None)
+    return next((c for c in tried if _takes(c.text, side, body, reader)), None)
+
+
+def _takes(sentence: str, side: Side, body: str, reader: PassageReader) -> bool:
+    """Whether the sentence by itself takes `side`, and no yes to the opposite question as well.
+
+    A reader that says yes to both has not understood which way the sentence points; only a
+    sentence whose words point where the question's do is believed then.
+    """
+    if spoken_by(sentence, body, reader) != side:
+        return False
+    turned = turn_round(body)
+    if side == "no" or not turned or spoken_by(sentence, turned, reader) != "yes":
+        return True
+    asked, said = read_wording(body).directions, read_wording(sentence).directions
+    return len(asked) == 1 and asked == said
 
 
 def _within(candidate: Candidate, other: Candidate) -> bool:

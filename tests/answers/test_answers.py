@@ -24,7 +24,7 @@ NAMED = load_suite("named")
 # aimed at stands beside. A system that declines everything must fail: the shares of right answers
 # are of the rows that can be answered.
 UNANSWERABLE_DECLINED_AT_LEAST = 57  # 55
-UNITED_WRONG_AT_MOST = 0.22  # 0
+UNITED_WRONG_AT_MOST = 0.13  # 0
 DIVIDED_WRONG_AT_MOST = 0.2  # 0
 UNITED_RIGHT_AT_LEAST = 0.35  # 0.6
 EACH_POLARITY_RIGHT_AT_LEAST = {"yes": 0.25, "no": 0.4}  # 0.4

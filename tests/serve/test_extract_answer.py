@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cluster.readings import Reading
 from cluster.records import Evidence, Question, Sentence
@@ -122,6 +123,29 @@ def test_sentences_that_by_themselves_take_no_side_decide_nothing() -> None:
     found = extract_ideal(QUESTION, read(BEST), Silent())
     assert not found.agrees_with("yes")
     assert not found.agrees_with("no")
+
+
+class Agreeing(WordReader):
+    """Says yes to every question, the opposite one too."""
+
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        found = super().read(question, passages)
+        return [replace(reading, yes=0.95, no=0.0, silent=0.05) for reading in found]
+
+
+def test_a_yes_to_the_question_and_to_its_opposite_decides_nothing() -> None:
+    opposite = "Metformin increased the blood glucose of adults."
+    for sentence in (opposite, "Metformin changed the blood glucose of adults."):
+        passages = read_evidence(QUESTION.body, evidence(sentence), Agreeing())
+        assert not extract_ideal(QUESTION, passages, Agreeing()).agrees_with("yes")
+
+
+def test_a_yes_to_both_is_believed_of_a_sentence_that_points_as_the_question_does() -> None:
+    silent = "Metformin changed the blood glucose of adults."
+    passages = read_evidence(QUESTION.body, evidence(silent, BEST), Agreeing())
+    found = extract_ideal(QUESTION, passages, Agreeing())
+    assert found.agrees_with("yes")
+    assert found.sentences[0].text == BEST
 
 
 class Pointing(WordReader):
