@@ -138,6 +138,17 @@ def opposed(claim: str, sentence: str) -> float:
     return held if held >= SHARED else 0.0
 
 
+def points_alike(claim: str, sentence: str) -> bool:
+    """Whether a sentence has one of the claim's words that have opposites, or another word of the
+    same direction ("lowered" for "reduce"), and no word against it."""
+    said, source = read_wording(claim), read_wording(sentence)
+    if said.directions and source.directions:
+        return len(said.directions) == 1 and said.directions == source.directions
+    turned = [word for word in _WORD.findall(claim) if opposites(word)]
+    against = {stem(other) for word in turned for other in opposites(word)}
+    return any(stem(word) in source.words for word in turned) and not against & source.words.keys()
+
+
 def _says_opposite(word: str, said: Wording, source: Wording) -> bool:
     turned = opposites(word)
     if not turned or stem(word) in source.words:

@@ -49,7 +49,7 @@ def decide_verdict(
     """The verdict on an answer.
 
     `decision` is the language model's own where it was asked; `agrees` is False where no
-    sentence of an extractive answer takes the side that was decided. There is not enough evidence
+    sentence of the evidence takes the side that was decided. There is not enough evidence
     for an answer without a sentence, one that the model says is not stated, one without the
     quantity that was asked for, one from evidence that is far from the question (no cosine of
     `min_cosine`), irrelevant or, where it decides a yes or no, silent, and a yes to a question of

@@ -10,7 +10,7 @@ from typing import Literal
 
 from cluster.records import NO_TITLE, ExactAnswer, Question, Sentence
 from serve.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
-from serve.contrary_forms import turn_round
+from serve.contrary_forms import points_alike, turn_round
 from serve.decide_yesno import CLEAR, weigh
 from serve.find_references import holds_reference
 from serve.rank_names import RankedName
@@ -116,6 +116,13 @@ def states(text: str, names: Sequence[str]) -> bool:
     return any(name.casefold() in said for name in names)
 
 
+def is_stated(
+    question: Question, passages: Sequence[ReadPassage], side: Side, reader: PassageReader
+) -> bool:
+    """Whether a sentence of the evidence takes `side` on the yes/no question by itself."""
+    return _of_side(question.body, _candidates(passages), side, reader) is not None
+
+
 def _contrast(against: Candidate | None) -> Iterator[Sentence]:
     if against is not None:
         pmid = against.passage.item.passage.pmid
@@ -147,8 +154,7 @@ def _takes(sentence: str, side: Side, body: str, reader: PassageReader) -> bool:
     turned = turn_round(body)
     if side == "no" or not turned or spoken_by(sentence, turned, reader) != "yes":
         return True
-    asked, said = read_wording(body).directions, read_wording(sentence).directions
-    return len(asked) == 1 and asked == said
+    return points_alike(body, sentence)
 
 
 def _within(candidate: Candidate, other: Candidate) -> bool:

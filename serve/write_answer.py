@@ -38,14 +38,20 @@ from serve.attribute_sentences import (
     SupportScorer,
 )
 from serve.decide_verdict import decide_verdict, note_opposition, yesno_stances
-from serve.extract_answer import Extract, extract_ideal
+from serve.extract_answer import Extract, extract_ideal, is_stated
 from serve.extract_exact import extract_exact, rank_answers
 from serve.few_shot import ExampleMemory
 from serve.group_names import Recogniser, distinct
 from serve.guess_type import guess_type
 from serve.language_model import ChatModel, Say
 from serve.prompts import quote
-from serve.read_evidence import PassageReader, RememberingReader, answering, read_evidence
+from serve.read_evidence import (
+    PassageReader,
+    RememberingReader,
+    Side,
+    answering,
+    read_evidence,
+)
 from serve.reply_forms import Decision
 from serve.synergy.curate_examples import Example
 from serve.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
@@ -167,13 +173,18 @@ class AnswerWriter:
             _with_stances, briefing, draft, scorer, exact.answer
         )
         degraded += [UNCHECKED] if chosen.lost else []
+        agrees = extract.agrees_with(exact.answer)
+        if extract.side is None and (side := _side(exact.answer)):
+            agrees = await asyncio.to_thread(
+                is_stated, question, briefing.passages, side, self._reader
+            )
         decided = decide_verdict(
             question,
             briefing.passages,
             ideal,
             exact.answer,
             decision,
-            agrees=extract.agrees_with(exact.answer),
+            agrees=agrees,
             min_cosine=briefing.limits.min_cosine,
         )
         return WrittenAnswer(
@@ -244,6 +255,10 @@ def exact_words(exact: ExactAnswer) -> str:
     return f"{exact.capitalize()}." if exact else ""
 
 
+def _side(exact: ExactAnswer) -> Side | None:
+    return "yes" if exact == "yes" else "no" if exact == "no" else None
+
+
 def _with_stances(
     briefing: Briefing, draft: Draft, scorer: SupportScorer, exact: ExactAnswer
 ) -> tuple[tuple[Sentence, ...], Mapping[str, Stance]]:
@@ -252,8 +267,9 @@ def _with_stances(
     Stances on a yes/no question are towards its exact answer, others towards the sentences.
     """
     limits = briefing.limits
-    if not briefing.style.weigh and exact in ("yes", "no"):
-        sided = yesno_stances(briefing.passages, "yes" if exact == "yes" else "no")
+    side = _side(exact)
+    if not briefing.style.weigh and side:
+        sided = yesno_stances(briefing.passages, side)
         return note_opposition(draft.sentences, briefing.passages, sided), sided
     thresholds = Thresholds(limits.support_threshold, limits.contradiction_threshold)
     evidence, ideal = briefing.evidence, draft.sentences

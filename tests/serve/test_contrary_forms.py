@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from serve.contrary_forms import contrary_forms, opposed, opposites
+from serve.contrary_forms import contrary_forms, opposed, opposites, points_alike
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,21 @@ def test_a_sentence_with_the_opposite_word_is_opposed() -> None:
 )
 def test_other_sentences_are_not(sentence: str) -> None:
     assert opposed("Aspirin is safe in pregnancy.", sentence) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "alike"),
+    [
+        ("Does metformin activate AMPK?", "Metformin activates AMPK in the liver.", True),
+        ("Does metformin activate AMPK?", "Metformin acts on AMPK in the liver.", False),
+        ("Does metformin activate AMPK?", "It activates AMPK or suppresses it.", False),
+        ("Does dexamethasone reduce mortality?", "Dexamethasone lowered mortality.", True),
+        ("Does dexamethasone reduce mortality?", "Dexamethasone raised mortality.", False),
+        ("Is aspirin safe?", "Aspirin was safe.", True),
+        ("Is MYC an oncogene?", "MYC is an oncogene.", False),
+    ],
+)
+def test_a_sentence_points_as_the_claim_does_by_its_words(
+    claim: str, sentence: str, alike: bool
+) -> None:
+    assert points_alike(claim, sentence) is alike
