@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.adapters import model_folder
-from cluster.cli import used_models
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
-from cluster.model_sources import parse_name
-from cluster.models import ModelStore
-from cluster.settings import Settings
+from cluster.models.adapters import model_folder
+from cluster.models.model_sources import parse_name
+from cluster.models.store import ModelStore
+from cluster.settings.settings import Settings
+from cluster.settings.used_models import used_models
 from evaluation.bioasq.evaluate_bioasq import (
     evaluate_bioasq,
     printed_by_rouge,
@@ -150,9 +150,9 @@ def _ragas(
     settings: Settings,
     tell: Callable[[str], None],
 ) -> Evaluated:
-    from cluster.encoder import Encoder
+    from cluster.models.encoder import Encoder
     from evaluation.answers.evaluate_answers import add_ragas
-    from serve.language_model import OpenAIChatModel
+    from serve.llm.language_model import OpenAIChatModel
 
     model = OpenAIChatModel(url, request.judge_model, JUDGE_KEY, JUDGE_TIMEOUT_S)
     folder = model_folder(settings.encoder)
@@ -190,7 +190,7 @@ def _nli(settings: Settings) -> Judge | None:
     """
     if settings.support.kind != "nli":
         return None
-    from serve.load_stages import load_nli
+    from serve.graph.load_stages import load_nli
 
     if current_version(settings.index.place) is None:
         raise InputError(

@@ -8,8 +8,8 @@ from functools import lru_cache
 from cluster.index.layout import shard_of
 from cluster.index.read_shard import ShardReader
 from cluster.records import Citation
-from cluster.settings import Settings
-from serve.load_stages import load_shard, open_manifest
+from cluster.settings.settings import Settings
+from serve.graph.load_stages import load_shard, open_manifest
 
 _PMIDS = range(1, 1 << 63)
 # A question names its documents, and then snippets of the same ones.

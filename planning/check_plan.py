@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.object_store import File
-from cluster.settings import Settings
-from planning.calibrate import load_encoder
-from planning.coefficients import Coefficients
+from cluster.settings.settings import Settings
+from cluster.storage.object_store import File
 from planning.estimate_build import (
     Fleet,
     Size,
@@ -19,9 +17,11 @@ from planning.estimate_build import (
     core_seconds,
     process_memory,
 )
-from planning.measure_search import Asked, measure_searching
-from planning.sample_corpus import sample_files
-from planning.watch_build import BuildMeasured, build_watched
+from planning.measure.calibrate import load_encoder
+from planning.measure.coefficients import Coefficients
+from planning.measure.measure_search import Asked, measure_searching
+from planning.measure.sample_corpus import sample_files
+from planning.measure.watch_build import BuildMeasured, build_watched
 
 QUESTIONS = 60
 

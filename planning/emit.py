@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from cluster.settings import Settings
-from cluster.storage import write_atomically
+from cluster.settings.settings import Settings
+from cluster.storage.whole_files import write_atomically
 from planning.plan import Plan
 from planning.units import gibibytes
 

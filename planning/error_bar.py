@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
-from cluster.settings import Strict
+from cluster.settings.settings import Strict
 from planning.figures import Figure
 
 Kind = Literal["time", "disk", "memory", "search"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cluster.settings import Settings
-from planning.coefficients import Coefficients
+from cluster.settings.settings import Settings
 from planning.figures import Figure
-from planning.watch_processes import usable_cpus
+from planning.measure.coefficients import Coefficients
+from planning.measure.watch_processes import usable_cpus
 
 
 @dataclass(frozen=True, slots=True)

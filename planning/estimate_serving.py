@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from cluster.settings import Settings, StageSettings
-from planning.coefficients import Coefficients, Point
+from cluster.settings.settings import Settings, StageSettings
 from planning.estimate_build import Size
 from planning.figures import Figure
+from planning.measure.coefficients import Coefficients, Point
 from planning.queueing import (
     servers_for,
     service_mean,

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cluster.settings import Settings
-from planning.coefficients import Coefficients
+from cluster.settings.settings import Settings
 from planning.estimate_build import Fleet, Size, replica_memory, shard_bytes
 from planning.estimate_serving import ServingPlan
 from planning.figures import Figure
+from planning.measure.coefficients import Coefficients
 
 # The rest is the system's, Ray's and its object store's.
 USABLE_MEMORY = 0.8

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from cluster.settings import Settings
-from planning.coefficients import Coefficients, differences
+from cluster.settings.settings import Settings
 from planning.error_bar import ErrorBar
 from planning.estimate_build import (
     Fleet,
@@ -21,6 +20,7 @@ from planning.estimate_build import (
 )
 from planning.estimate_serving import GRAPH_SECONDS, ServingPlan, plan_serving
 from planning.figures import Figure
+from planning.measure.coefficients import Coefficients, differences
 from planning.place_workers import (
     USABLE_MEMORY,
     Ask,

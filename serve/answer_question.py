@@ -8,7 +8,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from cluster.answer_settings import AnswerSettings
 from cluster.index.layout import shard_of
 from cluster.records import (
     NOT_ENOUGH,
@@ -21,20 +20,21 @@ from cluster.records import (
     SearchResult,
     Spent,
 )
-from cluster.search_settings import RungSettings
-from cluster.settings import ServeSettings
-from cluster.system_settings import SystemSettings
+from cluster.settings.answer_settings import AnswerSettings
+from cluster.settings.search_settings import RungSettings
+from cluster.settings.settings import ServeSettings
+from cluster.settings.system_settings import SystemSettings
+from serve.answer.write_answer import WrittenAnswer
 from serve.answer_events import Drafted, Event, Finished, Found, Tell, tell_nobody, told
-from serve.climb_ladder import COMPARED, Budget, Costs, climb
-from serve.given_evidence import take_given
-from serve.guess_type import guess_type
-from serve.remember_stages import RememberedStages
-from serve.search_citations import QUOTED, Searcher
-from serve.search_shards import ShardSearch
-from serve.stages import IndexFacts, Stages
-from serve.watch_stages import StageLostError, StageWatch
-from serve.watched_stages import WatchedStages
-from serve.write_answer import WrittenAnswer
+from serve.graph.remember_stages import RememberedStages
+from serve.graph.stages import IndexFacts, Stages
+from serve.graph.watch_stages import StageLostError, StageWatch
+from serve.graph.watched_stages import WatchedStages
+from serve.question.given_evidence import take_given
+from serve.question.guess_type import guess_type
+from serve.search.climb_ladder import COMPARED, Budget, Costs, climb
+from serve.search.search_citations import QUOTED, Searcher
+from serve.search.search_shards import ShardSearch
 
 # What an answer of the evidence's sentences takes, where none has told yet.
 WRITING_MS = 200.0

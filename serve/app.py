@@ -17,15 +17,15 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.exceptions import RayServeException
 from ray.serve.schema import LoggingConfig, TracingConfig
 
-from cluster.settings import Settings, SpreadStageSettings
-from serve.deployments import Batches, Encoder, Reranker, Writer
-from serve.gateway import Cluster, Gateway
-from serve.index_stages import Expander, Shard
+from cluster.settings.settings import Settings, SpreadStageSettings
+from serve.graph.deployments import Batches, Encoder, Reranker, Writer
+from serve.graph.gateway import Cluster, Gateway
+from serve.graph.index_stages import Expander, Shard
+from serve.graph.load_stages import open_manifest
+from serve.graph.ray_meters import RayMeters, metric_pages
+from serve.graph.versions.take_turns import Lease
 from serve.llm_app import LLM_APP, build_llm_app, read_arguments
-from serve.load_stages import open_manifest
-from serve.ray_meters import RayMeters, metric_pages
-from serve.search_online import Online
-from serve.take_turns import Lease
+from serve.search.pubmed.search_online import Online
 
 APP = "citeray"
 # How soon the replicas of a lost node are missed, and started where there is room.
@@ -140,7 +140,7 @@ def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> N
         http_options={"host": settings.serve.host, "port": settings.serve.port},
         tracing_config=TracingConfig(
             enabled=settings.serve.trace_share > 0,
-            exporter_import_path="serve.trace_requests:span_processors",
+            exporter_import_path="serve.graph.trace_requests:span_processors",
             sampling_ratio=settings.serve.trace_share,
         ),
     )

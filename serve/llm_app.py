@@ -19,10 +19,17 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import RayServeException
 
 from cluster.errors import LLMError
-from cluster.settings import Settings, load_settings
-from serve.call_stages import call, stream
-from serve.language_model import Message, Say, chat_request, read_pieces, read_reply, read_shares
-from serve.load_stages import llm_dtype, llm_folder
+from cluster.settings.settings import Settings, load_settings
+from serve.graph.call_stages import call, stream
+from serve.graph.load_stages import llm_dtype, llm_folder
+from serve.llm.language_model import (
+    Message,
+    Say,
+    chat_request,
+    read_pieces,
+    read_reply,
+    read_shares,
+)
 
 LLM_APP = "citeray-llm"
 DEPLOYMENT = "LanguageModel"

@@ -4,8 +4,8 @@ import json
 
 from cluster.index.layout import CURRENT
 from cluster.index.manifest import Manifest, write_manifest
-from cluster.places import Place
-from cluster.storage import write_atomically
+from cluster.storage.places import Place
+from cluster.storage.whole_files import write_atomically
 
 
 def publish(index: Place, manifest: Manifest) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster.index.analysis import ANALYSER, analyse
 from cluster.index.layout import segment_directory, shard_of, vocabulary_file
 from cluster.index.manifest import (
     FORMAT,
@@ -17,9 +16,10 @@ from cluster.index.manifest import (
 )
 from cluster.index.write_segment import SegmentPlan, write_segment
 from cluster.records import Citation, Section
-from pipelines.build_shard import train_quantiser
-from pipelines.embed_passages import embed_citations, split_citations
-from pipelines.split_passages import make_splitter
+from cluster.text.analysis import ANALYSER, analyse
+from pipelines.build.build_shard import train_quantiser
+from pipelines.build.embed_passages import embed_citations, split_citations
+from pipelines.build.split_passages import make_splitter
 from tests.publish_manifest import publish
 from tests.vocabulary_file import write_each
 

@@ -27,7 +27,7 @@ def test_readme_names_the_commands_that_a_newcomer_needs() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_in_readme_exists(command: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cluster.cli", *command.split(), "--help"],
+        [sys.executable, "-m", "commands.cli", *command.split(), "--help"],
         capture_output=True,
         text=True,
         check=False,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cluster.index.vocabulary import CONCEPT, Concept, normalise, write_concepts
+from cluster.text.vocabulary import CONCEPT, Concept, normalise, write_concepts
 
 
 def write_each(concepts: Iterable[Concept], path: Path) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import tantivy
 
-from cluster.index.analysis import analyse, analyse_joined
+from cluster.text.analysis import analyse, analyse_joined
 
 WRITER_HEAP_BYTES = 128 << 20
 # How many times as many as asked for are found first, since re-scoring lifts some past others.

@@ -23,7 +23,13 @@ from filelock import FileLock
 from cluster.errors import IndexFormatError
 from cluster.index.manifest import Artefact, Manifest, check_artefact, current_version
 from cluster.index.versions import named_by
-from cluster.places import Place, StoredPlace, list_files, naming_cache_faults, scratch_folder
+from cluster.storage.places import (
+    Place,
+    StoredPlace,
+    list_files,
+    naming_cache_faults,
+    scratch_folder,
+)
 
 _COPIED_AT_ONCE = 4
 _IsKept: TypeAlias = Callable[[Path, Artefact], bool]

@@ -26,13 +26,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cluster.compare_and_swap import (
-    SwapConflictError,
-    read_stamped,
-    require_conditional_writes,
-    swap,
-)
-from cluster.conditional_store import Stamped
 from cluster.errors import CiteRayError, IndexFormatError, StorageError
 from cluster.index.layout import CURRENT, LEASE
 from cluster.index.lease_record import (
@@ -43,7 +36,14 @@ from cluster.index.lease_record import (
     record_of,
 )
 from cluster.index.manifest import Pointer, current_pointer
-from cluster.places import Place, StoredPlace
+from cluster.storage.compare_and_swap import (
+    SwapConflictError,
+    read_stamped,
+    require_conditional_writes,
+    swap,
+)
+from cluster.storage.conditional_store import Stamped
+from cluster.storage.places import Place, StoredPlace
 
 LEASE_S = 120.0
 RENEW_S = 20.0

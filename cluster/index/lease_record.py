@@ -13,11 +13,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from cluster.conditional_store import Stamped
 from cluster.errors import IndexFormatError
 from cluster.index.layout import LEASE
 from cluster.index.manifest import current_pointer
-from cluster.places import Place, file_names
+from cluster.storage.conditional_store import Stamped
+from cluster.storage.places import Place, file_names
 
 _VERSION = re.compile(r"v(\d{6,})\.")
 # The holders of this process, so that a lease which it failed to release is known as dead.

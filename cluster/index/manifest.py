@@ -13,9 +13,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from cluster.errors import IndexFormatError
 from cluster.index.layout import CURRENT, manifest_file
-from cluster.object_store import File
-from cluster.places import Place
-from cluster.storage import sha256_of, write_atomically
+from cluster.storage.object_store import File
+from cluster.storage.places import Place
+from cluster.storage.whole_files import sha256_of, write_atomically
 
 FORMAT = 2
 # Format 1 knew one segment a shard; it can be served and built again, not updated.

@@ -17,12 +17,12 @@ from pathlib import Path, PurePath
 
 from pydantic import ValidationError
 
-from cluster.disk_faults import naming_disk_faults
 from cluster.errors import IndexFormatError
 from cluster.index.layout import SEGMENT
 from cluster.index.manifest import SegmentEntry, check_artefact
-from cluster.places import Place, StoredPlace, list_files, scratch_folder, upload
-from cluster.storage import write_atomically
+from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.places import Place, StoredPlace, list_files, scratch_folder, upload
+from cluster.storage.whole_files import write_atomically
 
 _SENT_AT_ONCE = 4
 

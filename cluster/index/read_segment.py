@@ -15,7 +15,7 @@ from cluster.index.manifest import SegmentEntry
 from cluster.index.read_records import Rows, SegmentRecords
 from cluster.index.supersedes import DeadTerms
 from cluster.index.vectors import VectorIndex, Vectors, live_selector
-from cluster.places import Place
+from cluster.storage.places import Place
 
 
 @dataclass(frozen=True, slots=True)

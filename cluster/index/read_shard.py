@@ -20,8 +20,8 @@ from cluster.index.layout import segment_directory
 from cluster.index.manifest import ShardEntry
 from cluster.index.read_segment import SegmentReader, open_segment
 from cluster.index.vectors import Vectors
-from cluster.places import Place
 from cluster.records import Citation, Passage
+from cluster.storage.places import Place
 
 # How often, at most, one of an index' best may stay behind in its shard.
 MISSED = 1e-6

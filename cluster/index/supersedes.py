@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from cluster.index.analysis import analyse
 from cluster.index.layout import DEAD_TERMS, SUPERSEDES
+from cluster.text.analysis import analyse
 
 Pmids = npt.NDArray[np.int64]
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.errors import IndexFormatError
-from cluster.places import Place
+from cluster.storage.places import Place
 
 Vectors = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]

@@ -10,8 +10,8 @@ from cluster.index.layout import (
     vocabulary_file,
 )
 from cluster.index.manifest import Manifest, read_manifest
-from cluster.places import Place
-from cluster.source_order import natural_key
+from cluster.pubmed.source_order import natural_key
+from cluster.storage.places import Place
 
 
 def read_as_of(index: Place, source: str) -> Manifest:

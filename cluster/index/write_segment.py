@@ -19,8 +19,8 @@ from cluster.index.bm25 import Bm25Writer
 from cluster.index.layout import CITATIONS, PASSAGES, SEGMENT, VECTORS, bm25_directory
 from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact
 from cluster.index.put_segment import find_segment, put_segment, room_beside
-from cluster.places import Place
 from cluster.records import search_text
+from cluster.storage.places import Place
 
 SECTION_CODES = {"title": 0, "abstract": 1}
 

@@ -12,14 +12,14 @@ from rich.console import Console
 
 from cluster.errors import InputError
 from cluster.records import Answer, Question, SearchResult
-from cluster.settings import Settings
-from cluster.system_settings import SystemSettings
+from cluster.settings.settings import Settings
+from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.oracle import ORACLES, material, perfectly_reranked
 from evaluation.bioasq.read_bioasq import Entry
+from serve.answer.ask_model import asks_model
 from serve.answer_question import QuestionAnswerer
-from serve.ask_model import asks_model
-from serve.client import Client, as_answer, endpoint_url, local_client, running_client
-from serve.stages import IndexFacts, Stages
+from serve.client.open_client import Client, as_answer, endpoint_url, local_client, running_client
+from serve.graph.stages import IndexFacts, Stages
 
 _SEARCH = TypeAdapter(SearchResult)
 
@@ -117,8 +117,8 @@ def open_graph(
             "--set llm.kind=url with llm.url of a running one, or --set llm.kind=none"
         )
     log.print("oracles and answers from k passages run in this process; loading the graph here")
-    from serve.load_stages import remote_model
-    from serve.local_graph import LocalStages
+    from serve.graph.load_stages import remote_model
+    from serve.graph.local_graph import LocalStages
 
     stages = LocalStages(settings, remote_model(settings))
     with asyncio.Runner() as runner:

@@ -1,6 +1,6 @@
 """Gold in place of one stage of the question's path: what a perfect stage would bring.
 
-Each oracle is a decorator over `serve.stages.Stages` for one question. It exists in this
+Each oracle is a decorator over `serve.graph.stages.Stages` for one question. It exists in this
 process alone, so that no request to a running endpoint can carry gold.
 """
 
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cluster.answer_settings import AnswerSettings
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
 from cluster.index.read_shard import (
@@ -34,15 +33,16 @@ from cluster.records import (
     Passage,
     Question,
 )
-from cluster.search_settings import RerankSettings
-from cluster.system_settings import SystemSettings
+from cluster.settings.answer_settings import AnswerSettings
+from cluster.settings.search_settings import RerankSettings
+from cluster.settings.system_settings import SystemSettings
 from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id
-from serve.given_evidence import as_evidence
-from serve.language_model import Message, Say
-from serve.rank_hits import rerank_text
-from serve.read_version import FromVersion
-from serve.stages import ShardStage, Stages
-from serve.write_answer import WrittenAnswer
+from serve.answer.write_answer import WrittenAnswer
+from serve.graph.stages import ShardStage, Stages
+from serve.graph.versions.read_version import FromVersion
+from serve.llm.language_model import Message, Say
+from serve.question.given_evidence import as_evidence
+from serve.search.rank_hits import rerank_text
 
 # Above every other score, so that no tie goes to the lower PMID; the same in both branches,
 # so that the others keep their order.

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from cluster.errors import InputError
 from cluster.records import Question
-from cluster.settings import Settings
+from cluster.settings.settings import Settings
 from evaluation.ablation.ask_graph import Ask, Found, Plan
 from serve.formats.bioasq import to_entry, write_run
 

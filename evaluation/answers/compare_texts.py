@@ -15,7 +15,7 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
 from cluster.errors import InputError
-from cluster.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
+from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
 from evaluation.scores import Drawn, Measure, Scores, Values, mean, tabulate
 
 CORPUS = "BLEU, corpus"
@@ -60,7 +60,7 @@ class BertScorer:
         device: str = "auto",
         batch_size: int = 32,
     ) -> None:
-        from cluster.hardware import choose_device
+        from cluster.models.hardware import choose_device
 
         self._tokenizer, self._model = _load(model_dir, layers)
         self._device = choose_device(device)

@@ -11,7 +11,7 @@ from evaluation.answers.compare_texts import BertScorer, score_texts
 from evaluation.answers.judge_answers import WEAK_BELOW, Encode, Progress, Sample, judge_samples
 from evaluation.bioasq.read_bioasq import Entry
 from evaluation.evaluated import Evaluated
-from serve.language_model import ChatModel
+from serve.llm.language_model import ChatModel
 
 Entries = Mapping[str, Entry]
 

@@ -36,8 +36,8 @@ from evaluation.answers.judge_prompts import (
     verdicts_on,
 )
 from evaluation.scores import Measure, Scores, mean, tabulate
-from serve.language_model import ChatModel
-from serve.prompts import quote
+from serve.llm.language_model import ChatModel
+from serve.llm.prompts import quote
 
 MEASURES = ("faithfulness", "answer relevancy", "context precision", "context recall")
 FAILURES = "judge failures"

@@ -20,8 +20,8 @@ from pydantic import (
 )
 
 from cluster.errors import LLMError
-from serve.language_model import ChatModel, Message
-from serve.prompts import Prompt, quote
+from serve.llm.language_model import ChatModel, Message
+from serve.llm.prompts import Prompt, quote
 
 GENERATED_QUESTIONS = 3
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from serve.name_kinds import asked_kind, is_specific
+from serve.answer.names.name_kinds import asked_kind, is_specific
 
 Asked = Literal["number", "name"]
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from cluster.records import NOT_ENOUGH
-from cluster.sentences import sentence_spans
+from cluster.text.sentences import sentence_spans
 from evaluation.bioasq.check_types import asked_type, wrong_names
 from evaluation.bioasq.read_bioasq import TYPES, Entry
 from evaluation.scores import Scores, mean, ratio, tabulate

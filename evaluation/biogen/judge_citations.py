@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from evaluation.biogen.read_labels import Labels, Relation
-from serve.attribute_sentences import SupportScorer, split_sentences
+from serve.support.attribute_sentences import SupportScorer, split_sentences
 
 
 class Asked(NamedTuple):

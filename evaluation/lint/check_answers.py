@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from cluster.sentences import sentence_spans
+from cluster.text.sentences import sentence_spans
 from evaluation.lint.note_problems import Checker, count_words
 from serve.formats.bioasq import MAX_ENTITY_CHARS, MAX_FACTOIDS, MAX_IDEAL_WORDS, MAX_LIST
 

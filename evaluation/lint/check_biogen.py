@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
-from cluster.sentences import sentence_spans
+from cluster.text.sentences import sentence_spans
 from evaluation.lint.note_problems import Asked, Checked, Checker, count_words, read_pmid
 
 if TYPE_CHECKING:

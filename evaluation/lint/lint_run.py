@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
 from cluster.read_given import read_given
-from cluster.storage import write_atomically
+from cluster.storage.whole_files import write_atomically
 from evaluation.biogen.read_biogen import records
 from evaluation.lint.check_bioasq import answer_ready, check_bioasq
 from evaluation.lint.check_biogen import check_biogen

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cluster.errors import InputError
-from cluster.storage import write_atomically
+from cluster.storage.whole_files import write_atomically
 from evaluation.bootstrap import Interval
 from evaluation.report.report import Group, Report, SnippetRow
 

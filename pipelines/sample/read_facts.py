@@ -13,7 +13,7 @@ import yaml
 
 from cluster.errors import InputError
 from cluster.records import Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
-from pipelines.render_citation import strip_inline
+from pipelines.sample.render_citation import strip_inline
 
 JOURNAL = "CiteRay Illustrative Reports"
 KEYWORD = "illustrative record"

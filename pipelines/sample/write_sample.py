@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster.records import Citation, Deletion
-from pipelines.render_articles import render_articles
-from pipelines.render_citation import BookChapter
 from pipelines.sample.read_facts import Fact, load_yaml, read_mesh, read_topics
+from pipelines.sample.render_articles import render_articles
+from pipelines.sample.render_citation import BookChapter
 from pipelines.sample.write_questions import write_questions
 
 NOTE = "Illustrative record written for CiteRay's sample corpus; not a real publication."

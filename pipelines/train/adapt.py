@@ -11,8 +11,8 @@ from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dic
 from safetensors.torch import save
 from torch import nn
 
-from cluster.adapters import WEIGHTS
-from cluster.storage import write_atomically
+from cluster.models.adapters import WEIGHTS
+from cluster.storage.whole_files import write_atomically
 from pipelines.train.recipe import Recipe
 
 TaskType = Literal["FEATURE_EXTRACTION", "TOKEN_CLS", "SEQ_CLS"]

@@ -16,9 +16,16 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from cluster.adapters import CONFIG, TRAINING, WEIGHTS, adapter_checksum, base_of, read_object
 from cluster.errors import InputError
-from cluster.storage import write_atomically
+from cluster.models.adapters import (
+    CONFIG,
+    TRAINING,
+    WEIGHTS,
+    adapter_checksum,
+    base_of,
+    read_object,
+)
+from cluster.storage.whole_files import write_atomically
 from pipelines.train.card import render_card
 
 _A, _B = ".lora_A.weight", ".lora_B.weight"

@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch.nn.parameter import Parameter
 
 from cluster.errors import InputError
-from cluster.storage import write_atomically
+from cluster.storage.whole_files import write_atomically
 
 WEIGHT = "weight"
 

@@ -10,25 +10,25 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
-from cluster.encoder import Encoder
-from cluster.hardware import choose_device
-from cluster.models import ModelStore, checksum
-from cluster.object_store import File
-from cluster.settings import EncoderSettings
-from cluster.storage import sha256_of
-from pipelines.train.attributes import make_attributes
-from pipelines.train.claim_task import ClaimTask
+from cluster.models.encoder import Encoder
+from cluster.models.hardware import choose_device
+from cluster.models.store import ModelStore, checksum
+from cluster.settings.settings import EncoderSettings
+from cluster.storage.object_store import File
+from cluster.storage.whole_files import sha256_of
+from pipelines.train.examples.attributes import make_attributes
+from pipelines.train.examples.mine_candidates import kept_candidates, mine_candidates
+from pipelines.train.examples.propositions import make_propositions
+from pipelines.train.examples.read_claims import read_claims, split_by_claim
+from pipelines.train.examples.read_questions import Corpus, read_corpus, read_questions
+from pipelines.train.examples.reader_examples import ReaderExample, examples_of, read_answered
+from pipelines.train.examples.tagged_texts import read_tagged_texts
 from pipelines.train.loop import Task
-from pipelines.train.mine_candidates import kept_candidates, mine_candidates
-from pipelines.train.propositions import make_propositions
-from pipelines.train.read_claims import read_claims, split_by_claim
-from pipelines.train.read_questions import Corpus, read_corpus, read_questions
-from pipelines.train.reader_examples import ReaderExample, examples_of, read_answered
-from pipelines.train.reader_task import ReaderTask, draw_examples
 from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe
-from pipelines.train.retrieval_task import MinedQuestion, RetrievalTask
-from pipelines.train.tag_task import TagTask
-from pipelines.train.tagged_texts import read_tagged_texts
+from pipelines.train.tasks.claim_task import ClaimTask
+from pipelines.train.tasks.reader_task import ReaderTask, draw_examples
+from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask
+from pipelines.train.tasks.tag_task import TagTask
 
 MINED = ".training/mined-{}.json"
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import Parameter
 
 from cluster.errors import CiteRayError
-from cluster.hardware import choose_dtype
+from cluster.models.hardware import choose_dtype
 from pipelines.train.checkpoint import read_checkpoint, write_checkpoint
 from pipelines.train.recipe import Recipe
 

@@ -9,8 +9,8 @@ import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from cluster.errors import InputError, cut
-from cluster.parse_yaml import parse_yaml
-from cluster.settings import CONFIGS, Positive, Share, Strict
+from cluster.settings.parse_yaml import parse_yaml
+from cluster.settings.settings import CONFIGS, Positive, Share, Strict
 
 Amount = Annotated[float, Field(ge=0)]
 

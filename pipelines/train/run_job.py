@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from cluster.adapters import TRAINING
-from cluster.models import checksum
-from cluster.object_store import File
-from cluster.storage import sha256_of, write_atomically
+from cluster.models.adapters import TRAINING
+from cluster.models.store import checksum
+from cluster.storage.object_store import File
+from cluster.storage.whole_files import sha256_of, write_atomically
 from pipelines.train.card import render_card
 from pipelines.train.jobs import Job, Trainable, base_model
 from pipelines.train.loop import Measures, Report, Worker, measure, train

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster.index.manifest import Artefact
-from cluster.storage import sha256_of
+from cluster.storage.whole_files import sha256_of
 
 
 def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 from cluster.index.copies import fresh_copy
 from cluster.index.layout import SUPERSEDES, segment_directory
 from cluster.index.manifest import Manifest, SegmentEntry
-from cluster.places import Place
+from cluster.storage.places import Place
 from pipelines.verify.check_segment import CheckedSegment, Rows, SegmentChecker, join_rows
 from pipelines.verify.note_findings import Finding, Notes
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from cluster.index.analysis import ANALYSER, analyse
 from cluster.index.layout import CITATIONS, PASSAGES
 from cluster.index.manifest import Manifest, SegmentEntry
 from cluster.records import Section, abstract_text, search_text
+from cluster.text.analysis import ANALYSER, analyse
 from pipelines.verify.note_findings import Ints, Notes
 from pipelines.verify.read_columns import UNREADABLE, read_batches
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from cluster.index.layout import CURRENT, LEASE, SEGMENT, SUPERSEDES, segment_directory
 from cluster.index.manifest import Manifest
 from cluster.index.versions import named_by
-from cluster.places import Place, list_files
+from cluster.storage.places import Place, list_files
 from pipelines.verify.note_findings import Finding
 
 _TOP = (CURRENT, LEASE, "versions", "segments")

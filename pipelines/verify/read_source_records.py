@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from cluster.errors import SourceError
 from cluster.index.manifest import SourceEntry
-from cluster.object_store import File, beside
-from cluster.parse_articles import read_records
+from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation, Deletion
-from cluster.storage import sha256_of
+from cluster.storage.object_store import File, beside
+from cluster.storage.whole_files import sha256_of
 from pipelines.verify.note_findings import Finding, Ints, Notes
 
 _MD5_BYTES = 4096

@@ -11,14 +11,14 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 from cluster.errors import IndexFormatError, InputError
-from cluster.index.analysis import ANALYSER
 from cluster.index.copies import fresh_copy
 from cluster.index.layout import manifest_file, quantiser_file, vocabulary_file
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
-from cluster.index.vocabulary import Vocabulary
-from cluster.object_store import File
-from cluster.places import Place
-from cluster.source_order import find_gaps, natural_key
+from cluster.pubmed.source_order import find_gaps, natural_key
+from cluster.storage.object_store import File
+from cluster.storage.places import Place
+from cluster.text.analysis import ANALYSER
+from cluster.text.vocabulary import Vocabulary
 from pipelines.verify.check_artefact import artefact_fault
 from pipelines.verify.check_shard import CheckedShard, check_shard
 from pipelines.verify.find_leftovers import find_leftovers

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from cluster.records import Question
-from cluster.storage import require_writable, write_atomically
+from cluster.storage.whole_files import require_writable, write_atomically
 from serve.batches.jobs import ENDED, JOB_ID, BatchError, Job, Progress
 
 log = logging.getLogger("citeray")

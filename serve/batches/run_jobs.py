@@ -16,7 +16,7 @@ from cluster.records import Answer, Question, SearchResult
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import Job
 from serve.batches.work_on_job import INTERNAL, JobAtWork
-from serve.watch_stages import StageLostError
+from serve.graph.watch_stages import StageLostError
 
 log = logging.getLogger("citeray")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cluster.errors import StorageError
 from cluster.records import Question
-from cluster.settings import BatchSettings
+from cluster.settings.settings import BatchSettings
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError, Job, described, summarised
 from serve.batches.run_jobs import POLL_S, Ask, JobRunner

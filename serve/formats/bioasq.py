@@ -25,8 +25,8 @@ from cluster.records import (
     SearchResult,
     Sentence,
 )
-from cluster.storage import write_atomically
-from serve.guess_type import guess_type
+from cluster.storage.whole_files import write_atomically
+from serve.question.guess_type import guess_type
 
 MAX_BODY_CHARS = 2000
 MAX_ID_CHARS = 200

@@ -17,9 +17,9 @@ from cluster.errors import InputError
 from cluster.parse_json import parse_json
 from cluster.read_given import read_given
 from cluster.records import Answer, Question
-from cluster.storage import write_atomically
+from cluster.storage.whole_files import write_atomically
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, whole_text
-from serve.ground_sentences import Grounds
+from serve.support.ground_sentences import Grounds
 
 TEAM = "citeray"
 MAX_WORDS = 250

@@ -20,16 +20,17 @@ from starlette.routing import BaseRoute, Route
 
 from cluster.errors import InputError
 from cluster.records import Answer, Citation, SearchResult
-from cluster.settings import ServeSettings, load_system
-from serve.http.admit_requests import Admission
+from cluster.settings.settings import ServeSettings, load_system
+from serve.graph.watch_stages import StageLostError
 from serve.http.batches_api import Batches, add_batches
 from serve.http.documented import DocumentedAPI
+from serve.http.door.admit_requests import Admission
+from serve.http.door.guard import Guard
+from serve.http.door.note_requests import Meters, NoMeters, NotedService
 from serve.http.event_stream import NAMES, as_failure, event_stream
-from serve.http.guard import Guard
 from serve.http.mcp_tools import add_mcp
-from serve.http.note_requests import Meters, NoMeters, NotedService
-from serve.http.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
-from serve.http.openai_form import add_openai_form
+from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
+from serve.http.openai.openai_form import add_openai_form
 from serve.http.problem_forms import DOOR, KEYED, events, problems
 from serve.http.request_forms import (
     AnswerRequest,
@@ -40,7 +41,6 @@ from serve.http.request_forms import (
 )
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
-from serve.watch_stages import StageLostError
 
 RETRY_AFTER_S = 5
 FIGURES: dict[int | str, dict[str, Any]] = {

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from cluster.records import QUESTION_TYPES, Question
 from serve.batches.jobs import BatchError, Job, State, new_job
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, as_questions
-from serve.http.note_requests import asker
+from serve.http.door.note_requests import asker
 from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import SystemName
 

@@ -10,7 +10,7 @@ SCHEME = "key"
 
 
 class DocumentedAPI(FastAPI):
-    """A FastAPI whose document tells of the keys that `serve.http.guard` looks for."""
+    """A FastAPI whose document tells of the keys that `serve.http.door.guard` looks for."""
 
     def openapi(self) -> dict[str, Any]:
         document = super().openapi()

@@ -22,7 +22,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from cluster.errors import InputError
 from serve.answer_events import Drafted, Event, Finished, Found, StageDone
-from serve.watch_stages import StageLostError
+from serve.graph.watch_stages import StageLostError
 
 log = logging.getLogger("citeray")
 

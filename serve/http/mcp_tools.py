@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from cluster.errors import InputError
 from cluster.records import Answer, Citation, SearchResult
-from cluster.settings import load_system, system_names
+from cluster.settings.settings import load_system, system_names
 from serve.http.answer_words import QUOTED, answer_words, citation_words, search_words
 from serve.http.event_stream import as_failure
 from serve.http.request_forms import Pmid, SearchRequest, explain_problems

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from cluster.records import Passage, Question, QuestionType, SectionName
-from cluster.settings import system_names
+from cluster.settings.settings import system_names
 
 MAX_QUESTION_CHARACTERS = 2000
 MAX_CITATIONS = 100

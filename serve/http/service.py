@@ -8,7 +8,7 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from cluster.records import Answer, Citation, Question, SearchResult
-from cluster.system_settings import SystemSettings
+from cluster.settings.system_settings import SystemSettings
 from serve.answer_events import Event
 
 

@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from cluster.records import Question
-from cluster.storage import sha256_of
-from serve.answer_batch import (
+from cluster.storage.whole_files import sha256_of
+from serve.batches.answer_batch import (
     NONE_GIVEN,
     SEARCH,
     Asked,
@@ -18,7 +18,7 @@ from serve.answer_batch import (
     joined,
     request_of,
 )
-from serve.client import Client, as_answer
+from serve.client.open_client import Client, as_answer
 from serve.formats.bioasq import to_entry
 from serve.formats.given_snippets import give_snippets
 from serve.synergy.read_rounds import Judged, read_judged, read_round_questions

@@ -15,9 +15,9 @@ from typing import Any, cast, get_args
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from cluster.records import ExactAnswer, QuestionType
+from serve.answer.names.group_names import LIMITS
+from serve.answer.names.settle_exact import settle_names, trim_name
 from serve.formats.bioasq import whole_text
-from serve.group_names import LIMITS
-from serve.settle_exact import settle_names, trim_name
 
 MAX_NAME_CHARS = 300
 _TYPES = frozenset(get_args(QuestionType)) - {"unknown"}

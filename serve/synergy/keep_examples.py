@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
 from cluster.read_given import read_given
-from cluster.storage import sha256_of, write_atomically
+from cluster.storage.whole_files import sha256_of, write_atomically
 from serve.synergy.curate_examples import Example, curate_examples
 
 FORMAT = 1

@@ -8,19 +8,19 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster.adapters import model_folder, weights_checksum
-from cluster.encoder import Encoder
 from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import EncoderEntry, artefact
-from cluster.models import ModelStore
+from cluster.models.adapters import model_folder, weights_checksum
+from cluster.models.encoder import Encoder
+from cluster.models.store import ModelStore
 from cluster.records import Answer, Citation, Question, QuestionType, SearchResult
-from cluster.settings import Settings, load_settings, load_system
-from pipelines.assemble_vocabulary import write_vocabulary
-from pipelines.give_names import NameFiles, given_names
-from pipelines.mine_vocabulary import count_terms
+from cluster.settings.settings import Settings, load_settings, load_system
+from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
+from pipelines.vocabulary.give_names import NameFiles, given_names
+from pipelines.vocabulary.mine_vocabulary import count_terms
 from serve.answer_question import QuestionAnswerer
-from serve.load_stages import remote_model
-from serve.local_graph import local_answerer
+from serve.graph.load_stages import remote_model
+from serve.graph.local_graph import local_answerer
 from tests.publish_manifest import publish
 from tests.small_index import make_index
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cluster.records import Answer, QuestionType
-from serve.python_client import CiteRay
+from serve.client.python_client import CiteRay
 from tests.answers.collection import LIMIT, SYSTEM, Examiner, build_index, settings_for
 from tests.answers.judge import judge
 from tests.answers.real import load_citations, load_questions

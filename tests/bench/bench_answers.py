@@ -20,10 +20,10 @@ from typing import Any
 
 import httpx
 
-from cluster.settings import load_settings
-from serve.attribute_sentences import SupportScorer
+from cluster.settings.settings import load_settings
 from serve.formats.bioasq import read_questions
-from serve.load_stages import load_scorer
+from serve.graph.load_stages import load_scorer
+from serve.support.attribute_sentences import SupportScorer
 
 
 def unsupported(answer: Mapping[str, Any], scorer: SupportScorer, threshold: float) -> list[str]:

@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 
 from cluster.records import Question
-from cluster.settings import load_settings, load_system
+from cluster.settings.settings import load_settings, load_system
 from evaluation.bioasq.score_question import score_documents
 from serve.answer_question import QuestionAnswerer
-from serve.local_graph import local_answerer
+from serve.graph.local_graph import local_answerer
 
 BUDGETS = [30, 60, 150, 450, 0]
 SYSTEMS = ["dense", "bm25", "hybrid", "citeray"]

@@ -24,13 +24,13 @@ import numpy as np
 import torch
 from transformers import AutoConfig
 
-from cluster.adapters import model_folder
-from cluster.encoder import Encoder
 from cluster.index import cagra
 from cluster.index.vectors import Vectors, build, empty_index
-from cluster.load_safely import SAFELY
-from cluster.settings import IndexSettings, load_settings
-from cluster.tokenise import Tokens
+from cluster.models.adapters import model_folder
+from cluster.models.encoder import Encoder
+from cluster.models.load_safely import SAFELY
+from cluster.settings.settings import IndexSettings, load_settings
+from cluster.text.tokenise import Tokens
 
 PASSAGE_TOKENS = 128
 QUERIES, TOP = 200, 10

@@ -22,8 +22,8 @@ import httpx
 import psutil
 
 from cluster.records import Question
-from cluster.settings import load_settings, load_system
-from serve.local_graph import local_answerer
+from cluster.settings.settings import load_settings, load_system
+from serve.graph.local_graph import local_answerer
 from tests.bench.served_graph import Graph, served_graph
 
 SYSTEMS = ("dense", "hybrid", "citeray")

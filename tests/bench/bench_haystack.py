@@ -34,15 +34,15 @@ from haystack_integrations.components.embedders.sentence_transformers import (
 from haystack_integrations.components.retrievers.faiss import FAISSEmbeddingRetriever
 from haystack_integrations.document_stores.faiss import FAISSDocumentStore
 
-from cluster.adapters import model_folder
-from cluster.encoder import Encoder
-from cluster.hardware import choose_dtype
 from cluster.index.layout import VECTORS
 from cluster.index.read_records import SegmentRecords
-from cluster.settings import Settings, load_settings, load_system
+from cluster.models.adapters import model_folder
+from cluster.models.encoder import Encoder
+from cluster.models.hardware import choose_dtype
+from cluster.settings.settings import Settings, load_settings, load_system
 from evaluation.bioasq.score_question import score_documents
-from serve.load_stages import load_encoder, open_manifest
-from serve.rerank_passages import LateInteractionReranker
+from serve.graph.load_stages import load_encoder, open_manifest
+from serve.search.rerank_passages import LateInteractionReranker
 from tests.bench.served_graph import served_graph
 
 CALLERS = 16

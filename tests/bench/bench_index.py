@@ -20,12 +20,12 @@ import psutil
 import torch
 from sentence_transformers import SentenceTransformer
 
-from cluster.adapters import model_folder
-from cluster.parse_articles import read_records
+from cluster.models.adapters import model_folder
+from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
-from cluster.settings import load_settings
-from pipelines.find_sources import find_sources
-from pipelines.split_passages import make_splitter, split_citation
+from cluster.settings.settings import load_settings
+from pipelines.build.find_sources import find_sources
+from pipelines.build.split_passages import make_splitter, split_citation
 
 BARE_PASSAGES = 1500
 
@@ -51,7 +51,7 @@ def bare_rate(texts: list[str], dtype: torch.dtype) -> float:
 def build(sources: list[str], overrides: list[str]) -> tuple[dict[str, float], float]:
     """(the build's own summary, peak MB of its largest process)."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "cluster.cli", "index", "build", *sources, "--json"]
+        command = [sys.executable, "-m", "commands.cli", "index", "build", *sources, "--json"]
         for override in [*overrides, f"index.path={folder}/index"]:
             command += ["--set", override]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -23,13 +23,13 @@ from ray import serve as ray_serve
 from rich.console import Console
 
 from cluster.records import Evidence, Passage
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.app import APP
-from serve.call_stages import call
-from serve.language_model import Message, chat_request, read_reply
+from serve.graph.call_stages import call
+from serve.graph.run_graph import running_graph
+from serve.llm.language_model import Message, chat_request, read_reply
+from serve.llm.prompts import find_prompt, number_passages, quote
 from serve.llm_app import DEPLOYMENT, LLM_APP
-from serve.prompts import find_prompt, number_passages, quote
-from serve.run_graph import running_graph
 
 CALLERS = 8
 MAX_TOKENS = 64

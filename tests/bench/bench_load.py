@@ -29,7 +29,7 @@ import httpx
 import numpy as np
 import psutil
 
-from serve.call_endpoint import PAUSES_S
+from serve.client.call_endpoint import PAUSES_S
 from serve.llm_app import LLM_APP
 from tests.bench.bench_graph import read
 from tests.bench.served_graph import Graph, served_graph

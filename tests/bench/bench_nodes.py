@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipelines.generate_citations import write_generated
+from pipelines.sample.generate_citations import write_generated
 from tests.end_to_end.command import ROOT, environment, small_settings
 from tests.tiny_models import make_tiny_encoder
 
@@ -89,10 +89,10 @@ def drive(sources: str, overrides: list[str]) -> None:
     """Builds here, counting the bytes of the objects that this process receives."""
     from ray._private.worker import Worker
 
-    from cluster.session import ray_session
-    from cluster.settings import load_settings
-    from pipelines.find_sources import find_sources
-    from pipelines.jobs import build_index
+    from cluster.ray.session import ray_session
+    from cluster.settings.settings import load_settings
+    from pipelines.build.find_sources import find_sources
+    from pipelines.build.jobs import build_index
 
     counted = {"received": 0}
     deserialise = Worker.deserialize_objects

@@ -20,7 +20,7 @@ from xml.parsers import expat
 import pubmed_parser
 from lxml import etree
 
-from cluster.parse_articles import read_records
+from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared/data/bioasq/corpus"

@@ -24,9 +24,9 @@ from typing import Any
 
 from cluster.index.manifest import read_manifest
 from cluster.records import Citation, Deletion
-from pipelines.generate_citations import generate_citations, write_generated
-from pipelines.render_articles import render_articles
-from planning.watch_processes import watched_tree
+from pipelines.sample.generate_citations import generate_citations, write_generated
+from pipelines.sample.render_articles import render_articles
+from planning.measure.watch_processes import watched_tree
 
 UPDATE_NEW, UPDATE_REVISED, UPDATE_DELETED = 20_000, 9_000, 1_000
 

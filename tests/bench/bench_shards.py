@@ -15,18 +15,18 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster.adapters import model_folder
-from cluster.encoder import Encoder
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardReader
-from cluster.parse_articles import read_records
+from cluster.models.adapters import model_folder
+from cluster.models.encoder import Encoder
+from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation, Question
-from cluster.settings import load_settings, load_system
-from pipelines.find_sources import find_sources
+from cluster.settings.settings import load_settings, load_system
+from pipelines.build.find_sources import find_sources
 from serve.answer_question import QuestionAnswerer
 from serve.formats.bioasq import read_questions
-from serve.stages import IndexFacts
-from tests.serve.graph import SmallStages
+from serve.graph.stages import IndexFacts
+from tests.serve.small_graph import SmallStages
 from tests.small_index import make_index
 
 

@@ -28,10 +28,10 @@ import numpy as np
 import psutil
 
 from cluster.index.manifest import EncoderEntry, Manifest
-from cluster.models import checksum
-from cluster.session import ray_session
-from cluster.settings import Settings, load_settings
-from pipelines.generate_citations import generate_citations
+from cluster.models.store import checksum
+from cluster.ray.session import ray_session
+from cluster.settings.settings import Settings, load_settings
+from pipelines.sample.generate_citations import generate_citations
 from serve.app import deploy, stop
 from tests.bench.publish_generated import WIDTH, build, compact, update
 from tests.end_to_end.command import small_settings

@@ -21,11 +21,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cluster.parse_articles import read_records
+from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
-from cluster.settings import load_system, system_names
-from cluster.storage import write_atomically
-from evaluation.ablation.ablate_command import ablate
+from cluster.settings.settings import load_system, system_names
+from cluster.storage.whole_files import write_atomically
+from commands.evaluation.ablate import ablate
 from tests.serve.corpus_pubmed import CorpusPubMed
 from tests.serve.eutils_server import eutils
 from tests.serve.http_server import free_port

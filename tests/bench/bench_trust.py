@@ -16,8 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.records import Evidence, Passage
-from cluster.settings import load_settings
-from serve.attribute_sentences import (
+from cluster.settings.settings import load_settings
+from serve.answer.names.group_names import Recogniser
+from serve.answer.names.name_shapes import names_by_shape
+from serve.graph.load_stages import load_encoder, load_recogniser, open_manifest
+from serve.support.attribute_sentences import (
     SimilaritySupport,
     SupportScorer,
     attribute,
@@ -25,9 +28,6 @@ from serve.attribute_sentences import (
     invented_names,
     split_sentences,
 )
-from serve.group_names import Recogniser
-from serve.load_stages import load_encoder, load_recogniser, open_manifest
-from serve.name_shapes import names_by_shape
 
 INVENTED = ("Curevit", "Zelomab", "Branoxil", "Pentorex", "Mirvalin")
 LONG = 4

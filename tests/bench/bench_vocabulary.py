@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster.index.vocabulary import write_concepts
-from pipelines.assemble_vocabulary import assemble_concepts
-from pipelines.mine_vocabulary import (
+from cluster.text.vocabulary import write_concepts
+from pipelines.vocabulary.assemble_vocabulary import assemble_concepts
+from pipelines.vocabulary.mine_vocabulary import (
     COUNTS_SCHEMA,
     TermCounts,
     merge_counts,

@@ -26,10 +26,10 @@ from cluster.index import vectors
 from cluster.index.bm25 import WRITER_HEAP_BYTES
 from cluster.index.write_segment import PostingsWriter, SegmentRows
 from cluster.records import search_text
-from cluster.settings import load_settings
-from pipelines.embed_passages import split_citations
-from pipelines.generate_citations import generate_citations
-from pipelines.split_passages import make_splitter
+from cluster.settings.settings import load_settings
+from pipelines.build.embed_passages import split_citations
+from pipelines.build.split_passages import make_splitter
+from pipelines.sample.generate_citations import generate_citations
 from tests.bench.stand_in import BagOfWords
 
 ROUNDS = 3

@@ -14,16 +14,16 @@ import numpy as np
 
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest
-from cluster.settings import Settings
-from pipelines.build_shard import build_shard, train_quantiser
-from pipelines.compact_index import compact_shard, prune
-from pipelines.embed_passages import embed_citations, split_citations
-from pipelines.generate_citations import generate_citations
-from pipelines.give_names import NO_NAMES
-from pipelines.plan_build import quantiser_of, segment_id, segment_plan
-from pipelines.publish_index import publish_build, publish_compaction, publish_update
-from pipelines.stage_citations import ParsedSource, write_account, write_part
-from pipelines.update_index import update_shard
+from cluster.settings.settings import Settings
+from pipelines.build.build_shard import build_shard, train_quantiser
+from pipelines.build.embed_passages import embed_citations, split_citations
+from pipelines.build.plan_build import quantiser_of, segment_id, segment_plan
+from pipelines.build.publish_index import publish_build, publish_compaction, publish_update
+from pipelines.build.stage_citations import ParsedSource, write_account, write_part
+from pipelines.sample.generate_citations import generate_citations
+from pipelines.update.compact_index import compact_shard, prune
+from pipelines.update.update_index import update_shard
+from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.staging import SPLITTER, account
 
 WIDTH = 32

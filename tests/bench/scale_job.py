@@ -15,11 +15,11 @@ from pathlib import Path
 
 import ray.cloudpickle
 
-from cluster.session import ray_session
-from cluster.settings import load_settings
+from cluster.ray.session import ray_session
+from cluster.settings.settings import load_settings
 from pipelines import jobs, stage_steps
-from pipelines.find_sources import find_sources
-from pipelines.plan_build import Progress
+from pipelines.build.find_sources import find_sources
+from pipelines.build.plan_build import Progress
 from tests.bench.stand_in import BagOfWords
 
 

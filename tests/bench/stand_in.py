@@ -24,7 +24,7 @@ _ROWS = 1 << 16
 
 
 class BagOfWords:
-    """Encodes texts as `cluster.encoder.Encoder` does, (n, 384) float32 of length 1."""
+    """Encodes texts as `cluster.models.encoder.Encoder` does, (n, 384) float32 of length 1."""
 
     def __init__(self, seed: int = 0, threads: int = 1) -> None:
         torch.set_num_threads(threads)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from serve.attribute_sentences import Support
+from serve.support.attribute_sentences import Support
 from tests.bench.bench_answers import unsupported
 
 

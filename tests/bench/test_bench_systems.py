@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.render_articles import render_articles
+from pipelines.sample.render_articles import render_articles
 from tests.bench.bench_systems import keep_questions, local_pubmed, read_corpus, sample_by_type
 from tests.serve.http_server import free_port
 from tests.small_index import citation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from cluster.parse_articles import Record, parse_stream
+from cluster.pubmed.parse_articles import Record, parse_stream
 from cluster.records import Citation, Rejected
 
 DOCTYPE = (

@@ -12,7 +12,7 @@ import pytest
 from cluster.index import cagra
 from cluster.index.vectors import VectorIndex, empty_index, save
 from cluster.index.vectors import build as build_on_cpu
-from pipelines.generate_citations import generate_citations
+from pipelines.sample.generate_citations import generate_citations
 from tests.small_index import make_index
 
 DIMENSIONS, M, EF = 32, 8, 60

@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.errors import InputError
-from cluster.source_order import check_gaps, find_gaps
+from cluster.pubmed.source_order import check_gaps, find_gaps
 
 
 def names(*numbers: int, prefix: str = "pubmed26") -> list[str]:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from cluster.errors import IndexFormatError
-from cluster.index.analysis import analyse
 from cluster.index.bm25 import Bm25Query
 from cluster.index.layout import CURRENT, shard_of
 from cluster.index.manifest import Manifest, current_version, read_manifest
 from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardQuery, ShardReader, limit_of_shard
 from cluster.records import Citation
-from pipelines.generate_citations import generate_citations
+from cluster.text.analysis import analyse
+from pipelines.sample.generate_citations import generate_citations
 from tests.publish_manifest import publish
 from tests.small_index import bag_of_words, citation, make_index
 

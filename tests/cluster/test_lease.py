@@ -18,7 +18,7 @@ from cluster.index.layout import CURRENT, LEASE
 from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
 from cluster.index.lease_record import LeaseRecord
 from cluster.index.manifest import current_pointer
-from cluster.places import Place, StoredPlace, put
+from cluster.storage.places import Place, StoredPlace, put
 from tests.gcs_server import gcs_server, gcs_url
 from tests.object_store import BUCKET, s3_server
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
-from cluster.adapters import CONFIG, TRAINING, WEIGHTS, base_of, model_folder
-from cluster.encoder import Encoder
-from cluster.model_sources import SHIPPED, parse_name
-from cluster.models import read_pins
-from cluster.settings import RecogniserSettings
+from cluster.models.adapters import CONFIG, TRAINING, WEIGHTS, base_of, model_folder
+from cluster.models.encoder import Encoder
+from cluster.models.model_sources import SHIPPED, parse_name
+from cluster.models.store import read_pins
+from cluster.settings.settings import RecogniserSettings
 from pipelines.train.card import render_card
 from pipelines.train.run_job import CARD
-from serve.expand_question import TransformerRecogniser
+from serve.question.expand_question import TransformerRecogniser
 
 MOST_BYTES = 8_000_000
 # Its repository states no licence, so nothing that learned from it ships.

@@ -6,7 +6,7 @@ from cluster.errors import IndexFormatError, InputError
 from cluster.index.layout import manifest_file
 from cluster.index.manifest import Manifest, VersionEntry, read_manifest
 from cluster.index.versions import read_as_of
-from cluster.storage import sha256_of
+from cluster.storage.whole_files import sha256_of
 from tests.publish_manifest import publish
 from tests.small_index import citation, make_index
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster.compare_and_swap import LOCK
 from cluster.index.layout import CURRENT, LEASE
+from cluster.storage.compare_and_swap import LOCK
 
 # Beside the interpreter of the tests, wherever its environment lies.
 BIN = Path(sys.executable).parent

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 import ray
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from pipelines import embed_sources, jobs, stage_steps
-from pipelines.build_shard import build_shard
-from pipelines.find_sources import find_sources
+from pipelines.build.build_shard import build_shard
+from pipelines.build.find_sources import find_sources
 
 NOTES, SOURCE = Path(sys.argv[1]), sys.argv[2]
 

@@ -17,7 +17,7 @@ from typing import Any
 import ray
 from ray import serve
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.llm_app import LLM_APP, build_llm_app
 from tests.tiny_llama import make_tiny_llama
 

@@ -100,7 +100,7 @@ class Jobs:
     _references: dict[str, Reference] = field(default_factory=dict)
 
     def command(self, job: str, index: Path) -> list[str]:
-        words = [sys.executable, "-m", "cluster.cli", "index", job]
+        words = [sys.executable, "-m", "commands.cli", "index", job]
         if job != "compact":
             words.append(str(self.corpus.folder))
         settings = small_settings(index, self.encoder, SHARDS)

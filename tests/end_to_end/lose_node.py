@@ -26,7 +26,7 @@ from ray.cluster_utils import Cluster
 from ray.serve.context import _get_global_client
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from cluster.settings import Settings, load_settings
+from cluster.settings.settings import Settings, load_settings
 from serve.app import APP, deploy, stop
 from tests.end_to_end.small_graph import (
     ANSWER_S,

@@ -14,7 +14,7 @@ import ray
 from ray import serve
 from ray.cluster_utils import Cluster
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.app import POOL, deployment, one_for_all
 
 POOLS = ("models", "retrieval", "llm")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster.encoder import Encoder
 from cluster.index.manifest import EncoderEntry
-from cluster.models import checksum
-from cluster.settings import Settings
-from pipelines.generate_citations import generate_citations
+from cluster.models.encoder import Encoder
+from cluster.models.store import checksum
+from cluster.settings.settings import Settings
+from pipelines.sample.generate_citations import generate_citations
 from tests.end_to_end.command import small_settings
 from tests.publish_manifest import publish
 from tests.serve.http_server import free_port

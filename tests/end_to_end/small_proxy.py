@@ -18,8 +18,8 @@ from rich.console import Console
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from cluster.settings import load_settings
-from serve.run_graph import serving, unlimited_headers
+from cluster.settings.settings import load_settings
+from serve.graph.run_graph import serving, unlimited_headers
 
 PIECES = 5
 

@@ -11,7 +11,7 @@ import pytest
 from cluster.index.layout import VECTORS, segment_directory
 from cluster.index.manifest import read_manifest
 from cluster.index.vectors import VectorIndex
-from pipelines.generate_citations import write_generated
+from pipelines.sample.generate_citations import write_generated
 from tests.end_to_end.command import BIN, run, small_settings, with_settings
 
 CITATIONS, SHARDS = 700, 2

@@ -16,13 +16,13 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster.source_order import natural_key
+from cluster.pubmed.source_order import natural_key
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 from tests.end_to_end.command import ROOT, environment, run, small_settings, with_settings
 from tests.end_to_end.conftest import RayHead
 from tests.serve.http_server import free_port
 
-CITERAY = [sys.executable, "-m", "cluster.cli"]
+CITERAY = [sys.executable, "-m", "commands.cli"]
 DEADLINE_S = 300
 DELETED, ADDED = 90_000_028, 90_000_250
 ASKERS = 2

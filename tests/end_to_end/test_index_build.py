@@ -20,9 +20,9 @@ from pyarrow import ipc
 from cluster.index.layout import CITATIONS, CURRENT, segment_directory
 from cluster.index.manifest import read_manifest
 from cluster.records import Question
-from cluster.settings import load_settings, load_system
+from cluster.settings.settings import load_settings, load_system
 from pipelines.sample.write_sample import SampleCorpus, write_sample
-from serve.local_graph import local_answerer
+from serve.graph.local_graph import local_answerer
 from tests.end_to_end.command import (
     BIN,
     ROOT,

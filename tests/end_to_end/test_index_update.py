@@ -32,7 +32,7 @@ class Indexed:
     head: RayHead
 
     def command(self, *words: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "cluster.cli", "index", *words]
+        command = [sys.executable, "-m", "commands.cli", "index", *words]
         return run(with_settings(command, self.settings), self.head.driver)
 
     def json(self, *words: str) -> dict[str, Any]:

@@ -34,10 +34,10 @@ def test_nobody_joins_a_head_or_sends_it_a_job_without_its_token(
 
 
 SESSION = """
-from cluster.ray_access import keep_to_this_machine
+from cluster.ray.ray_access import keep_to_this_machine
 keep_to_this_machine()
-from cluster.session import ray_session
-from cluster.settings import RaySettings
+from cluster.ray.session import ray_session
+from cluster.settings.settings import RaySettings
 with ray_session(RaySettings(cpus=1, object_store_mb=128)):
     pass
 """

@@ -25,10 +25,10 @@ from fastapi.responses import StreamingResponse
 from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.records import SearchResult
-from cluster.settings import CONFIGS
+from cluster.settings.settings import CONFIGS
 from pipelines.sample.write_sample import write_sample
-from serve.call_endpoint import API_KEY_ENV
-from serve.python_client import CiteRay
+from serve.client.call_endpoint import API_KEY_ENV
+from serve.client.python_client import CiteRay
 from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
 from tests.end_to_end.test_serve import await_ready
 from tests.end_to_end.trace_collector import Collector, trace_collector

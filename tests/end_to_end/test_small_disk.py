@@ -36,7 +36,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> dict[str, 
     disk, kept = folder / "disk", folder / "kept"
     disk.mkdir()
     kept.mkdir()
-    citeray = [sys.executable, "-m", "cluster.cli", "index"]
+    citeray = [sys.executable, "-m", "commands.cli", "index"]
     settings = small_settings(disk / "index", encoder, shards=2)
     commands = {
         "BUILD": with_settings([*citeray, "build", str(corpus.baseline)], settings),

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from cluster.index.manifest import read_manifest
-from cluster.places import StoredPlace, list_files, upload
 from cluster.records import Question
-from cluster.settings import load_settings, load_system
+from cluster.settings.settings import load_settings, load_system
+from cluster.storage.places import StoredPlace, list_files, upload
 from pipelines.sample.write_sample import SampleCorpus, write_sample
-from serve.local_graph import local_answerer
+from serve.graph.local_graph import local_answerer
 from tests.end_to_end.command import run, small_settings, with_settings
 from tests.object_store import BUCKET, s3_server
 
@@ -44,7 +44,7 @@ def settings(
 
 
 def citeray(settings: list[str], *words: str) -> subprocess.CompletedProcess:
-    return run(with_settings([sys.executable, "-m", "cluster.cli", *words], settings))
+    return run(with_settings([sys.executable, "-m", "commands.cli", *words], settings))
 
 
 def result(settings: list[str], *words: str) -> Any:

@@ -20,9 +20,9 @@ from typing import Any
 from ray.cluster_utils import Cluster
 
 from cluster.index.manifest import read_manifest
-from cluster.parse_articles import read_records
+from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation, Deletion
-from pipelines.find_sources import find_sources
+from pipelines.build.find_sources import find_sources
 from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
 from tests.end_to_end.index_jobs import write_corpus
 from tests.end_to_end.two_nodes import descendants
@@ -75,7 +75,7 @@ def run_build(cluster: Cluster, nodes: list[Any], folder: Path) -> dict[str, Any
     corpus = write_corpus(folder / "pubmed")
     index = folder / "index"
     settings = small_settings(index, make_tiny_encoder(folder), SHARDS)
-    words = [sys.executable, "-m", "cluster.cli", "index", "build", str(corpus.folder), "--json"]
+    words = [sys.executable, "-m", "commands.cli", "index", "build", str(corpus.folder), "--json"]
     command = with_settings(words, [*settings, "encoder.actors=3"])
     address = {"RAY_ADDRESS": cluster.address, "RAY_AUTH_MODE": "disabled"}
     log = folder / "log"

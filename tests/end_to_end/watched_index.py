@@ -13,7 +13,7 @@ import numpy as np
 
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import ShardReader
-from pipelines.stage_citations import positions_in
+from pipelines.build.stage_citations import positions_in
 
 LOOK_EVERY_S, OPEN_EVERY_S = 0.01, 0.3
 

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from cluster.errors import IndexFormatError, InputError
 from cluster.records import Citation, Link, RankedCitation
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
+from commands.evaluation.audit import audit
 from evaluation.audit.audit_answers import KINDS, Audit, Concern, audit_answers
-from evaluation.audit.audit_command import audit
 from evaluation.audit.read_answers import read_answers
 from evaluation.find_citations import CitationLookup
 from tests.evaluation.stored_answers import evidence_of, reply, write_lines

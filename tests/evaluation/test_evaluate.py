@@ -277,7 +277,7 @@ def test_an_id_that_the_gold_lacks_is_refused(tmp_path: Path) -> None:
 
 
 def evaluate(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cluster.cli", "evaluate", *map(str, arguments)]
+    command = [sys.executable, "-m", "commands.cli", "evaluate", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import IndexFormatError
-from cluster.settings import Settings, load_settings
+from cluster.settings.settings import Settings, load_settings
 from evaluation.find_citations import CitationLookup
 from tests.small_index import citation, make_index
 

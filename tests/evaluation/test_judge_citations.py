@@ -10,8 +10,8 @@ from evaluation.biogen.judge_citations import Asked, EntailmentJudge
 from evaluation.biogen.read_biogen import Cited
 from evaluation.biogen.read_labels import Labels, Relation
 from evaluation.biogen.score_biogen import score_task_b
-from serve.attribute_sentences import Stance, Support
-from serve.check_entailment import NliSupport
+from serve.support.attribute_sentences import Stance, Support
+from serve.support.check_entailment import NliSupport
 from tests.tiny_models import make_tiny_cross_encoder
 
 

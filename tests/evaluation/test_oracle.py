@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from cluster.errors import InputError
 from cluster.index.read_shard import ShardReader
 from cluster.records import Answer, Citation, Passage, Question, SearchResult
-from cluster.settings import Settings, load_settings, load_system
-from cluster.system_settings import SystemSettings
+from cluster.settings.settings import Settings, load_settings, load_system
+from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.ask_graph import Plan, ask_stages
 from evaluation.ablation.oracle import ORACLES, Material, material, perfectly_reranked
 from evaluation.ablation.tabulate_runs import score_ranking
 from evaluation.bioasq.read_bioasq import Entry, Snippet
-from pipelines.generate_citations import generate_citations
+from pipelines.sample.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
-from serve.stages import IndexFacts
-from serve.watch_stages import StageLostError
-from tests.serve.graph import SmallStages
+from serve.graph.stages import IndexFacts
+from serve.graph.watch_stages import StageLostError
+from tests.serve.small_graph import SmallStages
 from tests.small_index import citation, make_index
 
 SIZE = 60

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.errors import SourceError
-from cluster.parse_articles import Record, parse_stream
+from cluster.pubmed.parse_articles import Record, parse_stream
 from cluster.records import Citation, Deletion, Rejected
 from tests.cluster.pubmed_sets import DOCTYPE
 
@@ -87,7 +87,7 @@ _READ = """
 import json, re, sys
 from pathlib import Path
 from cluster.errors import SourceError
-from cluster.parse_articles import read_records
+from cluster.pubmed.parse_articles import read_records
 count, sentence = 0, ""
 try:
     for path in sys.argv[1:]:

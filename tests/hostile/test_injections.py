@@ -19,13 +19,13 @@ import pytest
 import yaml
 
 from cluster.records import Answer, Citation, Question
-from cluster.settings import load_system
-from serve.find_references import holds_reference
-from serve.http.openai_request import ChatRequest
-from serve.language_model import Message
-from serve.prompts import number_passages, quote
+from cluster.settings.settings import load_system
+from serve.http.openai.openai_request import ChatRequest
+from serve.llm.language_model import Message
+from serve.llm.prompts import number_passages, quote
+from serve.support.find_references import holds_reference
 from tests.serve.answering import evidence
-from tests.serve.graph import make_answerer
+from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
 CASES = yaml.safe_load(Path(__file__).with_name("injections.yaml").read_text(encoding="utf-8"))

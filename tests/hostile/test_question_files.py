@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from cluster import read_given
-from cluster.cli import main
 from cluster.errors import InputError
+from commands.cli import main
 from evaluation.audit.read_answers import read_answers
 from evaluation.bioasq.read_bioasq import read_gold, read_run
 from evaluation.bioasq.read_judgements import read_feedback
 from evaluation.biogen.read_biogen import read_task_a, read_task_b
 from evaluation.biogen.read_labels import read_labels
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file, write_run_file
-from serve.biogen_batch import biogen_b_batch
+from serve.batches.biogen_batch import biogen_b_batch
 from serve.formats.bioasq import RunWriter, read_questions
 from serve.formats.biogen import read_topics_a, read_topics_b
 from serve.formats.given_snippets import give_snippets

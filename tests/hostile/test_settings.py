@@ -9,9 +9,9 @@ from time import monotonic
 
 import pytest
 
-from cluster.cli import main
 from cluster.errors import InputError
-from cluster.settings import MAX_CONFIG_BYTES, load_settings
+from cluster.settings.settings import MAX_CONFIG_BYTES, load_settings
+from commands.cli import main
 from tests.hostile.hostile_sets import MAX_SENTENCE
 
 LAUGHS = ", ".join(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import SourceError
-from cluster.parse_articles import Record, read_records
+from cluster.pubmed.parse_articles import Record, read_records
 from cluster.records import Citation
 from tests.cluster.pubmed_sets import article
 from tests.hostile.hostile_sets import check_record, check_sentence, outcome, set_of

@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from cluster.parse_articles import MAX_RECORD_BYTES
+from cluster.pubmed.parse_articles import MAX_RECORD_BYTES
 from tests.cluster.pubmed_sets import DOCTYPE, article
 from tests.hostile.hostile_sets import (
     BLOCK,

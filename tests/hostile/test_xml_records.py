@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from cluster.parse_citation import MAX_CHARACTERS
+from cluster.pubmed.parse_citation import MAX_CHARACTERS
 from cluster.records import Citation, Rejected
 from tests.cluster.pubmed_sets import abstract, article, parse_one
 from tests.hostile.hostile_sets import outcome, set_of

@@ -13,7 +13,7 @@ from ray._common.utils import import_attr
 from ray.serve._private.build_app import build_app as built_of
 from ray.serve.schema import ServeDeploySchema
 
-from cluster.settings import Settings, load_settings
+from cluster.settings.settings import Settings, load_settings
 from tests.k8s.overlays import APPLIED, K8S, OVERLAYS, all_pods, of_kind
 from tests.small_index import citation, make_index
 

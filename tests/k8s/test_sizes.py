@@ -9,9 +9,9 @@ from ray.autoscaler._private.kuberay.autoscaling_config import (
     _derive_autoscaling_config_from_ray_cr as as_the_autoscaler_sees_it,
 )
 
-from cluster.settings import Settings, load_settings
-from planning.coefficients import SHIPPED, read_coefficients
+from cluster.settings.settings import Settings, load_settings
 from planning.emit import planned_settings, values
+from planning.measure.coefficients import SHIPPED, read_coefficients
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from serve.llm_app import placement_bundles

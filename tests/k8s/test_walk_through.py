@@ -51,7 +51,7 @@ def test_its_citeray_commands_are_commands() -> None:
     named = set(re.findall(r"`citeray ([a-z]+(?: [a-z]+)?)", TEXT))
     assert {"plan", "index compact"} <= named
     for words in named:
-        command = [sys.executable, "-m", "cluster.cli", *words.split(), "--help"]
+        command = [sys.executable, "-m", "commands.cli", *words.split(), "--help"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 

@@ -13,18 +13,18 @@ from cluster.index.layout import shard_of
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.index.read_shard import ShardReader
-from cluster.places import Place
 from cluster.records import Citation, Deletion
-from cluster.settings import load_settings
-from cluster.storage import write_atomically
-from pipelines.build_shard import build_shard, train_quantiser
-from pipelines.compact_index import compact_shard
-from pipelines.embed_passages import embed_citations, split_citations
-from pipelines.give_names import NO_NAMES
-from pipelines.plan_build import quantiser_of, segment_id, segment_plan
-from pipelines.publish_index import publish_build, publish_compaction, publish_update
-from pipelines.stage_citations import ParsedSource, write_account, write_part
-from pipelines.update_index import update_shard
+from cluster.settings.settings import load_settings
+from cluster.storage.places import Place
+from cluster.storage.whole_files import write_atomically
+from pipelines.build.build_shard import build_shard, train_quantiser
+from pipelines.build.embed_passages import embed_citations, split_citations
+from pipelines.build.plan_build import quantiser_of, segment_id, segment_plan
+from pipelines.build.publish_index import publish_build, publish_compaction, publish_update
+from pipelines.build.stage_citations import ParsedSource, write_account, write_part
+from pipelines.update.compact_index import compact_shard
+from pipelines.update.update_index import update_shard
+from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.staging import SPLITTER, account
 from tests.small_index import DIMENSIONS, bag_of_words, citation
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
-from pipelines.fetch_file import Patience
+from pipelines.download.fetch_file import Patience
 from tests.cluster.pubmed_sets import DOCTYPE, article
 from tests.serve.http_server import serving
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cluster.errors import CiteRayError
 from cluster.index.manifest import current_version, read_manifest
-from cluster.places import StoredPlace, list_files
+from cluster.storage.places import StoredPlace, list_files
 from tests.pipelines.histories import SmallIndex
 from tests.pipelines.small_disk import full, mount, read_only
 

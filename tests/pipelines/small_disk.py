@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cluster.errors import CiteRayError
 from cluster.index.manifest import current_version
-from cluster.storage import require_writable
+from cluster.storage.whole_files import require_writable
 from tests.pipelines.histories import SmallIndex
 
 SIZE = 8 << 20

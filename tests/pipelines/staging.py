@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from cluster.records import Citation, Deletion
-from pipelines.embed_passages import embed_citations, split_citations
-from pipelines.split_passages import make_splitter
-from pipelines.stage_citations import ParsedSource, write_account, write_part
+from pipelines.build.embed_passages import embed_citations, split_citations
+from pipelines.build.split_passages import make_splitter
+from pipelines.build.stage_citations import ParsedSource, write_account, write_part
 from tests.small_index import bag_of_words
 
 SPLITTER = make_splitter("characters", 512, 64)

@@ -12,7 +12,7 @@ import pytest
 from cluster.errors import InputError, StorageError
 from cluster.index.layout import CITATIONS, CURRENT, VECTORS
 from cluster.index.manifest import current_version
-from cluster.places import StoredPlace, list_files, remove, upload
+from cluster.storage.places import StoredPlace, list_files, remove, upload
 from tests.failing_store import FailingStore, Fault, failing_store
 from tests.gcs_server import gcs_server, gcs_url
 from tests.object_store import BUCKET, s3_server

@@ -13,11 +13,11 @@ from cluster.index.copies import verified
 from cluster.index.layout import CITATIONS, CURRENT, VECTORS, segment_directory
 from cluster.index.manifest import current_version
 from cluster.index.put_segment import find_segment
-from cluster.object_store import glob_store
-from cluster.parse_articles import read_records
-from cluster.places import StoredPlace, file_names, list_files, put, remove, upload
-from cluster.storage import require_writable, sha256_of
-from pipelines.find_sources import find_sources
+from cluster.pubmed.parse_articles import read_records
+from cluster.storage.object_store import glob_store
+from cluster.storage.places import StoredPlace, file_names, list_files, put, remove, upload
+from cluster.storage.whole_files import require_writable, sha256_of
+from pipelines.build.find_sources import find_sources
 from pipelines.verify.verify_index import verify_index
 from tests.gcs_server import gcs_server, gcs_url
 from tests.pipelines.histories import SmallIndex, live

@@ -11,14 +11,14 @@ from cluster.errors import CiteRayError, InputError
 from cluster.index.layout import vocabulary_file
 from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
 from cluster.index.manifest import Artefact, current_version
-from cluster.places import list_files
-from cluster.settings import Settings, load_settings
-from pipelines import publish_index
-from pipelines.compact_index import prune
-from pipelines.drop_staging import drop_taken, note_taken
-from pipelines.give_names import NO_NAMES
-from pipelines.jobs import build_index, compact_index, update_index
-from pipelines.publish_index import publish_update, publish_vocabulary
+from cluster.settings.settings import Settings, load_settings
+from cluster.storage.places import list_files
+from pipelines.build import publish_index
+from pipelines.build.drop_staging import drop_taken, note_taken
+from pipelines.build.jobs import build_index, compact_index, update_index
+from pipelines.build.publish_index import publish_update, publish_vocabulary
+from pipelines.update.compact_index import prune
+from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.histories import File, SmallIndex, live, name_of
 from tests.pipelines.staging import account
 

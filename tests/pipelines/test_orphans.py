@@ -17,8 +17,8 @@ from cluster.index.write_segment import (
     SegmentPlan,
     write_segment,
 )
-from pipelines.build_shard import train_quantiser
-from pipelines.embed_passages import embed_citations, split_citations
+from pipelines.build.build_shard import train_quantiser
+from pipelines.build.embed_passages import embed_citations, split_citations
 from tests.pipelines.staging import SPLITTER
 from tests.small_index import DIMENSIONS, bag_of_words, citation
 

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from cluster.errors import InputError
-from cluster.parse_articles import read_records
+from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation, Deletion, Rejected
 from pipelines.sample.read_facts import load_yaml, read_topics
 from pipelines.sample.write_questions import write_questions

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster.places import StoredPlace
+from cluster.storage.places import StoredPlace
 from tests.object_store import BUCKET, s3_server
 from tests.pipelines.histories import SmallIndex, live
 from tests.pipelines.small_cache import FILES, SMALL

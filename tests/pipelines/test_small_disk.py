@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from cluster.disk_faults import naming_disk_faults
 from cluster.errors import InputError, StorageError
-from cluster.storage import require_writable, write_atomically
+from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.whole_files import require_writable, write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]

@@ -19,10 +19,10 @@ from cluster.index.manifest import Artefact, Manifest, current_version, read_man
 from cluster.index.put_segment import find_segment
 from cluster.index.read_shard import ShardQuery
 from cluster.index.versions import named_by, read_as_of
-from cluster.places import StoredPlace, list_files, put, remove
-from cluster.storage import require_writable
-from pipelines.build_shard import sample_vectors
-from pipelines.compact_index import prune
+from cluster.storage.places import StoredPlace, list_files, put, remove
+from cluster.storage.whole_files import require_writable
+from pipelines.build.build_shard import sample_vectors
+from pipelines.update.compact_index import prune
 from pipelines.verify.verify_index import verify_index
 from tests.cluster.test_index import bm25_query
 from tests.object_store import BUCKET, s3_server

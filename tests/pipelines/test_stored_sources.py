@@ -10,16 +10,16 @@ import pytest
 from pyarrow import fs
 
 from cluster.errors import CiteRayError, InputError
-from cluster.object_store import StoredFile
-from cluster.parse_articles import read_records
-from cluster.storage import sha256_of
-from pipelines.find_sources import find_sources
-from pipelines.read_source import read_source
-from pipelines.stage_citations import complete_account, read_account
+from cluster.pubmed.parse_articles import read_records
+from cluster.storage.object_store import StoredFile
+from cluster.storage.whole_files import sha256_of
+from pipelines.build.find_sources import find_sources
+from pipelines.build.read_source import read_source
+from pipelines.build.stage_citations import complete_account, read_account
 from tests.object_store import BUCKET, s3_server
+from tests.pipelines.download.test_download_files import download
 from tests.pipelines.pubmed_server import PubMedServer, pubmed_file, pubmed_server
 from tests.pipelines.staging import SPLITTER
-from tests.pipelines.test_download_files import download
 
 PLACE = f"s3://{BUCKET}/kept"
 FIRST, UPDATE = "baseline/pubmed26n0001.xml.gz", "updatefiles/pubmed26n0003.xml.gz"

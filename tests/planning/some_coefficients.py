@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.settings import load_settings
-from planning.coefficients import (
+from cluster.settings.settings import load_settings
+from planning.measure.coefficients import (
     Artefacts,
     Building,
     Coefficients,
@@ -15,7 +15,7 @@ from planning.coefficients import (
     Serving,
     ShardSearch,
 )
-from planning.fit import Heaps, Line, Logarithmic
+from planning.measure.fit import Heaps, Line, Logarithmic
 
 
 def coefficients(**serving: object) -> Coefficients:

@@ -5,11 +5,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.settings import load_settings
-from planning.coefficients import Point
+from cluster.settings.settings import load_settings
 from planning.emit import config_yaml, values, values_yaml
 from planning.estimate_build import Fleet, Size, artefact_bytes, build_phases, core_seconds
-from planning.fit import Line
+from planning.measure.coefficients import Point
+from planning.measure.fit import Line
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from planning.show_plan import all_figures

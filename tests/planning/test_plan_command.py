@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
-from cluster.settings import load_settings
-from planning.coefficients import write_coefficients
-from planning.commands import register
+from cluster.settings.settings import load_settings
+from commands.cli import app
 from planning.error_bar import ErrorBar, Span
+from planning.measure.coefficients import write_coefficients
 from planning.units import format_seconds
 from tests.planning.some_coefficients import coefficients
 
@@ -27,9 +26,6 @@ def calibration(tmp_path: Path) -> Path:
 
 
 def plan(*arguments: object) -> Result:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
     return CliRunner().invoke(app, ["plan", *map(str, arguments)])
 
 

@@ -1,6 +1,6 @@
 """Nothing that is fetched or named is ever run: no pickle, no Python of a model's own.
 
-What the model store refuses of wheels and hubs is in tests/cluster/test_models.py.
+What the model store refuses of wheels and hubs is in tests/cluster/models/test_store.py.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 import torch
 
-from cluster.adapters import model_folder
-from cluster.encoder import Encoder
 from cluster.errors import CiteRayError, InputError
-from cluster.models import ModelStore, as_transformers_folder
-from cluster.settings import load_settings
-from cluster.tag_entities import EntityTagger
+from cluster.models.adapters import model_folder
+from cluster.models.encoder import Encoder
+from cluster.models.store import ModelStore, as_transformers_folder
+from cluster.models.tag_entities import EntityTagger
+from cluster.settings.settings import load_settings
 from evaluation.answers.compare_texts import BertScorer
-from serve.check_entailment import NliSupport
+from serve.support.check_entailment import NliSupport
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder, make_tiny_tagger
 
@@ -70,7 +70,7 @@ def test_every_loader_of_a_folder_is_told_to_run_none_of_its_code(path: Path) ->
     for name, call in calls_of(path):
         short = name.rpartition(".")[2]
         wanted = TOLD.get(name) or TOLD.get(short)
-        # peft reads an adapter's safetensors, without which it is none (cluster/adapters.py).
+        # peft reads an adapter's safetensors, without which it is none (models/adapters.py).
         if wanted and name != "PeftModel.from_pretrained":
             said = ast.unparse(call)
             assert wanted in said or "**weights" in said, f"line {call.lineno}"

@@ -14,8 +14,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from cluster import ray_access
 from cluster.errors import RayStartError
+from cluster.ray import ray_access
 from tests.serve.http_server import free_port
 
 TOKEN_NAMES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS")
@@ -97,7 +97,7 @@ def test_a_token_that_others_may_read_is_closed_and_kept(token: Path) -> None:
 
 
 def test_two_that_start_together_have_one_token(token: Path) -> None:
-    write = "from cluster.ray_access import keep_token_private as k; k(); "
+    write = "from cluster.ray.ray_access import keep_token_private as k; k(); "
     write += f"print(open({str(token)!r}).read())"
     started = [
         subprocess.Popen([sys.executable, "-c", write], stdout=subprocess.PIPE, text=True)

@@ -25,7 +25,7 @@ from cluster.index.layout import CURRENT, PASSAGES, VECTORS, segment_directory
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.vectors import load, load_quantiser
-from cluster.places import Place, StoredPlace
+from cluster.storage.places import Place, StoredPlace
 from tests.object_store import BUCKET, s3_server
 from tests.small_index import citation, make_index
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cluster.readings import Reading, ScoredSpan
+from cluster.models.readings import Reading, ScoredSpan
 from cluster.records import Answer, Evidence, Passage, Question
-from cluster.sentences import sentence_spans
-from serve.compare_wording import coverage, polarity_agrees, read_wording
+from cluster.text.sentences import sentence_spans
+from serve.support.compare_wording import coverage, polarity_agrees, read_wording
 
 
 def encode(texts: Sequence[str]) -> np.ndarray:

@@ -11,9 +11,9 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from serve.language_model import OpenAIChatModel
-from serve.watch_stages import StageWatch
-from serve.watched_model import ModelLimits, WatchedModel
+from serve.graph.watch_stages import StageWatch
+from serve.llm.language_model import OpenAIChatModel
+from serve.llm.watched_model import ModelLimits, WatchedModel
 from tests.serve.http_server import serving
 
 # A text, a status to refuse with, or what makes the text of the user message.

@@ -18,9 +18,9 @@ import bm25s
 import numpy as np
 from lxml import etree
 
-from cluster.index.analysis import analyse
 from cluster.records import Citation
-from pipelines.render_citation import citation_element
+from cluster.text.analysis import analyse
+from pipelines.sample.render_citation import citation_element
 from tests.cluster.pubmed_sets import DOCTYPE
 from tests.serve.eutils_server import EUtils
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from cluster.records import Answer, Citation, Question, SearchResult
-from cluster.system_settings import SystemSettings
+from cluster.settings.system_settings import SystemSettings
+from serve.answer.write_answer import WrittenAnswer
 from serve.answer_events import Event
-from serve.attribute_sentences import Stance
 from serve.http.service import Readiness
-from serve.language_model import ChatModel
-from serve.write_answer import WrittenAnswer
-from tests.serve.graph import Decide, as_written, make_answerer
+from serve.llm.language_model import ChatModel
+from serve.support.attribute_sentences import Stance
+from tests.serve.small_graph import Decide, as_written, make_answerer
 from tests.small_index import citation
 
 CORPUS = [

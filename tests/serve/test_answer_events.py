@@ -10,9 +10,9 @@ import pytest
 
 from cluster.errors import LLMError
 from cluster.records import Question
-from cluster.settings import load_system
+from cluster.settings.settings import load_system
 from serve.answer_events import Drafted, Finished, Found, StageDone, told
-from serve.language_model import read_pieces
+from serve.llm.language_model import read_pieces
 from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.service import SmallService
 

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from cluster.index.manifest import Manifest
-from cluster.settings import load_settings
-from serve.follow_versions import StageVersion
-from serve.gateway import describe_readiness
+from cluster.settings.settings import load_settings
+from serve.graph.gateway import describe_readiness
+from serve.graph.versions.follow_versions import StageVersion
+from serve.graph.versions.read_version import VersionName
 from serve.http.service import Readiness
-from serve.read_version import VersionName
 from tests.small_index import citation, make_index
 
 STAGES = dict.fromkeys(("expander", "shard-0000", "shard-0001", "encoder"), True)

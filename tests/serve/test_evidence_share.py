@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cluster.records import Question, SearchResult
-from cluster.settings import load_system
+from cluster.settings.settings import load_system
 from serve.answer_question import QuestionAnswerer
-from tests.serve.graph import make_answerer
+from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
 CORPUS = [

@@ -11,13 +11,13 @@ from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
 from cluster.records import Passage, Question
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
+from commands.answer import answer, make_batch
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file
-from serve.answer_batch import NONE_GIVEN, Batch, answer_batch, request_of
-from serve.answer_command import answer, make_batch
+from serve.batches.answer_batch import NONE_GIVEN, Batch, answer_batch, request_of
 from serve.formats.given_snippets import give_snippets
+from tests.serve.batches.test_answer_batch import ServiceClient
 from tests.serve.service import SmallService
-from tests.serve.test_answer_batch import ServiceClient
 
 BODY = "Does metformin activate AMPK?"
 YES = "Metformin activates AMPK in human muscle."

@@ -6,12 +6,12 @@ import pytest
 import torch
 from transformers import AutoConfig
 
-from cluster.settings import Settings, StageSettings, load_settings
-from cluster.tag_entities import EntityTagger
+from cluster.models.tag_entities import EntityTagger
+from cluster.settings.settings import Settings, StageSettings, load_settings
 from serve.app import stage_options
-from serve.check_entailment import NliSupport
-from serve.load_stages import classifier_runs, load_reranker
-from serve.rerank_passages import CrossEncoderReranker
+from serve.graph.load_stages import classifier_runs, load_reranker
+from serve.search.rerank_passages import CrossEncoderReranker
+from serve.support.check_entailment import NliSupport
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_tagger
 
 NLI = {0: "contradiction", 1: "entailment", 2: "neutral"}

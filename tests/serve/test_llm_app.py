@@ -7,8 +7,9 @@ import pytest
 from ray.exceptions import RayActorError
 
 from cluster.errors import LLMError
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve import llm_app
+from serve.graph.load_stages import llm_dtype
 from serve.llm_app import (
     HandleChatModel,
     llm_config,
@@ -16,7 +17,6 @@ from serve.llm_app import (
     placement_bundles,
     read_arguments,
 )
-from serve.load_stages import llm_dtype
 
 MESSAGES = [{"role": "user", "content": "What lowers glucose?"}]
 REPLY = {"choices": [{"message": {"content": "Metformin."}, "finish_reason": "stop"}]}

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster.adapters import weights_checksum
 from cluster.errors import IndexFormatError
 from cluster.index.manifest import Manifest
-from cluster.settings import Settings, load_settings
-from serve.follow_versions import check_follows
-from serve.load_stages import load_encoder, load_reranker
+from cluster.models.adapters import weights_checksum
+from cluster.settings.settings import Settings, load_settings
+from serve.graph.load_stages import load_encoder, load_reranker
+from serve.graph.versions.follow_versions import check_follows
 from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from cluster.records import Answer, Guess, Question, Sentence
-from cluster.settings import load_system
+from cluster.settings.settings import load_system
+from serve.answer.write_answer import WrittenAnswer
 from serve.answer_question import presented, with_stances
-from serve.write_answer import WrittenAnswer
 from tests.serve.answering import evidence
-from tests.serve.graph import make_answerer
 from tests.serve.service import CORPUS
+from tests.serve.small_graph import make_answerer
 
 QUESTION = Question("q", "Does metformin activate AMPK?", "yesno")
 SAID = (Sentence("Metformin activates AMPK.", (1,), 0.9),)

@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.errors import InputError
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.app import stage_options
 
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from cluster.records import Citation, Question, SearchResult
-from cluster.search_settings import RecencySettings
-from cluster.settings import CONFIGS, load_system, system_names
-from cluster.system_settings import SystemSettings
+from cluster.settings.search_settings import RecencySettings
+from cluster.settings.settings import CONFIGS, load_system, system_names
+from cluster.settings.system_settings import SystemSettings
 from serve.answer_question import QuestionAnswerer
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.serve.chat_endpoint import Reply as Said
 from tests.serve.eutils_server import EUtils, Reply, eutils
-from tests.serve.graph import make_answerer
 from tests.serve.pubmed_online import QuickOnline
+from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
 OURS = ("auto", "auto-model", "bm25", "dense", "hybrid", "citeray", "citeray-model")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ray.serve.llm import LLMConfig
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.llm_app import llm_config
 
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from cluster.answer_settings import AnswerSettings
 from cluster.records import Entity, Question, QuestionType
-from cluster.settings import CONFIGS, load_system, system_names
-from serve.ask_model import WriterLimits
-from serve.language_model import OpenAIChatModel
-from serve.prompts import find_prompt, load_prompt
+from cluster.settings.answer_settings import AnswerSettings
+from cluster.settings.settings import CONFIGS, load_system, system_names
+from serve.answer.ask_model import WriterLimits
+from serve.answer.write_answer import NO_EXAMPLES, AnswerWriter, WrittenAnswer
+from serve.llm.language_model import OpenAIChatModel
+from serve.llm.prompts import find_prompt, load_prompt
 from serve.synergy.keep_examples import remember
-from serve.write_answer import NO_EXAMPLES, AnswerWriter, WrittenAnswer
 from tests.serve.answering import WordReader, encode, evidence
-from tests.serve.test_language_model import Endpoint, completion
+from tests.serve.llm.test_language_model import Endpoint, completion
 
 TEXT = "Metformin lowers blood glucose by 30% in adults."
 DENIAL = "Metformin did not lower blood glucose in adults."

@@ -15,7 +15,7 @@ from pathlib import Path
 import ray
 from ray.serve.context import _get_global_client
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.app import APP, deploy
 
 

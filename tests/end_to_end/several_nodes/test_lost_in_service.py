@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.settings import Settings, load_settings
+from cluster.settings.settings import Settings, load_settings
 from tests.end_to_end.command import ROOT, environment
 from tests.end_to_end.several_nodes.asking import Asker, asking
 from tests.end_to_end.several_nodes.pods import Pod, Pods, await_that, pods

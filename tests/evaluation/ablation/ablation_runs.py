@@ -11,10 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from cluster.records import Question, SearchResult
-from cluster.system_settings import SystemSettings
-from evaluation.ablation.ablate_command import ablate
+from cluster.settings.system_settings import SystemSettings
+from commands.evaluation.ablate import ablate
 from serve.formats.bioasq import document_url
-from serve.watch_stages import StageLostError
+from serve.graph.watch_stages import StageLostError
 from tests.serve.service import CORPUS, SmallService
 
 app = typer.Typer()

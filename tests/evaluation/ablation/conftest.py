@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.encoder import Encoder
 from cluster.index.layout import vocabulary_file
-from cluster.models import checksum
-from cluster.settings import load_settings
-from serve import call_endpoint
+from cluster.models.encoder import Encoder
+from cluster.models.store import checksum
+from cluster.settings.settings import load_settings
+from serve.client import call_endpoint
 from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation, FlakyService
 from tests.publish_manifest import publish

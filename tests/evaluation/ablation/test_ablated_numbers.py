@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from cluster.records import Question
-from cluster.settings import load_system
+from cluster.settings.settings import load_system
 from evaluation.ablation.ask_graph import Ask, Plan
 from evaluation.ablation.print_tables import print_tables
 from evaluation.ablation.run_plans import Run, complete_runs
@@ -22,7 +22,7 @@ from evaluation.ablation.tabulate_runs import covering, tabulate_runs
 from evaluation.bioasq.read_bioasq import read_gold, read_run
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bootstrap import Interval, differences, intervals
-from serve.watch_stages import StageLostError
+from serve.graph.watch_stages import StageLostError
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation
 from tests.serve.http_server import serving

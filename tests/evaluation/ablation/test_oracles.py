@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError
-from evaluation.ablation.ablate_command import make_plans
+from commands.evaluation.ablate import make_plans
 from evaluation.bioasq.read_bioasq import read_gold, read_run
 from evaluation.bioasq.score_bioasq import score_run
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation

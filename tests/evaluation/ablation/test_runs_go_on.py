@@ -15,7 +15,7 @@ from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
 from cluster.records import Question
-from cluster.settings import load_settings, load_system
+from cluster.settings.settings import load_settings, load_system
 from evaluation.ablation.ask_graph import Ask, Plan
 from evaluation.ablation.run_plans import complete_runs, open_run, run_key
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService

@@ -14,7 +14,7 @@ import numpy as np
 
 from evaluation.answers.judge_answers import JudgedRun, Sample, judge_samples
 from evaluation.answers.judge_prompts import PROBE
-from serve.language_model import ChatModel, OpenAIChatModel
+from serve.llm.language_model import ChatModel, OpenAIChatModel
 
 VECTORS = {
     "Does aspirin thin blood?": [1.0, 0.0],

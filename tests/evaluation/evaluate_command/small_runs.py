@@ -10,7 +10,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from evaluation.evaluate_command import evaluate
+from commands.evaluation.evaluate import evaluate
 
 URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
 app = typer.Typer()

@@ -77,7 +77,7 @@ def test_half_a_surrogate_pair_in_an_id_is_printed_as_its_escape(tmp_path: Path)
         json.dumps({"questions": [{**row, "id": "\ud800"}, {**row, "id": "y"}]}), encoding="utf-8"
     )
     run = write(tmp_path / "run.json", question("y", "summary", "7"))
-    command = [sys.executable, "-m", "cluster.cli", "evaluate", str(run), str(path), "--json"]
+    command = [sys.executable, "-m", "commands.cli", "evaluate", str(run), str(path), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert json.loads(done.stdout)["missing"] == ["\ud800"]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from evaluation.find_citations import CitationLookup
 from tests.evaluation.lint.lint_runs import ABSTRACT
 from tests.small_index import citation, make_index

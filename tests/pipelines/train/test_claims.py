@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from cluster.errors import InputError
-from pipelines.train.claim_task import ClaimTask, measure_labels, measure_threshold
-from pipelines.train.read_claims import ClaimPair, read_claims, split_by_claim
+from pipelines.train.examples.read_claims import ClaimPair, read_claims, split_by_claim
 from pipelines.train.recipe import ClaimRecipe, read_recipe
+from pipelines.train.tasks.claim_task import ClaimTask, measure_labels, measure_threshold
 from tests.tiny_models import make_tiny_encoder
 
 CONTRADICT, NEUTRAL, SUPPORT = 0, 1, 2

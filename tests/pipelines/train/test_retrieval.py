@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from cluster.errors import InputError
-from pipelines.find_sources import find_sources
-from pipelines.train.mine_candidates import (
+from pipelines.build.find_sources import find_sources
+from pipelines.train.examples.mine_candidates import (
     best_by_bm25,
     best_by_vectors,
     kept_candidates,
     mine_candidates,
 )
-from pipelines.train.read_questions import GoldQuestion, read_corpus, read_questions
+from pipelines.train.examples.read_questions import GoldQuestion, read_corpus, read_questions
 from pipelines.train.recipe import RetrievalRecipe, read_recipe
-from pipelines.train.retrieval_task import MinedQuestion, RetrievalTask, average_precision
+from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask, average_precision
 from tests.pipelines.train.tiny_data import write_corpus, write_questions
 from tests.tiny_models import make_tiny_encoder
 
@@ -76,7 +76,7 @@ def test_question_of_stop_words_alone_finds_nothing_by_bm25() -> None:
 
 
 def test_vectors_are_compared_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.train.mine_candidates.BLOCK", 2)
+    monkeypatch.setattr("pipelines.train.examples.mine_candidates.BLOCK", 2)
     queries = np.array([[0.1, 0.9, 0.5, 0.2]], np.float32)
     assert best_by_vectors(TEXTS, queries, one_hot, 3).tolist() == [[1, 2, 3]]
 

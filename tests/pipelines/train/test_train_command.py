@@ -11,12 +11,12 @@ import pytest
 from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
-from cluster.adapters import model_folder
-from cluster.encoder import Encoder
 from cluster.errors import InputError
-from cluster.models import checksum
-from cluster.settings import RecogniserSettings, SupportSettings, load_settings
-from pipelines.train.commands import train
+from cluster.models.adapters import model_folder
+from cluster.models.encoder import Encoder
+from cluster.models.store import checksum
+from cluster.settings.settings import RecogniserSettings, SupportSettings, load_settings
+from commands.train import train
 from tests.pipelines.train.tiny_data import (
     claim_rows,
     tagged_rows,
@@ -57,7 +57,7 @@ def tagged(tmp_path: Path) -> Path:
 
 
 def test_trained_recogniser_finds_what_it_was_shown(base: Path, tmp_path: Path) -> None:
-    from serve.expand_question import TransformerRecogniser
+    from serve.question.expand_question import TransformerRecogniser
 
     file, out = tagged(tmp_path), tmp_path / "ner"
     found = run(base, "ner", file, "--held-out", file, "--out", out)
@@ -99,7 +99,7 @@ def test_adapter_is_small_and_in_16_bits(base: Path, tmp_path: Path) -> None:
 
 
 def test_whole_model_is_written_where_no_adapter_is_wanted(base: Path, tmp_path: Path) -> None:
-    from serve.expand_question import TransformerRecogniser
+    from serve.question.expand_question import TransformerRecogniser
 
     out, file = tmp_path / "whole", tagged(tmp_path)
     full = (
@@ -133,7 +133,7 @@ def test_folder_of_another_run_is_refused(base: Path, tmp_path: Path) -> None:
 
 
 def test_trained_claim_checker_is_one_that_the_service_loads(base: Path, tmp_path: Path) -> None:
-    from serve.check_entailment import NliSupport
+    from serve.support.check_entailment import NliSupport
 
     file, out = write_lines(tmp_path / "claims.jsonl", claim_rows(30)), tmp_path / "nli"
     found = run(base, "nli", file, "--out", out)

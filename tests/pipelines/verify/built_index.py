@@ -22,15 +22,15 @@ from cluster.index.manifest import (
     read_manifest,
 )
 from cluster.index.write_segment import SegmentPlan, artefacts_of
-from cluster.settings import load_settings
-from pipelines.build_shard import build_shard, sample_vectors, train_quantiser
-from pipelines.embed_passages import embed_citations
-from pipelines.give_names import NO_NAMES
-from pipelines.publish_index import publish_build
-from pipelines.read_source import read_source
-from pipelines.stage_citations import read_account, write_part
+from cluster.settings.settings import load_settings
+from pipelines.build.build_shard import build_shard, sample_vectors, train_quantiser
+from pipelines.build.embed_passages import embed_citations
+from pipelines.build.publish_index import publish_build
+from pipelines.build.read_source import read_source
+from pipelines.build.stage_citations import read_account, write_part
 from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import Verification
+from pipelines.vocabulary.give_names import NO_NAMES
 from tests.cluster.pubmed_sets import DOCTYPE, abstract, article
 from tests.pipelines.staging import SPLITTER
 from tests.publish_manifest import publish

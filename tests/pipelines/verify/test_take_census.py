@@ -10,7 +10,7 @@ import pytest
 
 from cluster.index.layout import CITATIONS, segment_directory
 from cluster.index.manifest import read_manifest
-from pipelines.find_sources import find_sources
+from pipelines.build.find_sources import find_sources
 from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (

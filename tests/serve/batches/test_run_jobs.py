@@ -19,16 +19,16 @@ from rich.console import Console
 
 from cluster.errors import StorageError
 from cluster.records import Answer, Question, SearchResult
-from serve.answer_batch import answer_batch, bioasq_batch
+from serve.batches.answer_batch import answer_batch, bioasq_batch
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError
 from serve.batches.run_jobs import JobRunner
 from serve.formats.bioasq import RunWriter
-from serve.watch_stages import StageLostError
+from serve.graph.watch_stages import StageLostError
 from tests.serve.batches.questions import QUESTIONS, add, entries_of, store_at, work
 from tests.serve.batches.served import Asking
+from tests.serve.batches.test_answer_batch import ServiceClient
 from tests.serve.service import SmallService
-from tests.serve.test_answer_batch import ServiceClient
 
 ROOT = Path(__file__).parents[3]
 

@@ -10,6 +10,7 @@ from cluster.records import (
     Section,
     Sentence,
 )
+from serve.answer.tell_verdict import NO_ANSWER, NOT_GIVEN
 from serve.http.answer_words import (
     QUOTED,
     answer_pieces,
@@ -17,7 +18,6 @@ from serve.http.answer_words import (
     citation_words,
     search_words,
 )
-from serve.tell_verdict import NO_ANSWER, NOT_GIVEN
 from tests.serve.answering import answer
 
 QUESTION = Question("", "Which drugs inhibit BCR-ABL?", "list")

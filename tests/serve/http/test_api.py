@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.service import SmallService
 

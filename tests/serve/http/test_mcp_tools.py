@@ -13,7 +13,7 @@ from mcp import Client, MCPError
 from pydantic import TypeAdapter
 
 from cluster.records import Answer, Citation, SearchResult
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService

@@ -12,11 +12,11 @@ import openai
 import pytest
 from mcp import Client
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
+from serve.answer.tell_verdict import NO_ANSWER
 from serve.answer_events import Finished
+from serve.client.python_client import CiteRay, read_events
 from serve.http.api import create_api
-from serve.python_client import CiteRay, read_events
-from serve.tell_verdict import NO_ANSWER
 from tests.serve.http_server import serving
 from tests.serve.service import DISPUTED, SmallService, dispute, unsure_of
 

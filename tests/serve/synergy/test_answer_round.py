@@ -11,10 +11,10 @@ import pytest
 from rich.console import Console
 
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file
-from serve.answer_batch import answer_batch
+from serve.batches.answer_batch import answer_batch
 from serve.synergy.answer_round import synergy_batch
+from tests.serve.batches.test_answer_batch import ServiceClient
 from tests.serve.service import SmallService
-from tests.serve.test_answer_batch import ServiceClient
 
 BODY = "Does metformin activate AMPK or imatinib inhibit BCR-ABL?"
 ROUND = [

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.serve.http_server import serving

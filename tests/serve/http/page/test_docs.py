@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.http.page.conftest import SAID, watched
 from tests.serve.http_server import serving

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cluster.settings import load_settings
+from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.batches.served import Asking, served
 from tests.serve.http.page.conftest import SAID, watched

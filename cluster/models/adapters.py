@@ -1,0 +1,210 @@
+"""Adapters: small weights that change a larger model, merged into it once and kept beside it.
+
+An adapter is a folder as peft writes it (adapter_model.safetensors, adapter_config.json); one
+with a head has the config.json of the whole model too. What is merged is an ordinary model, so
+that whatever loads models need not know of adapters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from filelock import FileLock
+
+from cluster.errors import InputError
+from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY
+from cluster.models.store import ModelStore, checksum
+from cluster.parse_json import parse_json
+from cluster.storage.whole_files import sha256_of
+
+WEIGHTS, CONFIG, TRAINING = "adapter_model.safetensors", "adapter_config.json", "training.json"
+HEADS = {
+    "TOKEN_CLS": "AutoModelForTokenClassification",
+    "SEQ_CLS": "AutoModelForSequenceClassification",
+}
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Without transformers' bars and its report of a head that is new."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+class Adapted(Protocol):
+    """A model by name, and the adapter that is on it if there is one."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def adapter(self) -> str: ...
+
+
+class NamedModel(Adapted, Protocol):
+    """Settings of a model. `model` may be an adapter itself, which stands for its base with it on.
+
+    An `adapter` takes that one's place; without `model` it is put on its own base.
+    """
+
+    @property
+    def sha256(self) -> str: ...
+
+
+def full_name(named: Adapted) -> str:
+    return " with ".join(name for name in (named.model, named.adapter) if name)
+
+
+def model_folder(named: NamedModel, store: ModelStore | None = None) -> Path:
+    """Where the model lies, with its adapter merged into it.
+
+    Raises what `ModelStore.resolve` does, and InputError for an adapter that is none or that was
+    trained for another model.
+    """
+    store = store or ModelStore()
+    base, adapter = _parts(named, store)
+    return base if adapter is None else _merged(store, base, adapter)
+
+
+def weights_checksum(named: NamedModel, store: ModelStore | None = None) -> str:
+    """The checksum of what computes: the model's own, or one of it and its adapter together.
+
+    An adapter counts by its weights and their configuration; its card may change.
+    """
+    base, adapter = _parts(named, store or ModelStore())
+    found = checksum(base)
+    return found if adapter is None else _joint(found, adapter_checksum(adapter))
+
+
+def plain_model(named: NamedModel, store: ModelStore | None = None) -> str:
+    """The name of the model that has no adapter on it."""
+    store = store or ModelStore()
+    folder = store.resolve(named.model or named.adapter)
+    return base_of(folder) if is_adapter(folder) else named.model
+
+
+def is_adapter(folder: Path) -> bool:
+    return (folder / CONFIG).is_file()
+
+
+def _parts(named: NamedModel, store: ModelStore) -> tuple[Path, Path | None]:
+    """The folders of the model and of the adapter that belongs on it, if there is one."""
+    adapter = store.resolve(named.adapter) if named.adapter else None
+    if not named.model and adapter is not None:
+        return store.resolve(base_of(adapter), named.sha256 or None), adapter
+    model = store.resolve(named.model, named.sha256 or None)
+    if is_adapter(model):
+        return store.resolve(base_of(model)), adapter or model
+    return model, adapter
+
+
+def base_of(adapter: Path) -> str:
+    """The name of the model that the adapter is for. Raises InputError where it says none."""
+    adapter_checksum(adapter)
+    name = read_object(adapter / CONFIG).get("base_model_name_or_path")
+    if not name:
+        raise InputError(f"{adapter} does not say what model it is for: name that in the settings")
+    return str(name)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Raises InputError where `path` holds no JSON object."""
+    value = parse_json(path.read_text(encoding="utf-8"), str(path))
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: not a JSON object; fetch the adapter again")
+    return value
+
+
+def adapter_checksum(folder: Path) -> str:
+    """Raises InputError where `folder` is no adapter."""
+    for name in (WEIGHTS, CONFIG):
+        if not (folder / name).is_file():
+            raise InputError(
+                f"{folder} is no adapter: it has no {name}; train one with `citeray train`"
+            )
+    listing = "".join(f"{sha256_of(folder / name)}  {name}\n" for name in (CONFIG, WEIGHTS))
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def _joint(model: str, adapter: str) -> str:
+    return hashlib.sha256(f"{model} {adapter}".encode()).hexdigest()
+
+
+def _merged(store: ModelStore, model: Path, adapter: Path) -> Path:
+    base = checksum(model)
+    name = _joint(base, adapter_checksum(adapter))
+    _check_base(adapter, model, base)
+    folder = store.root / "adapted" / name / adapter.name
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.parent / ".lock"):
+            if not folder.is_dir():
+                _merge(model, adapter, folder)
+    return folder
+
+
+def _check_base(adapter: Path, model: Path, found: str) -> None:
+    """Adapters that `citeray train` wrote name the checksum of their model; others can't say."""
+    if not (adapter / TRAINING).is_file():
+        return
+    base = read_object(adapter / TRAINING)["base"]
+    if base["sha256"] != found:
+        raise InputError(
+            f"{adapter} was trained for {base['model']} ({base['sha256'][:12]}), and {model} is "
+            f"another model ({found[:12]}): name the first as the model, or train the adapter again"
+        )
+
+
+def _merge(model: Path, adapter: Path, folder: Path) -> None:
+    """Write `folder`: first aside, so that a run that is killed leaves none that is half."""
+    aside = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
+    kind = read_object(adapter / CONFIG).get("task_type")
+    try:
+        with quiet_loading():
+            if kind in HEADS:
+                _merge_headed(HEADS[kind], model, adapter, aside)
+            else:
+                _merge_encoder(model, adapter, aside)
+    except LOAD_ERRORS as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise InputError(
+            f"{adapter} does not fit {model} ({str(error).splitlines()[0]}): name the model that "
+            "it was trained for"
+        ) from error
+    aside.rename(folder)
+
+
+def _merge_encoder(model: Path, adapter: Path, target: Path) -> None:
+    from peft import PeftModel
+    from sentence_transformers import SentenceTransformer
+
+    encoder = SentenceTransformer(
+        str(model), device="cpu", **SAFELY, model_kwargs={"use_safetensors": True}
+    )
+    # In place: the encoder's own layers take up the adapter's weights.
+    PeftModel.from_pretrained(encoder[0].auto_model, str(adapter)).merge_and_unload()
+    encoder.save(str(target), create_model_card=False)
+
+
+def _merge_headed(kind: str, model: Path, adapter: Path, target: Path) -> None:
+    import transformers
+    from peft import PeftModel
+
+    config = transformers.AutoConfig.from_pretrained(adapter, **SAFELY)
+    loader: Any = getattr(transformers, kind)
+    base = loader.from_pretrained(model, config=config, **SAFE_WEIGHTS)
+    PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().save_pretrained(target)
+    transformers.AutoTokenizer.from_pretrained(model, **SAFELY).save_pretrained(target)

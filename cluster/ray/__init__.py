@@ -1,0 +1,1 @@
+"""Ray's session, its jobs, and who may reach it."""

@@ -1,0 +1,111 @@
+"""Connects to Ray: the cluster that RAY_ADDRESS names, or one started here.
+
+`ray job submit` sets RAY_ADDRESS for its driver, so the same command runs on a laptop
+and on a cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+
+from cluster.errors import CiteRayError, RayStartError
+from cluster.ray.ray_access import check_guarded, keep_token_private, private_folder
+from cluster.settings.settings import RaySettings
+
+LOGGER = logging.getLogger(__name__)
+TOKEN_LOGGER = "ray._private.authentication.authentication_token_setup"
+
+
+@contextmanager
+def ray_session(settings: RaySettings) -> Iterator[str]:
+    """A connection to Ray for the length of a `with` block; a local Ray stops with it.
+
+    Gives the address at which other processes join. Within the block `print` goes to
+    standard error: Ray prints its own messages, and standard output is for results.
+    A CiteRayError of a task is raised as it was there, without Ray's traceback; what Ray
+    lost for good (a worker, a node, an object) is a CiteRayError too. Raises RayStartError
+    where there is no Ray to be had, or one that is open to all and not said to be meant so.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # What it logs of an error it also raises, and the command says that in a line.
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    # It only says that a Ray started here asks for a token, which is what we want.
+    # (Setting RAY_AUTH_MODE here would come too late: Ray reads it when it is imported.)
+    logging.getLogger(TOKEN_LOGGER).setLevel(logging.ERROR)
+    # The C++ core logs harmless notes of Ray Data as errors; real ones are exceptions.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    # A thread of Ray prints the raylet's warnings from within `init` until `shutdown` ended it.
+    with redirect_stdout(sys.stderr):
+        _connect(settings)
+        try:
+            address = str(ray.get_runtime_context().gcs_address)
+            if warning := check_guarded(address):
+                LOGGER.warning("citeray: %s", warning)
+            yield address
+        except RayError as error:
+            if (plain := plain_error(error)) is None:
+                raise
+            raise plain from error
+        finally:
+            ray.shutdown()
+
+
+def _connect(settings: RaySettings) -> None:
+    address = os.environ.get("RAY_ADDRESS", "")
+    started_here: dict[str, Any] = {} if address else _local_options(settings)
+    try:
+        ray.init(logging_level=logging.WARNING, log_to_driver=False, **started_here)
+    except Exception as error:  # Ray raises a bare Exception where it starts too slowly.
+        raise start_error(error, address) from error
+
+
+def _local_options(settings: RaySettings) -> dict[str, Any]:
+    """Of a Ray that is started here, for this user alone. Raises RayStartError."""
+    keep_token_private()
+    return {
+        "address": "local",
+        "num_cpus": settings.cpus or None,
+        "object_store_memory": settings.object_store_mb << 20,
+        "include_dashboard": False,
+        "_temp_dir": private_folder(),
+    }
+
+
+def start_error(error: Exception, address: str) -> RayStartError:
+    """What a user can do where `ray.init` failed; `address` is RAY_ADDRESS, or ""."""
+    said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    if address:
+        return RayStartError(
+            f"RAY_ADDRESS={address}: no Ray can be joined there ({said}); check that one runs "
+            "there, of this version and with this token, or unset RAY_ADDRESS to start one here"
+        )
+    return RayStartError(
+        f"Ray could not be started on this machine ({said}); if it is busy or short of memory, "
+        "wait or lower ray.cpus and ray.object_store_mb, if its folder is at fault, name another "
+        "with a short path in RAY_TMPDIR, and run the same command again"
+    )
+
+
+def plain_error(error: Exception) -> CiteRayError | None:
+    """What a user can mend, said in a line; None for an error that nobody foresaw."""
+    cause = error
+    while isinstance(cause, RayTaskError):
+        cause = cause.cause
+    # Ray adds advice of its own below.
+    said = str(cause).partition("\n")[0]
+    if isinstance(cause, CiteRayError):
+        return type(cause)(said)
+    if cause is error:
+        return CiteRayError(
+            f"Ray lost what the command needs ({type(cause).__name__}: {said}); run the same "
+            "command again"
+        )
+    return None

@@ -1,0 +1,1 @@
+"""Settings and presets, read once at the entry."""

@@ -1,0 +1,483 @@
+"""Settings: YAML files read once at the entry; the values travel on as arguments.
+
+`laptop.yaml` is the default and complete; another file overrides what it names, or with
+`over: cluster.yaml` at its head what that file makes of it; `--set a.b=c` overrides all.
+Unknown keys are refused by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+
+from cluster.errors import InputError, cut
+from cluster.settings.answer_settings import WrittenBy
+from cluster.settings.parse_yaml import MAX_DEPTH, parse_yaml
+from cluster.settings.system_settings import SystemSettings
+from cluster.storage.object_store import check_url, local_path
+from cluster.storage.places import Place, StoredPlace
+
+CONFIGS = resources.files("configs")
+DEFAULT_CONFIG = "laptop.yaml"
+MAX_CONFIG_BYTES = 64 * 1024
+MAX_PROBLEMS = 10
+
+Positive = Annotated[int, Field(gt=0)]
+# A socket takes no more than some billions.
+Seconds = Annotated[float, Field(gt=0, le=10**6)]
+Share = Annotated[float, Field(ge=0, le=1)]
+SemanticType = Annotated[str, Field(pattern=r"^T\d{3}$")]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class RaySettings(Strict):
+    """The Ray started here when RAY_ADDRESS names none; `cpus: 0` means all there are."""
+
+    cpus: Annotated[int, Field(ge=0)]
+    object_store_mb: Annotated[int, Field(ge=128)]
+
+
+def _path_or_url(value: Any) -> Any:
+    """A path, or the URL of an object store as it is: a Path would make one slash of its two."""
+    if not isinstance(value, str):
+        return value
+    path = local_path(value)
+    if path is None:
+        check_url(value)
+    return path or value
+
+
+class IndexSettings(Strict):
+    """`path` is a folder, or s3:// or gs://, of which copies of what is read lie in `cache`.
+
+    `vectors` is the HNSW storage: flat float32, 16-bit floats, or 8-bit scalars.
+    `build_gpus` of a GPU are held while a shard's graph is built there by CAGRA; 0: on the CPU.
+    """
+
+    path: Annotated[Path | str, BeforeValidator(_path_or_url)]
+    cache: Path
+    shards: Annotated[int, Field(ge=1, le=4096)]
+    vectors: Literal["flat", "fp16", "sq8"]
+    hnsw_m: Annotated[int, Field(ge=4, le=128)]
+    ef_construction: Positive
+    ef_search: Positive
+    exact_below: Annotated[int, Field(ge=0)]
+    bm25_over: tuple[Literal["citations", "passages"], ...]
+    bm25_k1: Annotated[float, Field(ge=0)]
+    bm25_b: Share
+    training_vectors: Positive
+    build_threads: Positive
+    build_gpus: Annotated[float, Field(ge=0, le=1)] = 0
+
+    @property
+    def place(self) -> Place:
+        """Where the index lies, told apart from the folder that a process works in."""
+        if isinstance(self.path, str):
+            return StoredPlace.at(self.path, self.cache.resolve())
+        return self.path.resolve()
+
+
+class SplitSettings(Strict):
+    """`size` and `overlap` are characters, or tokens for the method `sections`."""
+
+    method: Literal["characters", "sentences", "sections"]
+    size: Positive
+    overlap: Annotated[int, Field(ge=0)]
+
+
+class EncoderSettings(Strict):
+    """`actors` embed at once during a build, each with `gpus` GPUs or `threads` threads.
+
+    `batch_size` is in texts; with `gpus` a batch holds as many tokens as that many of
+    `max_tokens`, and two tables of passages are worked on at once.
+
+    `adapter` names what `citeray train encoder` made; vectors are then those of both together.
+    An adapter that `model` itself names is meant with the model that it is for.
+    """
+
+    model: str
+    sha256: str = ""
+    adapter: str = ""
+    device: str
+    dtype: Literal["auto", "float32", "bfloat16", "float16"]
+    max_tokens: Positive
+    batch_size: Positive
+    threads: Positive
+    actors: Positive
+    gpus: Annotated[float, Field(ge=0)]
+    query_prefix: str = ""
+
+
+class VocabularySettings(Strict):
+    """`concepts` is a release of MeSH or UMLS, or "" for the corpus' own concepts alone.
+
+    `lexicons` name files of other names of those concepts (`cluster.text.read_lexicon`).
+
+    Of UMLS those of the semantic types `umls_types` are taken, besides what MeSH has.
+    """
+
+    concepts: str
+    concepts_sha256: str = ""
+    lexicons: tuple[str, ...] = ()
+    umls_types: tuple[SemanticType, ...]
+    abbreviation_min_citations: Positive
+
+
+class RecogniserSettings(Strict):
+    kind: Literal["vocabulary", "transformer"]
+    model: str = ""
+    sha256: str = ""
+    adapter: str = ""
+    labels: tuple[str, ...] = ()
+
+
+class RerankerSettings(Strict):
+    """`model` is a cross-encoder's; late interaction uses the encoder's, with `adapter` on it.
+
+    Late interaction keeps the token vectors of passages in `cache_mb`.
+    """
+
+    kind: Literal["late-interaction", "cross-encoder"]
+    model: str = ""
+    sha256: str = ""
+    adapter: str = ""
+    batch_size: Positive
+    cache_mb: Annotated[int, Field(ge=0)] = 0
+
+
+class ReaderSettings(Strict):
+    """What reads the evidence: `model`, or `adapter` on its own base (`citeray train reader`).
+
+    A question and a passage have `max_tokens` together; a longer passage is cut. Where no passage
+    found has a cosine of `min_cosine` with the question, the collection is about something else;
+    the figure goes with the encoder, and 0 leaves the check out.
+    """
+
+    model: str = ""
+    sha256: str = ""
+    adapter: str = ""
+    max_tokens: Positive
+    batch_size: Positive
+    min_cosine: Share
+
+
+class SupportSettings(Strict):
+    """How a sentence is checked against evidence; below `threshold` it is dropped.
+
+    A passage contradicts a sentence from a score of `contradiction` on.
+    """
+
+    kind: Literal["similarity", "nli"]
+    model: str = ""
+    sha256: str = ""
+    adapter: str = ""
+    threshold: Share
+    contradiction: Share
+
+
+class LLMSettings(Strict):
+    """`vllm` serves `model` through Ray; `url` calls an OpenAI-compatible endpoint.
+
+    `ideal_from` and `exact_from` say who answers where the preset leaves it open: the model, or
+    the evidence's own sentences and names. `examples` is the folder of the few-shot memory, for
+    presets that show examples.
+    """
+
+    kind: Literal["vllm", "url", "none"]
+    model: str
+    sha256: str = ""
+    model_id: str
+    url: str = ""
+    api_key_env: str
+    accelerator: str = ""
+    tensor_parallel: Positive
+    engine: dict[str, Any]
+    environment: dict[str, str]
+    examples: Path | None = None
+    ideal_tokens: Positive
+    exact_tokens: Positive
+    ideal_from: WrittenBy
+    exact_from: WrittenBy
+    temperature: Annotated[float, Field(ge=0)]
+    evidence_characters: Positive
+    max_concurrent: Positive
+
+
+class EntrezSettings(Strict):
+    """PubMed online. A cached reply is good for `cache_days`; `deadline_s` bounds a whole call."""
+
+    base_url: str
+    api_key_env: str
+    email: str
+    tool: str
+    cache: Path
+    cache_days: Annotated[float, Field(ge=0)]
+    cache_mb: Positive
+    timeout_s: Seconds
+    deadline_s: Seconds
+
+
+class StageSettings(Strict):
+    """One deployment: how many replicas, what each may hold, and when it is too late.
+
+    Of `max_queued` requests more than its replicas hold each caller waits; -1: of any number.
+    """
+
+    min_replicas: Positive
+    max_replicas: Positive
+    cpus: Annotated[float, Field(ge=0)]
+    gpus: Annotated[float, Field(ge=0)]
+    max_ongoing: Positive
+    deadline_s: Seconds
+    batch: Positive = 1
+    max_queued: Annotated[int, Field(ge=-1)] = -1
+
+
+class SpreadStageSettings(StageSettings):
+    """A stage whose replicas are told where to start.
+
+    A node has `per_node` at most, so that one that is lost takes no more; 0: no limit. They start
+    only on Ray nodes with the label citeray/pool=`pool`; "": on any. Not for the language model:
+    Ray puts its replicas where its GPUs are, and takes no limit.
+    """
+
+    per_node: Annotated[int, Field(ge=0, le=100)] = 0
+    pool: Annotated[str, Field(pattern=r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$")] = ""
+
+
+class HttpSettings(Strict):
+    """The API's door. Each gateway replica works on `at_once` questions while `waiting` more
+    wait for their turn, up to `wait_s` seconds; what comes then is told to ask again later.
+
+    `api_keys_env` names the environment variable with `name:key` pairs; where it is empty no
+    key is asked for. Each key may ask `per_minute` times a minute (0: as often as it likes).
+    A body holds `body_kb` KiB at most and arrives within `body_s` seconds.
+    """
+
+    api_keys_env: str
+    per_minute: Annotated[int, Field(ge=0)]
+    cors_origins: tuple[str, ...]
+    body_kb: Positive
+    body_s: Seconds
+    at_once: Positive
+    waiting: Annotated[int, Field(ge=0)]
+    wait_s: Seconds
+    log_questions: bool
+
+
+class BatchSettings(Strict):
+    """Batches over HTTP: `concurrent` questions of one batch at a time, `waiting` batches at
+    most. They lie in `folder`, ended ones for `keep_days`; on a cluster a shared folder.
+    """
+
+    folder: Path
+    concurrent: Positive
+    waiting: Positive
+    keep_days: Annotated[float, Field(gt=0)]
+
+
+class ServeSettings(Strict):
+    """Every `follow_s` seconds each replica looks for a newer version of the index; 0: never.
+
+    Who stops the graph waits up to `drain_s` seconds for questions at work. Of `trace_share` of
+    the requests traces are sent to OpenTelemetry.
+    """
+
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)]
+    system: str
+    request_deadline_s: Seconds
+    follow_s: Annotated[float, Field(ge=0)]
+    drain_s: Annotated[float, Field(ge=0)]
+    trace_share: Share
+    http: HttpSettings
+    batches: BatchSettings
+    gateway: SpreadStageSettings
+    expander: SpreadStageSettings
+    encoder: SpreadStageSettings
+    shard: SpreadStageSettings
+    reranker: SpreadStageSettings
+    writer: SpreadStageSettings
+    llm: StageSettings
+
+
+class Settings(Strict):
+    ray: RaySettings
+    index: IndexSettings
+    split: SplitSettings
+    encoder: EncoderSettings
+    vocabulary: VocabularySettings
+    recogniser: RecogniserSettings
+    reranker: RerankerSettings
+    reader: ReaderSettings
+    support: SupportSettings
+    llm: LLMSettings
+    entrez: EntrezSettings
+    serve: ServeSettings
+
+
+# vLLM's own: what suits a laptop's engine would cripple another config's on a GPU.
+WHOLE = frozenset({"engine", "environment"})
+
+
+def _merge(
+    base: dict[str, Any], over: Mapping[str, Any], whole: Collection[str] = ()
+) -> dict[str, Any]:
+    """`over` laid on `base`, map by map; a map under a key of `whole` replaces the old one."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, Mapping) and key not in whole:
+            value = _merge(old, value, whole)
+        merged[key] = value
+    return merged
+
+
+def _read_yaml(text: str, origin: str) -> dict[str, Any]:
+    data = parse_yaml(text, origin)
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InputError(f"{origin}: expected a mapping of settings, got {type(data).__name__}")
+    return data
+
+
+def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
+    """The valid names at `path` inside `model`, for the nearest-name hint."""
+    for part in path:
+        annotation = model.model_fields[part].annotation if part in model.model_fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        model = annotation
+    return list(model.model_fields)
+
+
+def _explain(error: ValidationError, model: type[BaseModel], origin: str) -> InputError:
+    problems = error.errors()
+    lines = []
+    for problem in problems[:MAX_PROBLEMS]:
+        # Pydantic names a branch of a union as one, with brackets.
+        place = cut(".".join(str(part) for part in problem["loc"] if "[" not in str(part)))
+        if problem["type"] == "extra_forbidden":
+            valid = _field_names(model, problem["loc"][:-1])
+            near = difflib.get_close_matches(str(problem["loc"][-1])[:80], valid, n=1, cutoff=0.0)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            lines.append(f"unknown key {place}{hint}")
+        elif place:
+            lines.append(f"{place}: {problem['msg']} (got {cut(repr(problem.get('input')))})")
+        else:
+            lines.append(problem["msg"].removeprefix("Value error, "))
+    if more := len(problems[MAX_PROBLEMS:]):
+        lines.append(f"and {more} more")
+    return InputError(f"{origin}: " + "; ".join(lines))
+
+
+def _apply_override(data: dict[str, Any], override: str) -> dict[str, Any]:
+    key, separator, value = override.partition("=")
+    origin = f"--set {cut(override)}"
+    if not separator or not key or key.count(".") > MAX_DEPTH:
+        raise InputError(f"{origin}: expected key=value, such as index.shards=4")
+    if len(value.splitlines()) > 1:
+        raise InputError(f"{origin}: expected a value of one line")
+    nested: Any = _read_yaml(f"value: {value}", origin)["value"] if value else ""
+    for part in reversed(key.split(".")):
+        nested = {part: nested}
+    return _merge(data, nested)
+
+
+def _config_text(name: str | Path) -> str:
+    try:
+        for path in (Path(name), CONFIGS / str(name)):
+            if path.is_file():
+                with path.open("rb") as file:
+                    content = file.read(MAX_CONFIG_BYTES + 1)
+                break
+        else:
+            raise InputError(
+                f"--config {name}: no such file; shipped with CiteRay: {', '.join(_shipped())}"
+            )
+    except OSError as error:
+        raise InputError(f"--config {cut(str(name))}: cannot be read: {error.strerror}") from None
+    if len(content) > MAX_CONFIG_BYTES:
+        raise InputError(f"--config {name}: more than {MAX_CONFIG_BYTES} bytes; no config is")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"--config {name}: not in UTF-8: {error}; save it as UTF-8") from None
+
+
+def _read_under(name: Any, origin: str) -> dict[str, Any]:
+    """The shipped settings that `origin` is laid over."""
+    if not isinstance(name, str) or name not in _shipped():
+        raise InputError(
+            f"{origin}: over: {cut(str(name))} is none of the files shipped with CiteRay: "
+            + ", ".join(_shipped())
+        )
+    return _read_yaml(_config_text(name), name)
+
+
+def _shipped() -> list[str]:
+    return sorted(p.name for p in CONFIGS.iterdir() if p.name.endswith(".yaml"))
+
+
+def load_settings(config: str | Path | None = None, overrides: Sequence[str] = ()) -> Settings:
+    """Read `laptop.yaml`, lay `config` over it, then `overrides` (each `key=value`).
+
+    A `config` may name another that it is laid over itself: `over: cluster.yaml`.
+
+    Raises InputError naming every unknown key, with the nearest valid one, and every
+    bad value.
+    """
+    data = _read_yaml(_config_text(DEFAULT_CONFIG), DEFAULT_CONFIG)
+    origin = DEFAULT_CONFIG
+    if config is not None and str(config) != DEFAULT_CONFIG:
+        own = _read_yaml(_config_text(config), str(config))
+        if (under := own.pop("over", None)) is not None:
+            data = _merge(data, _read_under(under, str(config)), WHOLE)
+        data = _merge(data, own, WHOLE)
+        origin = str(config)
+    for override in overrides:
+        data = _apply_override(data, override)
+    try:
+        return Settings.model_validate(data)
+    except ValidationError as error:
+        raise _explain(error, Settings, origin) from error
+
+
+def system_names() -> list[str]:
+    """The presets shipped in configs/systems."""
+    return sorted(
+        p.name.removesuffix(".yaml")
+        for p in (CONFIGS / "systems").iterdir()
+        if p.name.endswith(".yaml")
+    )
+
+
+@cache
+def load_system(name: str) -> SystemSettings:
+    """Read the preset `name`; raises InputError naming the presets there are.
+
+    Read once: every question names one, and YAML takes 3 ms.
+    """
+    if name not in system_names():
+        raise InputError(f"unknown system {name!r}; there are: {', '.join(system_names())}")
+    text = (CONFIGS / "systems" / f"{name}.yaml").read_text(encoding="utf-8")
+    try:
+        return SystemSettings.model_validate(_read_yaml(text, f"systems/{name}.yaml"))
+    except ValidationError as error:
+        raise _explain(error, SystemSettings, f"systems/{name}.yaml") from error

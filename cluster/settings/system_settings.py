@@ -1,0 +1,93 @@
+"""A preset as data: one published system, or ours, in a file of configs/systems."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from cluster.settings.answer_settings import AnswerSettings
+from cluster.settings.search_settings import (
+    FusionSettings,
+    LadderSettings,
+    OnlineSettings,
+    RankingsSettings,
+    RecencySettings,
+    RerankSettings,
+    RetrieverSettings,
+    RewriteSettings,
+    RungSettings,
+    Share,
+)
+
+
+class SystemSettings(BaseModel):
+    """A preset: how one system searches and answers, as data.
+
+    What is ranked is citations, each by its best passage, or single passages. `self_check` is
+    how often the model may search anew until it is sure of its evidence (paper 002); 0: it
+    is not asked. `refine` scores again what `rerank` has ordered. Evidence is at most `evidence`
+    passages, those that score `evidence_share` of the best or more. Snippets are at most
+    `snippet_sentences` consecutive sentences, or whole passages for 0.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    about: str
+    expand: bool
+    expansion_weight: Annotated[float, Field(ge=0)] = 0.0
+    rewrite: RewriteSettings = RewriteSettings()
+    retrieve: RetrieverSettings
+    online: OnlineSettings = OnlineSettings()
+    ranks: Literal["citations", "passages"] = "citations"
+    fuse: FusionSettings
+    rerank: RerankSettings
+    refine: RerankSettings = RerankSettings()
+    rankings: RankingsSettings | None = None
+    recency: RecencySettings = RecencySettings()
+    ladder: LadderSettings | None = None
+    self_check: Annotated[int, Field(ge=0, le=3)] = 0
+    evidence: Annotated[int, Field(ge=1, le=100)]
+    evidence_share: Share = 0.0
+    snippet_sentences: Annotated[int, Field(ge=0, le=10)] = 0
+    answer: AnswerSettings = AnswerSettings()
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether its search, not only its answers, asks the language model."""
+        rungs = self.ladder.rungs if self.ladder else ()
+        rewrites = (self.rewrite, *(rung.rewrite for rung in rungs))
+        reranks = (
+            *(self.rerank, self.refine),
+            *(part for rung in rungs for part in (rung.rerank, rung.refine)),
+        )
+        return (
+            self.self_check > 0
+            or any(part is not None and part.kind != "none" for part in rewrites)
+            or any(part is not None and part.by in ("listwise", "pointwise") for part in reranks)
+        )
+
+    def at(self, rung: RungSettings) -> SystemSettings:
+        """The preset as it searches on `rung` of its ladder."""
+        own = {name: getattr(rung, name) for name in ("rewrite", "retrieve", "rerank", "refine")}
+        changed = {name: part for name, part in own.items() if part is not None}
+        return self.model_copy(update={**changed, "ladder": None})
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        retrieve, ranks = self.retrieve, self.ranks
+        if self.online.when == "always" and (retrieve.dense or retrieve.bm25):
+            raise ValueError("online.when always takes PubMed's PMIDs: set retrieve.* to 0")
+        if self.online.when == "too-few" and not retrieve.dense:
+            raise ValueError("online.when too-few looks at the vectors' finds: set retrieve.dense")
+        if ranks == "passages" and retrieve.bm25 and retrieve.bm25_over != "passages":
+            raise ValueError("ranks passages needs BM25 of them: set retrieve.bm25_over: passages")
+        if self.rankings and (ranks == "passages" or self.online.when != "never"):
+            raise ValueError("rankings are of this index' citations: set ranks and online so")
+        if self.recency.weight and ranks == "passages":
+            raise ValueError("recency weighs citations: set ranks: citations")
+        for name, part in (("rerank", self.rerank), ("refine", self.refine)):
+            if part.stride > part.window:
+                raise ValueError(f"{name}.stride is over {name}.window, and would leave some out")
+        return self

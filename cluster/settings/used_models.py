@@ -1,0 +1,25 @@
+"""Which models the settings name, and what each is used for."""
+
+from __future__ import annotations
+
+from cluster.settings.settings import Settings
+
+
+def used_models(settings: Settings) -> dict[str, str]:
+    """The models that the settings name, by what they are used for."""
+    llm = settings.llm.model if settings.llm.kind == "vllm" else ""
+    uses = {
+        "encoder": settings.encoder.model,
+        "encoder's adapter": settings.encoder.adapter,
+        "llm": llm,
+        "concepts": settings.vocabulary.concepts,
+        "recogniser": settings.recogniser.model,
+        "recogniser's adapter": settings.recogniser.adapter,
+        "reranker": settings.reranker.model,
+        "reranker's adapter": settings.reranker.adapter,
+        "reader": settings.reader.model,
+        "reader's adapter": settings.reader.adapter,
+        "support": settings.support.model,
+        "support's adapter": settings.support.adapter,
+    }
+    return {use: name for use, name in uses.items() if name}

@@ -1,0 +1,1 @@
+"""Files and object stores, and where an index lies."""

@@ -1,0 +1,132 @@
+"""Compare-and-swap of one small file: replaced only if nobody else has replaced it meanwhile.
+
+In a folder an exclusive OS lock on `LEASE.lock` guards the comparison and the rename that
+follows; in an object store the write is conditional on the ETag (s3://) or the generation
+(gs://) that was read. Every write must hold different bytes: that is how a write whose
+reply was lost is told from another writer's.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster.errors import CiteRayError, StorageError
+from cluster.storage.conditional_store import PreconditionError, Stamped, conditional_object
+from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.places import Place, StoredPlace
+from cluster.storage.whole_files import write_atomically
+
+LOCK = "LEASE.lock"
+_LOCK_WAIT_S = 10.0
+_POLL_S = 0.02
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+
+
+class SwapConflictError(CiteRayError):
+    """Another process has written the file since it was read."""
+
+
+def read_stamped(place: Place) -> Stamped | None:
+    """The file with its stamp; None while there is none.
+
+    In a folder its age is taken by the file system's own clock, which needs a file there.
+    Raises InputError or StorageError where the index location fails.
+    """
+    if isinstance(place, StoredPlace):
+        return conditional_object(place).read()
+    try:
+        with place.open("rb") as stream:
+            data, written = stream.read(), os.fstat(stream.fileno()).st_mtime
+    except FileNotFoundError:
+        return None
+    now = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+    with naming_disk_faults(place):
+        now.touch()
+        age_s = now.stat().st_mtime - written
+        now.unlink()
+    return Stamped(data, "", age_s)
+
+
+def swap(place: Place, expected: Stamped | None, data: bytes) -> Stamped:
+    """Replace what was read as `expected` (None: create the file) by `data`.
+
+    Raises SwapConflictError if the file is another one by now, StorageError where it
+    cannot be written.
+    """
+    if isinstance(place, StoredPlace):
+        return _swap_stored(place, expected, data)
+    with naming_disk_faults(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(place.with_name(LOCK)):
+            found = place.read_bytes() if place.exists() else None
+            if found != (expected.data if expected else None):
+                raise SwapConflictError(f"{place}: written by another process meanwhile")
+            write_atomically(place, data)
+    return Stamped(data, "")
+
+
+def _swap_stored(place: StoredPlace, expected: Stamped | None, data: bytes) -> Stamped:
+    stored = conditional_object(place)
+    try:
+        return Stamped(data, stored.write(data, expected.stamp if expected else None))
+    except PreconditionError as error:
+        # A write that arrived and whose reply was lost is refused when it is tried again.
+        found = stored.read()
+        if found and found.data == data:
+            return found
+        raise SwapConflictError(f"{place}: written by another process meanwhile") from error
+
+
+def require_conditional_writes(place: StoredPlace, stamped: Stamped) -> None:
+    """Raise StorageError if the store ignores conditions; `place` holds `stamped` now."""
+    stored = conditional_object(place)
+    for wrong in (None, "0123456789abcdef" if place.url.startswith("s3") else "1"):
+        try:
+            stored.write(stamped.data, wrong)
+        except PreconditionError:
+            continue
+        raise StorageError(
+            f"{place}: this store ignores conditional writes, so two writers could overwrite "
+            "each other's version; use a store that honours If-Match and If-None-Match"
+        )
+
+
+@contextmanager
+def _locked(lock: Path) -> Iterator[None]:
+    # Opened for writing, or NFS grants no exclusive lock. Never removed: a lock on a file
+    # that lost its name would exclude nobody.
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        _wait_for(descriptor, lock)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(descriptor: int, lock: Path) -> None:
+    deadline = time.monotonic() + _LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                raise CiteRayError(
+                    f"{lock}: another process has held this lock for {_LOCK_WAIT_S:.0f} s; it is "
+                    "paused or its disk is stuck: continue or end it, and run the command again"
+                ) from error
+            time.sleep(_POLL_S)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            raise StorageError(
+                f"{lock.parent}: this file system has no locks, so two writers could overwrite "
+                "each other's version; put the index on one that has, or in an object store"
+            ) from error

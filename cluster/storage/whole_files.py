@@ -1,0 +1,91 @@
+"""Files written whole or not at all, here or in an object store, and their checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.object_store import File
+from cluster.storage.places import Place, StoredPlace, put, remove, scratch_folder, upload
+
+_BLOCK = 1 << 20
+
+
+def sha256_of(path: File) -> str:
+    """Hex SHA-256 of a file's bytes, read in blocks of at most 8 MiB."""
+    digest = hashlib.sha256()
+    for block in _blocks(path):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks(path: File) -> Iterator[bytes]:
+    if isinstance(path, StoredPlace):
+        yield from path.blocks()
+        return
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            yield block
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomically(path: Place, data: bytes) -> None:
+    """Replace `path` by `data` in one step that survives a crash at any moment.
+
+    Raises StorageError where the disk is full, or it or the store may not be written.
+    """
+    if isinstance(path, StoredPlace):
+        put(path, data)
+        return
+    with published_atomically(path) as aside, aside.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    _sync_directory(path.parent)
+
+
+@contextmanager
+def published_atomically(path: Place) -> Iterator[Path]:
+    """Give a path beside `path` to write one file to; it takes `path`'s place on success.
+
+    What is for an object store is written on this machine and sent whole. Raises
+    StorageError where the disk is full, or it or the store may not be written.
+    """
+    if isinstance(path, StoredPlace):
+        with scratch_folder(path) as folder:
+            yield folder / path.name
+            upload(folder / path.name, path)
+        return
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with naming_disk_faults(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield aside
+            os.replace(aside, path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def require_writable(directory: Place) -> None:
+    """Raise StorageError now if nothing can be written to `directory`, which is made if absent."""
+    probe = directory / f".writable.{uuid.uuid4().hex}"
+    if isinstance(probe, StoredPlace):
+        put(probe, b"it may be written")
+        remove(probe)
+        return
+    with naming_disk_faults(probe.parent):
+        probe.parent.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()

@@ -1,0 +1,1 @@
+"""Text: its sentences, abbreviations, terms and names."""

@@ -1,0 +1,1 @@
+"""The `citeray` command: one module a command, on top of everything."""

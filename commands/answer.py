@@ -1,0 +1,201 @@
+"""`citeray answer` and `citeray remember`: runs in every format, and what they learn from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cluster.errors import InputError
+from cluster.settings.settings import Settings
+from commands.context import Config, Context, Json, Overrides, make_context
+from commands.options import SystemOption, check_options, open_client
+
+if TYPE_CHECKING:
+    from serve.batches.answer_batch import Batch
+
+FORMATS = ("bioasq", "synergy", "biogen-a", "biogen-b")
+# Those whose files have snippets.
+GIVING = ("bioasq", "synergy")
+
+EvidenceOption = Annotated[
+    str,
+    typer.Option(
+        "--evidence",
+        help="search, or given: answer from the snippets in the questions file (BioASQ's phase B) "
+        "and from the golden ones in the feedback (Synergy). A question that has none is searched "
+        "for, and counted.",
+    ),
+]
+
+
+def answer(
+    questions: Annotated[
+        Path, typer.Argument(help="Questions in BioASQ's JSON form, or BioGen's topics.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")],
+    file_format: Annotated[
+        str, typer.Option("--format", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+    ] = "bioasq",
+    feedback: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Synergy: experts' feedback on an earlier round (repeatable, all of them). What "
+            "they judged is left out; where llm.examples names a folder, the answers that they "
+            "approved become examples there, as `citeray remember` does."
+        ),
+    ] = None,
+    no_answers: Annotated[
+        bool, typer.Option("--no-answers", help="Documents and snippets only; fast.")
+    ] = False,
+    evidence: EvidenceOption = "search",
+    concurrent: Annotated[int, typer.Option(min=1, max=64, help="Questions at once.")] = 4,
+    system: SystemOption = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """A batch of questions to a run file; an interrupted batch goes on where it stopped.
+
+    bioasq: documents, snippets and answers. synergy: the same for a round's test set, answers
+    for questions marked answerReady alone. biogen-a: for each given sentence PMIDs for and
+    against it. biogen-b: an answer of at most 250 words, every sentence with its PMIDs.
+    """
+    from serve.batches.answer_batch import answer_batch
+
+    context = make_context(config, overrides, json)
+    answers = _check_format(file_format, feedback or [], no_answers=no_answers)
+    given = _check_evidence(evidence, file_format, answers=answers)
+    chosen = check_options(context, system)
+    batch = make_batch(
+        context.settings, file_format, questions, chosen, feedback or [],
+        answers=answers, given=given,
+    )  # fmt: skip
+    learnt = _learn(context, feedback or [])
+    begun = time.monotonic()
+    with open_client(context, chosen, answers=answers) as client:
+        counted = answer_batch(
+            client, batch, output, chosen, answers=answers, concurrent=concurrent,
+            log=context.log,
+        )  # fmt: skip
+        seconds = round(time.monotonic() - begun, 1)
+        count = len(batch.questions)
+        summary = {"run": str(output), "questions": count, "seconds": seconds, **learnt, **counted}
+        if json:
+            context.print_json(summary)
+        else:
+            context.out.print(f"{count} questions in {seconds} s -> {output}", soft_wrap=True)
+            for kind, times in counted.get("verdicts", {}).items():
+                context.out.print(f"  {kind.replace('_', ' ')}: {times}", soft_wrap=True)
+            for loss, times in counted["degraded"].items():
+                context.out.print(f"  {loss}: {times}", soft_wrap=True)
+
+
+def remember(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Synergy's feedback files, or BioASQ's gold files.")
+    ],
+    number: Annotated[
+        int | None, typer.Option("--round", min=1, help="The round; the next one if not given.")
+    ] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Keep approved answers as few-shot examples, a version a round, in llm.examples.
+
+    A question counts unless it is marked as not answerReady. Presets that show examples take
+    those whose questions are nearest; a running endpoint takes a new round at once.
+    """
+    from serve.synergy.keep_examples import remember as store
+
+    context = make_context(config, overrides, json)
+    folder = context.settings.llm.examples
+    if folder is None:
+        raise InputError("llm.examples: not set; name a folder with --set llm.examples=FOLDER")
+    stored = store(folder, sources, number)
+    summary = {"folder": str(folder), "round": stored.number, "examples": len(stored.examples)}
+    if json:
+        context.print_json(summary)
+    else:
+        context.out.print(
+            f"round {stored.number}: {len(stored.examples)} examples -> {folder}", soft_wrap=True
+        )
+
+
+def make_batch(
+    settings: Settings,
+    file_format: str,
+    questions: Path,
+    system: str,
+    feedback: Sequence[Path],
+    *,
+    answers: bool,
+    given: bool = False,
+) -> Batch:
+    """What is asked, and how it is written, for one of `FORMATS`.
+
+    `given`: the files' own snippets are the evidence, in the formats of `GIVING`. Raises
+    InputError for files that have not the format's form.
+    """
+    from serve.batches import biogen_batch
+    from serve.batches.answer_batch import bioasq_batch
+    from serve.formats.bioasq import read_questions
+    from serve.formats.given_snippets import give_snippets
+    from serve.graph.load_stages import load_scorer
+    from serve.support.ground_sentences import OpposingSupport
+    from serve.support.weigh_evidence import Thresholds
+    from serve.synergy.answer_round import synergy_batch
+
+    if file_format == "synergy":
+        return synergy_batch(questions, feedback, system, answers=answers, given=given)
+    if file_format == "biogen-a":
+        support = settings.support
+        thresholds = Thresholds(support.threshold, support.contradiction)
+        scorer = load_scorer(settings)
+        if support.kind == "similarity":
+            scorer = OpposingSupport(scorer)
+        return biogen_batch.biogen_a_batch(questions, system, scorer, thresholds)
+    if file_format == "biogen-b":
+        return biogen_batch.biogen_b_batch(questions, system)
+    asked = read_questions(questions)
+    if given:
+        asked = give_snippets(asked, [questions])
+    return bioasq_batch(asked, system, answers=answers, given=given)
+
+
+def _check_format(file_format: str, feedback: Sequence[Path], *, no_answers: bool) -> bool:
+    """Whether the format asks for answers; InputError for options that do not go together."""
+    if file_format not in FORMATS:
+        raise InputError(f"--format {file_format}: unknown; there are: {', '.join(FORMATS)}")
+    if feedback and file_format != "synergy":
+        raise InputError("--feedback: goes with --format synergy")
+    if no_answers and file_format.startswith("biogen"):
+        raise InputError(f"--no-answers: goes not with --format {file_format}")
+    return not no_answers and file_format != "biogen-a"
+
+
+def _check_evidence(evidence: str, file_format: str, *, answers: bool) -> bool:
+    """Whether the files give it; InputError for options that do not go together."""
+    if evidence not in ("search", "given"):
+        raise InputError(f"--evidence {evidence}: unknown; there are: search, given")
+    if evidence == "given" and file_format not in GIVING:
+        raise InputError(f"--evidence given: goes with --format {' or '.join(GIVING)}")
+    if evidence == "given" and not answers:
+        raise InputError("--evidence given: goes not with --no-answers")
+    return evidence == "given"
+
+
+def _learn(context: Context, feedback: Sequence[Path]) -> dict[str, Any]:
+    """Keeps the examples of the feedback where a folder is named; what the summary says of it."""
+    folder = context.settings.llm.examples
+    if folder is None or not feedback:
+        return {}
+    from serve.synergy.keep_examples import remember as store
+
+    stored = store(folder, feedback)
+    context.log.print(f"examples of round {stored.number}: {len(stored.examples)} in {folder}")
+    return {"round": stored.number, "examples": len(stored.examples)}

@@ -1,0 +1,92 @@
+"""`citeray search`, `ask`, `serve` and `demo`."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from commands.context import Config, Json, Overrides, make_context
+from commands.options import SystemOption, check_options, open_client
+from serve.client.open_client import endpoint_url
+from serve.client.print_answer import print_answer, print_search
+
+QuestionArgument = Annotated[str, typer.Argument(help="The question, in plain English.")]
+TypeOption = Annotated[
+    str, typer.Option("--type", help="yesno, factoid, list or summary; guessed if not given.")
+]
+KOption = Annotated[int, typer.Option("-k", min=1, max=100, help="How many citations.")]
+
+
+def search(
+    question: QuestionArgument,
+    k: KOption = 10,
+    system: SystemOption = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Ranked citations for a question."""
+    context = make_context(config, overrides, json)
+    chosen = check_options(context, system)
+    with open_client(context, chosen, answers=False) as client:
+        found = client.search({"question": question, "system": chosen, "k": k})
+        # Before the graph stops: with a language model that takes seconds.
+        if json:
+            context.print_json(found)
+        else:
+            print_search(context.out, found)
+
+
+def ask(
+    question: QuestionArgument,
+    question_type: TypeOption = "unknown",
+    k: KOption = 10,
+    system: SystemOption = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """A cited answer to a question."""
+    context = make_context(config, overrides, json)
+    chosen = check_options(context, system, question_type)
+    request = {"question": question, "type": question_type, "system": chosen, "k": k}
+    with open_client(context, chosen, answers=True) as client:
+        found = client.answer(request)
+        if json:
+            context.print_json(found)
+        else:
+            print_answer(context.out, found)
+
+
+def serve(config: Config = None, overrides: Overrides = None) -> None:
+    """The endpoint in the foreground, until interrupted."""
+    from serve.graph.run_graph import running_graph
+
+    context = make_context(config, overrides, False)
+    settings = context.settings
+    with running_graph(settings, context.log):
+        context.log.print(f"serving at {endpoint_url(settings)} (try /docs); Ctrl-C stops it")
+        with suppress(KeyboardInterrupt):
+            while True:
+                time.sleep(3600)
+
+
+def demo(
+    config: Config = None,
+    overrides: Overrides = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="Keep the sample corpus and its index in this folder.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Sample corpus, index, endpoint, three cited answers; then everything stops."""
+    from commands.demo import run_demo
+
+    context = make_context(config, overrides, json)
+    answers = run_demo(context, keep)
+    if json:
+        context.print_json(answers)

@@ -1,0 +1,148 @@
+"""The `citeray` command: each command's module is loaded when it is asked for.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or bad input.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from io import TextIOWrapper
+from typing import Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from cluster.errors import CiteRayError, one_line
+from cluster.ray.ray_access import keep_to_this_machine
+
+# Each command's module and its name there, with the first line of its help: `citeray --help` loads
+# none of them.
+COMMANDS = {
+    "download": (
+        "commands.download:download",
+        "Fetch PubMed's files and check each against its md5; run again, fetch what is missing.",
+    ),
+    "sample": (
+        "commands.index_jobs.index:write_sample_corpus",
+        "Write the sample corpus: illustrative citations in PubMed XML, and forty questions.",
+    ),
+    "index": ("commands.index_jobs.index:index", "Build, update and inspect the index."),
+    "search": ("commands.ask:search", "Ranked citations for a question."),
+    "ask": ("commands.ask:ask", "A cited answer to a question."),
+    "answer": (
+        "commands.answer:answer",
+        "A batch of questions to a run file; an interrupted batch goes on where it stopped.",
+    ),
+    "remember": (
+        "commands.answer:remember",
+        "Keep approved answers as few-shot examples, a version a round, in llm.examples.",
+    ),
+    "serve": ("commands.ask:serve", "The endpoint in the foreground, until interrupted."),
+    "demo": (
+        "commands.ask:demo",
+        "Sample corpus, index, endpoint, three cited answers; then everything stops.",
+    ),
+    "evaluate": (
+        "commands.evaluation.evaluate:evaluate",
+        "A run's measures, each with its 95% bootstrap interval: BioASQ, Synergy, BioGen, RAGAS.",
+    ),
+    "ablate": (
+        "commands.evaluation.ablate:ablate",
+        "Runs presets over questions and shows what each brings, with 95% bootstrap intervals.",
+    ),
+    "lint": (
+        "commands.evaluation.lint:lint",
+        "What is wrong with a run file, before it is scored or sent in; 1 if anything is.",
+    ),
+    "audit": (
+        "commands.evaluation.audit:audit",
+        "Which stored answers cite what was since retracted, deleted or revised; 1 if any.",
+    ),
+    "plan": (
+        "commands.plan:plan",
+        "Shards, replicas, memory, hours and cost for a corpus and a load.",
+    ),
+    "train": ("commands.train:train", "Train the small models: adapters of the encoder."),
+    "job": ("commands.job:job", "Commands as jobs on a Ray cluster."),
+    "models": ("commands.models:models", "The models that the settings name."),
+    "version": ("commands.cli:print_version", "The version of CiteRay."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """The commands of COMMANDS: shown by what stands there, loaded to be run."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        # Completion asks for a command's own options.
+        if ctx.resilient_parsing:
+            return load_command(cmd_name)
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, shown, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name and shown else shown, rest
+
+
+def load_command(name: str) -> Any:
+    """The command `name`, its module imported."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found: Any = getattr(import_module(module), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(context_settings=HELP, pretty_exceptions_enable=False)
+        alone.command(name)(found)
+        found = alone
+    command = get_command(found)
+    command.name = name
+    return command
+
+
+HELP = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(
+    name="citeray",
+    cls=LazyGroup,
+    help="Cited answers to biomedical questions from all of PubMed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings=HELP,
+)
+
+
+@app.callback()
+def _citeray() -> None:
+    pass
+
+
+def print_version() -> None:
+    """The version of CiteRay."""
+    print(version("citeray"))
+
+
+def main() -> None:
+    """Run the command line; a CiteRayError is one line on standard error."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    keep_to_this_machine()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A file may hold half a surrogate pair, which is no UTF-8; its escape is JSON's own.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except CiteRayError as error:
+        Console(stderr=True, highlight=False).print(
+            f"citeray: {one_line(str(error))}", style="red", soft_wrap=True, markup=False
+        )
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The options that every command takes, and where a command writes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Annotated, Any, TextIO
+
+import typer
+from rich.console import Console
+
+from cluster.settings.settings import Settings, load_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The global options. Results go to standard output, all else to standard error.
+
+    Standard output is that of the command's start: cluster.ray.session redirects it.
+    """
+
+    config: str | None
+    overrides: tuple[str, ...]
+    json: bool
+    stdout: TextIO = field(default_factory=lambda: sys.stdout)
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings(self.config, self.overrides)
+
+    @property
+    def out(self) -> Console:
+        return Console(file=self.stdout)
+
+    @property
+    def log(self) -> Console:
+        return Console(stderr=True, highlight=False)
+
+    def print_json(self, value: Any) -> None:
+        """One JSON document on standard output."""
+        plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        text = json.dumps(plain, ensure_ascii=False, default=str)
+        print(text, file=self.stdout, flush=True)
+
+
+Config = Annotated[
+    str | None,
+    typer.Option("--config", "-c", help="Settings file, or the name of a shipped one."),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="KEY=VALUE", help="One setting, such as index.shards=4."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+def make_context(config: str | None, overrides: list[str] | None, json_output: bool) -> Context:
+    return Context(config, tuple(overrides or ()), json_output)

@@ -1,0 +1,85 @@
+"""`citeray demo`: the commands a user would type, run on the sample corpus."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from cluster.errors import CiteRayError
+from cluster.settings.settings import Settings, load_settings
+from commands.context import Context
+from serve.client.open_client import HttpClient, endpoint_url
+from serve.client.print_answer import print_answer
+from serve.graph.run_graph import serving, start_graph
+
+QUESTIONS = (
+    ("yesno", "Can dabigatran replace warfarin in people with a mechanical heart valve?"),
+    ("factoid", "Variants of which gene predispose to myopathy on simvastatin?"),
+    ("summary", "How does emicizumab prevent bleeding in haemophilia A?"),
+)
+
+
+def _citeray(
+    context: Context, *arguments: str, options: Sequence[str] = (), ray_address: str = ""
+) -> None:
+    """Run a command as a user would, showing it first; on the Ray at `ray_address` if given."""
+    context.log.print(f"$ citeray {' '.join(arguments)}", style="bold", soft_wrap=True)
+    command = [sys.executable, "-m", "commands.cli", *arguments, *options]
+    environment = {**os.environ, **({"RAY_ADDRESS": ray_address} if ray_address else {})}
+    # With --json, standard output is for the answers alone.
+    output = sys.stderr if context.json else None
+    if subprocess.run(command, check=False, stdout=output, env=environment).returncode != 0:
+        raise CiteRayError(f"citeray {arguments[0]} failed; its own words are above")
+
+
+def _settings(context: Context, index: Path) -> Settings:
+    """The user's settings with the demo's index, and CPU slots for indexing beside the model."""
+    overrides = [*context.overrides, f"index.path={index}"]
+    settings = load_settings(context.config, overrides)
+    if settings.ray.cpus:
+        return settings
+    slots = (os.cpu_count() or 1) + math.ceil(settings.serve.llm.cpus)
+    return load_settings(context.config, [*overrides, f"ray.cpus={slots}"])
+
+
+def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
+    """Make and index the sample corpus, start the graph, ask three questions, stop.
+
+    The language model loads while the index is built: it needs minutes on a small machine.
+    """
+    begun = time.monotonic()
+    out = context.out
+    with ExitStack() as stack:
+        folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory("-citeray")))
+        settings = _settings(context, folder / "index")
+        options = [f for o in context.overrides for f in ("--set", o)]
+        options += ["--set", f"index.path={settings.index.path}"]
+        if context.config:
+            options += ["--config", context.config]
+        _citeray(context, "sample", str(folder / "sample"))
+        address = stack.enter_context(serving(settings, context.log))
+        source = str(folder / "sample")
+        _citeray(context, "index", "build", source, options=options, ray_address=address)
+        context.log.print("$ citeray serve", style="bold")
+        start_graph(settings, context.log)
+        client = stack.enter_context(
+            HttpClient(endpoint_url(settings), settings.serve.request_deadline_s + 10)
+        )
+        answers = []
+        for question_type, question in QUESTIONS:
+            command = f'$ citeray ask "{question}" --type {question_type}'
+            context.log.print(command, style="bold", soft_wrap=True)
+            asked = {"question": question, "type": question_type}
+            answers.append(client.answer(asked))
+            if not context.json:
+                print_answer(out, answers[-1])
+    context.log.print(f"demo finished in {time.monotonic() - begun:.0f} s")
+    return answers

@@ -1,0 +1,206 @@
+"""`citeray download`: PubMed's baseline and update files, kept as NCBI's server has them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from cluster.errors import InputError
+from commands.context import Context, Json, make_context
+
+if TYPE_CHECKING:
+    from pipelines.download.download_files import Observer, Outcome
+
+BASE_URL = "https://ftp.ncbi.nlm.nih.gov/pubmed/"
+DESTINATION = ".citeray/pubmed"
+LINE_EVERY_S = 5.0
+
+
+def download(
+    destination: Annotated[
+        str, typer.Argument(help="A folder, or a URL: s3://bucket/prefix, gs://bucket/prefix.")
+    ] = DESTINATION,
+    baseline: Annotated[
+        bool | None,
+        typer.Option("--baseline/--no-baseline", help="The year's baseline, unless --since."),
+    ] = None,
+    updates: Annotated[bool, typer.Option(help="The daily update files.")] = True,
+    since: Annotated[
+        int | None, typer.Option(min=0, help="Only update files numbered above this.")
+    ] = None,
+    files: Annotated[
+        int | None, typer.Option(min=1, help="At most so many files, the first ones.")
+    ] = None,
+    base_url: Annotated[str, typer.Option(help="Has baseline/ and updatefiles/.")] = BASE_URL,
+    concurrent: Annotated[int, typer.Option(min=1, max=16, help="Files at once.")] = 4,
+    tries: Annotated[int, typer.Option(min=1, max=20, help="Tries a request.")] = 6,
+    json: Json = False,
+) -> None:
+    """Fetch PubMed's files and check each against its md5; run again, fetch what is missing.
+
+    What broke off goes on where it stopped. A file that cannot be had is named and the
+    exit code is then 1.
+    """
+    from pipelines.download.download_files import download_files
+    from pipelines.download.fetch_file import Patience, Web
+    from pipelines.download.list_files import list_files
+
+    if not base_url.startswith(("http://", "https://")):
+        raise InputError(f"--base-url {base_url}: it must begin with http:// or https://")
+    context = make_context(None, None, json)
+    begun = time.monotonic()
+    with _observer(context) as observer, Web(Patience(tries), observer.note) as web:
+        wanted = list_files(
+            web.read_text,
+            base_url,
+            baseline=since is None if baseline is None else baseline,
+            updates=updates,
+            since=since or 0,
+            limit=files,
+        )
+        observer.note(f"{len(wanted):,} files at {base_url} -> {destination}")
+        outcomes = download_files(wanted, destination, web, observer, concurrent)
+    _report(context, destination, outcomes, time.monotonic() - begun)
+
+
+def _report(
+    context: Context, destination: str, outcomes: Sequence[Outcome], seconds: float
+) -> None:
+    states = [o.state for o in outcomes]
+    fetched, present = states.count("fetched"), states.count("present")
+    failed = [o for o in outcomes if o.error]
+    size = sum(o.bytes for o in outcomes)
+    if context.json:
+        summary = {"destination": destination, "bytes": size, "seconds": round(seconds, 1)}
+        context.print_json(summary | {"files": [asdict(o) for o in outcomes]})
+    else:
+        context.out.print(
+            f"{destination}: {fetched:,} files fetched ({size / 1e6:,.1f} MB, {seconds:.0f} s), "
+            f"{present:,} there already, {len(failed):,} failed",
+            soft_wrap=True,
+        )
+    for outcome in failed:
+        context.log.print(f"failed: {outcome.error}", style="red", soft_wrap=True, markup=False)
+    if failed:
+        context.log.print(
+            f"{len(failed)} of {len(outcomes)} files are not there; run the same command again: "
+            "the others are not fetched again",
+            soft_wrap=True,
+        )
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _observer(context: Context) -> Iterator[Observer]:
+    if not sys.stderr.isatty():
+        yield _Lines(context)
+        return
+    columns: tuple[Any, ...] = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=context.log) as bars:
+        yield _Bars(bars)
+
+
+class _Bytes:
+    """Adds up what has come of all files; a file that is begun again counts anew."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, int] = {}
+        self._sum = 0
+        self.lock = threading.Lock()
+
+    def count(self, name: str, done: int) -> int:
+        """So much of `name` is here; gives the sum over all files."""
+        self._sum += done - self._by_name.get(name, 0)
+        self._by_name[name] = done
+        return self._sum
+
+
+class _Bars:
+    """A bar for each file under way, and one for all."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._bytes = _Bytes()
+        self._tasks: dict[str, TaskID] = {}
+        self._all = bars.add_task("comparing", total=None)
+
+    def checked(self, done: int, total: int) -> None:
+        self._bars.update(self._all, description=f"comparing {done:,} of {total:,} files")
+
+    def planned(self, files: int, total: int) -> None:
+        self._bars.update(self._all, description=f"{files:,} files", total=total, completed=0)
+
+    def moved(self, name: str, done: int, total: int | None) -> None:
+        with self._bytes.lock:
+            if name not in self._tasks:
+                self._tasks[name] = self._bars.add_task(name)
+            self._bars.update(self._tasks[name], completed=done, total=total)
+            self._bars.update(self._all, completed=self._bytes.count(name, done))
+
+    def finished(self, outcome: Outcome) -> None:
+        with self._bytes.lock:
+            if task := self._tasks.pop(outcome.name, None):
+                self._bars.remove_task(task)
+
+    def note(self, text: str) -> None:
+        self._bars.console.print(text, soft_wrap=True, markup=False)
+
+
+class _Lines:
+    """Progress where there is no terminal: a line a file, and one now and then between."""
+
+    def __init__(self, context: Context) -> None:
+        self._log = context.log
+        self._bytes = _Bytes()
+        self._total = 0
+        self._last = time.monotonic()
+
+    def _due(self) -> bool:
+        now = time.monotonic()
+        if now - self._last < LINE_EVERY_S:
+            return False
+        self._last = now
+        return True
+
+    def checked(self, done: int, total: int) -> None:
+        if self._due():
+            self.note(f"comparing: {done:,} of {total:,} files")
+
+    def planned(self, files: int, total: int) -> None:
+        self._total = total
+        self.note(f"{files:,} files to fetch, {total / 1e6:,.1f} MB")
+
+    def moved(self, name: str, done: int, total: int | None) -> None:
+        with self._bytes.lock:
+            sum_done = self._bytes.count(name, done)
+            if self._due():
+                self.note(f"fetching: {sum_done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB")
+
+    def finished(self, outcome: Outcome) -> None:
+        if not outcome.error:
+            self.note(f"{outcome.name}: {outcome.bytes / 1e6:,.1f} MB")
+
+    def note(self, text: str) -> None:
+        self._log.print(text, soft_wrap=True, markup=False)

@@ -1,0 +1,1 @@
+"""`citeray evaluate`, `lint`, `audit` and `ablate`."""

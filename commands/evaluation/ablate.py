@@ -1,0 +1,178 @@
+"""`citeray ablate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cluster.errors import InputError
+from cluster.records import Question
+from cluster.settings.settings import load_system
+from commands.context import Config, Json, Overrides, make_context
+from evaluation.ablation.ask_graph import Plan, open_graph
+from evaluation.ablation.markdown_table import markdown_table
+from evaluation.ablation.oracle import ORACLES, material
+from evaluation.ablation.print_tables import print_tables
+from evaluation.ablation.run_plans import complete_runs, digest, open_run, run_key
+from evaluation.ablation.tabulate_runs import Ablation, tabulate_runs
+from evaluation.bioasq.read_bioasq import Entry, read_gold
+from evaluation.bootstrap import verdict
+from serve.formats.bioasq import MAX_DOCUMENTS, read_questions
+from serve.http.request_forms import MAX_CITATIONS
+
+CUTOFFS = (3, 5, 10)
+FOLDER = Path(".citeray/ablate")
+
+
+Systems = Annotated[list[str], typer.Argument(help="Presets; each is compared with the first.")]
+Questions = Annotated[Path, typer.Option(help="Questions in BioASQ's JSON form.")]
+Gold = Annotated[Path, typer.Option(help="Their gold file; it may be the same file.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The folder of the runs; if not given, one for these questions in .citeray/ablate.",
+    ),
+]
+Seeds = Annotated[
+    str,
+    typer.Option(
+        help="Of the bootstrap, the only thing drawn by chance; of several, such as 0,1,2, the "
+        "intervals cover those of all.",
+    ),
+]
+Cutoffs = Annotated[
+    list[int] | None,
+    typer.Option(
+        min=1,
+        max=MAX_CITATIONS,
+        help="A cutoff; repeatable; 3, 5 and 10 if not given. Rankings are cut, not run again; "
+        "with --answers, each given k is a run whose answers see k passages.",
+    ),
+]
+Answers = Annotated[bool, typer.Option("--answers/--no-answers", help="Answers too; slow.")]
+Depth = Annotated[
+    int,
+    typer.Option(
+        min=1, max=MAX_CITATIONS, help="Citations to rank at least; 100 shows recall@100."
+    ),
+]
+Markdown = Annotated[
+    bool, typer.Option("--markdown", help="One Markdown table, a line for each system.")
+]
+Oracles = Annotated[
+    list[str] | None,
+    typer.Option(help="retrieve, rerank or evidence: gold at that stage; repeatable."),
+]
+
+
+def ablate(
+    systems: Systems,
+    questions: Questions,
+    gold: Gold,
+    output: Output = None,
+    seeds: Seeds = "0",
+    k: Cutoffs = None,
+    answers: Answers = False,
+    oracle: Oracles = None,
+    depth: Depth = MAX_DOCUMENTS,
+    markdown: Markdown = False,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Runs presets over questions and shows what each brings, with 95% bootstrap intervals.
+
+    Questions are asked one at a time. A run that was interrupted goes on where it stopped,
+    and one that is complete is not asked again.
+    """
+    context = make_context(config, overrides, json)
+    settings = context.settings
+    asked, wanted = read_questions(questions), read_gold(gold)
+    plans = make_plans(systems, k or (), answers, oracle or (), depth)
+    check_gold(asked, wanted, questions, gold)
+    if any(plan.oracle for plan in plans):
+        for question in asked:
+            material(wanted[question.id])
+    drawn = read_seeds(seeds)
+    output = output or FOLDER / digest(questions.read_bytes())
+    make_folder(output)
+    runs = [open_run(output, plan, run_key(plan, settings, questions, gold)) for plan in plans]
+    complete_runs(
+        runs, asked, lambda: open_graph(settings, plans, wanted, context.log), context.log
+    )
+    found = tabulate_runs(runs, wanted, sorted(set(k or CUTOFFS)), drawn)
+    if json:
+        context.print_json(as_plain(found))
+    elif markdown:
+        typer.echo(markdown_table(found))
+    else:
+        print_tables(context.out, found)
+
+
+def read_seeds(text: str) -> list[int]:
+    """Whole numbers with commas between them. Raises InputError for anything else."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise InputError(f"--seeds {text}: must be whole numbers with commas, such as 0,1,2")
+    return [int(part) for part in parts]
+
+
+def make_plans(
+    systems: Sequence[str],
+    cutoffs: Sequence[int],
+    answers: bool,
+    oracles: Sequence[str],
+    depth: int = MAX_DOCUMENTS,
+) -> list[Plan]:
+    """The runs, the presets first. Raises InputError for an unknown system or oracle."""
+    for oracle in oracles:
+        if oracle not in ORACLES:
+            raise InputError(f"--oracle {oracle}: unknown; there are: {', '.join(ORACLES)}")
+    deepest = max(MAX_DOCUMENTS, depth, *cutoffs, *CUTOFFS)
+    presets = [Plan(load_system(name), deepest, answers) for name in dict.fromkeys(systems)]
+    plans = list(presets)
+    for plan in presets:
+        system = plan.system
+        if answers:
+            others = sorted(set(cutoffs) - {system.evidence})
+            plans += [Plan(system, deepest, answers, evidence=k) for k in others]
+        plans += [Plan(system, deepest, answers, oracle=name) for name in dict.fromkeys(oracles)]
+    return plans
+
+
+def check_gold(
+    asked: Sequence[Question], wanted: Mapping[str, Entry], questions: Path, gold: Path
+) -> None:
+    """Raises InputError where there is no question, or one without gold."""
+    if not asked:
+        raise InputError(f"{questions}: holds no question to run")
+    lacking = [question.id for question in asked if question.id not in wanted]
+    if lacking:
+        raise InputError(
+            f"{gold}: lacks {len(lacking)} of the {len(asked)} questions of {questions}, such as "
+            f"{lacking[0]!r}; name the gold file of these questions"
+        )
+
+
+def make_folder(output: Path) -> None:
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--output {output}: cannot be made: {error.strerror}") from None
+
+
+def as_plain(found: Ablation) -> dict[str, Any]:
+    """The tables for JSON; a difference carries its verdict."""
+    plain = asdict(found)
+    for row, system in zip(plain["systems"], found.systems, strict=True):
+        for name, difference in system.differences.items():
+            row["differences"][name]["verdict"] = verdict(difference)
+    for row, loss in zip(plain["losses"], found.losses, strict=True):
+        row["lost"]["verdict"] = verdict(loss.lost)
+    return plain

@@ -1,0 +1,60 @@
+"""`citeray audit`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster.records import NOT_ENOUGH
+from commands.context import Config, Json, Overrides, make_context
+from evaluation.audit.audit_answers import Concern, audit_answers
+from evaluation.audit.read_answers import read_answers
+
+
+def audit(
+    answers: Annotated[
+        Path,
+        typer.Argument(
+            help="JSON lines of /v1/answer replies, or a run file of BioASQ, Synergy or BioGen."
+        ),
+    ],
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Which stored answers cite what was since retracted, deleted or revised; 1 if any.
+
+    A line for each answer and PMID, the worst first, against the version at index.path.
+    The exit code is 2 where there is no index, where it is damaged, or for another file.
+    """
+    from evaluation.find_citations import CitationLookup
+
+    context = make_context(config, overrides, json)
+    found = audit_answers(read_answers(answers), CitationLookup(context.settings))
+    if json:
+        context.print_json(asdict(found))
+    else:
+        for concern in found.concerns:
+            context.out.print(_line(concern), soft_wrap=True, markup=False, highlight=False)
+    context.log.print(
+        f"{answers}: {found.answers:,} answers, {found.citations:,} citations against index "
+        f"version {found.index_version}: {len(found.concerns):,} of concern",
+        soft_wrap=True,
+        markup=False,
+    )
+    raise typer.Exit(1 if found.concerns else 0)
+
+
+def _line(concern: Concern) -> str:
+    told = "; ".join(
+        reason.detail if reason.kind == concern.kind else f"{reason.kind}: {reason.detail}"
+        for reason in concern.reasons
+    )
+    known = " (marked so in the answer)" if concern.known else ""
+    if concern.verdict == NOT_ENOUGH:
+        known += " (the verdict is not enough evidence)"
+    cited = ", ".join(concern.cited_by)
+    return f"{concern.kind}{known}: {concern.answer}, PMID {concern.pmid}, {cited}: {told}"

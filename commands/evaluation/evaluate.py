@@ -1,0 +1,165 @@
+"""`citeray evaluate`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE
+from rich.console import ConsoleDimensions
+from rich.table import Table
+
+from commands.context import Config, Json, Overrides, make_context
+from evaluation.bootstrap import RESAMPLES, Interval, intervals
+from evaluation.evaluate_run import JUDGE_KEY, Request, evaluate_run, find_leakage
+from evaluation.evaluated import Evaluated, compare, make_report
+from evaluation.report.render_report import write_report
+from evaluation.report.report import Comparison
+
+RunArgument = Annotated[Path, typer.Argument(help="The run file, as `citeray answer` writes it.")]
+GoldArgument = Annotated[
+    Path, typer.Argument(help="BioASQ's or Synergy's gold file; BioGen's judgements, or topics.")
+]
+Against = Annotated[
+    Path | None, typer.Option(help="Another run: is the first better, by more than chance?")
+]
+ReportFolder = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write a report page into this folder.")
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="bioasq, synergy, biogen-a or biogen-b; guessed if not given."),
+]
+Feedback = Annotated[
+    list[Path] | None,
+    typer.Option(help="Synergy's feedback of an earlier round: left out. Repeatable."),
+]
+Qrels = Annotated[
+    Path | None, typer.Option(help="TREC qrels: documents that were judged beside the gold.")
+]
+TrainedOn = Annotated[
+    list[Path] | None,
+    typer.Option(help="Training data to look for leakage in, beside the models' cards."),
+]
+Bleu = Annotated[bool, typer.Option("--bleu", help="BLEU of ideal answers.")]
+BertScore = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="BLEU, and BERTScore by the model in this folder."),
+]
+JudgeUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help=f"RAGAS by the model at this OpenAI-compatible URL; its key in {JUDGE_KEY}.",
+    ),
+]
+JudgeModel = Annotated[str, typer.Option(help="The judge's name at its URL.")]
+Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Questions judged at once.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
+Resamples = Annotated[int, typer.Option(min=1000, max=100_000, help="Of the bootstrap.")]
+
+
+def evaluate(
+    run: RunArgument,
+    gold: GoldArgument,
+    against: Against = None,
+    report: ReportFolder = None,
+    run_format: Format = None,
+    feedback: Feedback = None,
+    qrels: Qrels = None,
+    trained_on: TrainedOn = None,
+    bleu: Bleu = False,
+    bertscore: BertScore = None,
+    judge: JudgeUrl = None,
+    judge_model: JudgeModel = "",
+    concurrent: Concurrent = 4,
+    seed: Seed = 0,
+    resamples: Resamples = RESAMPLES,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """A run's measures, each with its 95% bootstrap interval: BioASQ, Synergy, BioGen, RAGAS."""
+    context = make_context(config, overrides, json)
+    request = Request(
+        gold, run_format, tuple(feedback or ()), qrels, bleu, bertscore, judge, judge_model,
+        concurrent,
+    )  # fmt: skip
+
+    def tell(line: str) -> None:
+        context.log.print(line, soft_wrap=True, markup=False)
+
+    settings = context.settings
+    evaluated = evaluate_run(run, request, settings, tell)
+    if evaluated.groups:
+        leaks, unknown = find_leakage(gold, trained_on or (), settings)
+        evaluated = evaluated.with_notes(*leaks)
+        if unknown:
+            tell(f"leakage cannot be ruled out, training data unknown: {'; '.join(unknown)}")
+    compared = None
+    if against is not None:
+        other = evaluate_run(against, request, settings, tell)
+        compared = compare(evaluated, other, str(against), seed=seed, resamples=resamples)
+    found = intervals(evaluated.scores, seed=seed, resamples=resamples)
+    for note in evaluated.notes:
+        tell(f"{run}: {note}")
+    if report is not None:
+        page = make_report(
+            evaluated, run, gold, found, seed=seed, resamples=resamples, against=compared
+        )
+        tell(f"report: {write_report(report, page)}")
+    if json:
+        context.print_json(_plain(evaluated, found, compared))
+    else:
+        # A narrow terminal would break the numbers into pieces.
+        out = context.out
+        out.size = ConsoleDimensions(max(out.width, 120), out.height)
+        out.print(_table(evaluated, found, compared))
+
+
+def _plain(
+    evaluated: Evaluated, found: Mapping[str, Interval], compared: Comparison | None
+) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "questions": len(evaluated.scores.ids),
+        "missing": list(evaluated.scores.missing),
+        "measures": {n: asdict(i) for n, i in found.items() if not math.isnan(i.value)},
+        "notes": list(evaluated.notes),
+    }
+    if compared is not None:
+        plain["against"] = {
+            name: {**asdict(interval), "verdict": compared.verdicts[name]}
+            for name, interval in compared.differences.items()
+            if not math.isnan(interval.value)
+        }
+    return plain
+
+
+def _table(
+    evaluated: Evaluated, found: Mapping[str, Interval], compared: Comparison | None
+) -> Table:
+    title = f"{len(evaluated.scores.ids)} questions, 95% bootstrap intervals"
+    table = Table(title=title, box=SIMPLE)
+    table.add_column("measure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    differences = compared.differences if compared is not None else {}
+    if differences:
+        table.add_column("difference", justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+    for name, interval in found.items():
+        if math.isnan(interval.value):
+            continue
+        cells = [name, _span(interval)]
+        if compared is not None and name in differences:
+            cells += [_span(differences[name], "+"), compared.verdicts[name]]
+        table.add_row(*cells)
+    return table
+
+
+def _span(interval: Interval, sign: str = "") -> str:
+    value, low, high = (f"{n:{sign}.4f}" for n in (interval.value, interval.low, interval.high))
+    return f"{value} ({low} to {high})"

@@ -1,0 +1,130 @@
+"""`citeray index`: build, info, and the other commands of the index."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cluster.index.manifest import Manifest, read_manifest
+from cluster.index.versions import read_as_of
+from cluster.models.adapters import full_name
+from cluster.pubmed.source_order import check_gaps
+from cluster.ray.session import ray_session
+from commands.context import Config, Json, Overrides, make_context
+from commands.index_jobs.show_progress import reporter
+from commands.index_jobs.show_result import tell
+from commands.index_jobs.update import AllowGap, compact, update
+from commands.index_jobs.verify import verify
+from pipelines.build.find_sources import find_sources
+
+index = typer.Typer(help="Build, update and inspect the index.", no_args_is_help=True)
+index.command("update")(update)
+index.command("compact")(compact)
+index.command("verify")(verify)
+
+
+@index.command("build")
+def build(
+    sources: Annotated[list[str], typer.Argument(help="PubMed XML files, folders or globs.")],
+    allow_gap: AllowGap = False,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Build an index from PubMed XML and publish it at index.path.
+
+    Run again after an interruption, it goes on where it stopped. Files that cannot be
+    read are left out whole and named; the exit code is then 1.
+    """
+    from pipelines.build.jobs import build_index
+
+    context = make_context(config, overrides, json)
+    settings = context.settings
+    paths = find_sources(sources)
+    if not allow_gap:
+        check_gaps(path.name for path in paths)
+    context.log.print(f"{len(paths)} source files -> {settings.index.path}", soft_wrap=True)
+    begun = time.monotonic()
+    with ray_session(settings.ray), reporter(context) as report:
+        result = build_index(paths, settings, report)
+    seconds = time.monotonic() - begun
+    tell(context, result, seconds, json=json)
+    if result.failed:
+        context.log.print(
+            f"{len(result.failed)} of {len(result.sources)} files are not in the index; mend or "
+            "remove them and run the same command again: the others are not read again",
+            soft_wrap=True,
+        )
+        raise typer.Exit(1)
+
+
+@index.command("info")
+def info(
+    as_of: Annotated[
+        str | None,
+        typer.Option(help="The state after this source, such as pubmed26n1340.xml.gz."),
+    ] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """What the published version at index.path holds, or an earlier one.
+
+    A version is one run of build or update (with --each: one source), so --as-of shows the
+    newest version that ends with that source or one before it.
+    """
+    context = make_context(config, overrides, json)
+    place = context.settings.index.place
+    manifest = read_as_of(place, as_of) if as_of else read_manifest(place)
+    if json:
+        context.print_json(manifest.model_dump())
+        return
+    size = sum(a.bytes for s in manifest.segments for a in s.artefacts.values())
+    table = Table(show_header=False)
+    for name, value in (
+        ("version", manifest.version),
+        ("created", manifest.created),
+        ("citations", f"{manifest.citations:,}"),
+        ("passages", f"{manifest.passages:,}"),
+        ("superseded, deleted", f"{manifest.superseded:,}, {manifest.deleted:,}"),
+        ("last source", manifest.last_source),
+        ("failed sources", ", ".join(manifest.failed_sources) or "none"),
+        ("encoder", f"{full_name(manifest.encoder)} ({manifest.encoder.dimensions} dimensions)"),
+        ("split", f"{manifest.split.method} {manifest.split.size}/{manifest.split.overlap}"),
+        ("vectors", manifest.vectors),
+        ("shards, segments", f"{len(manifest.shards)}, {len(manifest.segments)}"),
+        ("earlier versions", ", ".join(e.version for e in manifest.history) or "none"),
+        ("size", f"{size / 1e6:,.1f} MB"),
+    ):
+        table.add_row(name, value)
+    context.out.print(table)
+    context.out.print(_source_table(manifest))
+
+
+def _source_table(manifest: Manifest) -> Table:
+    table = Table("file", "read", "kept", "deletions", "dropped")
+    for s in manifest.sources:
+        dropped = ", ".join(f"{reason} {n}" for reason, n in sorted(s.dropped.items()))
+        table.add_row(s.name, f"{s.read:,}", f"{s.kept:,}", f"{s.deletions:,}", dropped or "0")
+    return table
+
+
+def write_sample_corpus(
+    folder: Annotated[Path, typer.Argument(help="Where to write it; made if absent.")],
+    json: Json = False,
+) -> None:
+    """Write the sample corpus: illustrative citations in PubMed XML, and forty questions."""
+    from pipelines.sample.write_sample import write_sample
+
+    context = make_context(None, None, json)
+    sample = write_sample(folder)
+    if json:
+        files = [str(p) for p in sample.sources]
+        context.print_json({"sources": files, "questions": str(sample.questions)})
+        return
+    for path in (*sample.sources, sample.questions):
+        context.out.print(str(path), soft_wrap=True)

@@ -1,0 +1,66 @@
+"""How far a job is: bars on a terminal, else lines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from commands.context import Context
+
+LINE_EVERY_S = 5.0
+STAGES = {"models": "fetching models", "embed": "embedding", "index": "building shards"}
+
+
+def _bars(context: Context) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}"),
+        TimeRemainingColumn(),
+        console=context.log,
+    )
+
+
+class _Lines:
+    """Progress where there is no terminal: a line when a stage begins, ends, and between."""
+
+    def __init__(self, context: Context) -> None:
+        self._log = context.log
+        self._begun: dict[str, float] = {}
+        self._last = 0.0
+
+    def show(self, event: Any) -> None:
+        now = time.monotonic()
+        begun = self._begun.setdefault(event.stage, now)
+        finished = event.done >= event.total
+        if not finished and now - self._last < LINE_EVERY_S:
+            return
+        self._last = now
+        spent = now - begun
+        left = ""
+        if event.done and not finished and spent > 0:
+            left = f", about {spent / event.done * (event.total - event.done):.0f} s left"
+        name = STAGES[event.stage]
+        self._log.print(f"{name}: {event.done:,} of {event.total:,} {event.unit}{left}")
+
+
+@contextmanager
+def reporter(context: Context) -> Iterator[Any]:
+    if not sys.stderr.isatty():
+        yield _Lines(context).show
+        return
+    with _bars(context) as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(event: Any) -> None:
+            if event.stage not in tasks:
+                tasks[event.stage] = bars.add_task(STAGES[event.stage], unit=event.unit)
+            bars.update(tasks[event.stage], completed=event.done, total=event.total)
+
+        yield show

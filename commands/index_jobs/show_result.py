@@ -1,0 +1,61 @@
+"""What a build or an update did: a table of its sources, and what was published."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from cluster.index.manifest import Manifest
+from commands.context import Context
+from pipelines.build.plan_build import BuildResult
+
+
+def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -> None:
+    """The accounts and the published version to standard output, what was wrong to the log."""
+    if json:
+        context.print_json(_summary(result, seconds))
+    else:
+        context.out.print(_table(result.sources))
+        for source in result.sources:
+            for example in source.examples:
+                context.log.print(f"dropped: {example}", soft_wrap=True, markup=False)
+        if result.manifest:
+            tell_version(context, result.manifest, seconds)
+    for source in result.failed:
+        context.log.print(f"failed: {source.error}", style="red", soft_wrap=True, markup=False)
+
+
+def tell_version(context: Context, manifest: Manifest, seconds: float) -> None:
+    context.out.print(
+        f"published {manifest.version}: {manifest.citations:,} citations, "
+        f"{manifest.passages:,} passages, {len(manifest.shards)} shards, {seconds:.0f} s "
+        f"({manifest.superseded} superseded, {manifest.deleted} deleted)",
+        soft_wrap=True,
+    )
+
+
+def _table(sources: Any) -> Table:
+    reasons = sorted({reason for s in sources for reason in s.dropped})
+    table = Table("file", *("read", "kept", "deletions"), *(f"dropped: {r}" for r in reasons))
+    for s in sources:
+        if s.error:
+            table.add_row(s.name, "failed", *[""] * (2 + len(reasons)), style="red")
+            continue
+        counts = [s.read, s.kept, s.deletions, *(s.dropped.get(r, 0) for r in reasons)]
+        table.add_row(s.name, *(f"{c:,}" for c in counts))
+    return table
+
+
+def _summary(result: BuildResult, seconds: float) -> dict[str, Any]:
+    manifest = result.manifest
+    return {
+        "version": manifest.version if manifest else None,
+        "last_source": manifest.last_source if manifest else None,
+        "citations": manifest.citations if manifest else 0,
+        "passages": manifest.passages if manifest else 0,
+        "superseded": manifest.superseded if manifest else 0,
+        "deleted": manifest.deleted if manifest else 0,
+        "seconds": round(seconds, 1),
+        "sources": [s.model_dump() for s in result.sources],
+    }

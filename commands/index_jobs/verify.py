@@ -1,0 +1,85 @@
+"""`citeray index verify`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from commands.context import Config, Context, Json, Overrides, make_context
+from pipelines.build.find_sources import find_sources
+from pipelines.verify.verify_index import Report, Verification, usable_cpus, verify_index
+
+
+def verify(
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(help="PubMed XML file, folder or glob to take a census of. Repeatable."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave the artefacts' bytes and texts unread.")
+    ] = False,
+    allow_gap: Annotated[
+        bool, typer.Option("--allow-gap", help="Accept missing numbers among the source files.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Processes at once; one for each CPU.")
+    ] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Prove the published version; 1 if anything is wrong with it.
+
+    Every file's checksum, every count, and that each citation is in postings, vectors and
+    passages alike. With --sources also that the index holds what the files hold: no PMID
+    missing, extra or stale. Leftovers of interrupted builds are told and are no fault.
+    """
+    context = make_context(config, overrides, json)
+    index = context.settings.index.place
+    files = find_sources(sources) if sources else []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=context.log, disable=not sys.stderr.isatty()) as bars:
+        found = verify_index(
+            index,
+            files,
+            quick=quick,
+            allow_gap=allow_gap,
+            jobs=jobs or usable_cpus(),
+            report=_reporter(bars),
+        )
+    if json:
+        context.print_json({**asdict(found), "clean": not found.findings})
+    else:
+        _print(context, found)
+    raise typer.Exit(1 if found.findings else 0)
+
+
+def _reporter(bars: Progress) -> Report:
+    tasks: dict[str, TaskID] = {}
+
+    def show(stage: str, done: int, total: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = bars.add_task(f"checking {stage}")
+        bars.update(tasks[stage], completed=done, total=total)
+
+    return show
+
+
+def _print(context: Context, found: Verification) -> None:
+    for finding in found.findings:
+        line = f"{finding.kind}: {finding}"
+        context.out.print(line, soft_wrap=True, markup=False, highlight=False)
+    for leftover in found.leftovers:
+        context.log.print(f"leftover: {leftover}", soft_wrap=True, markup=False)
+    what = f"{found.citations:,} citations, {found.passages:,} passages"
+    census = f", census of {found.sources:,} source files" if found.sources else ""
+    context.log.print(
+        f"{found.version or 'no version'}: {what} live{census}: "
+        f"{len(found.findings)} findings, {len(found.leftovers)} leftovers",
+        soft_wrap=True,
+        markup=False,
+    )

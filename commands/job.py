@@ -1,0 +1,182 @@
+"""`citeray job`: any citeray command as a job on a Ray cluster, asked for once by its name."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cluster.errors import InputError, cut, one_line
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+CONFIG = ("--config", "-c")
+
+job = typer.Typer(help="Commands as jobs on a Ray cluster.", no_args_is_help=True)
+
+Address = Annotated[
+    str,
+    typer.Option(
+        envvar=["RAY_API_SERVER_ADDRESS", "RAY_ADDRESS"], help="The dashboard of the head."
+    ),
+]
+Name = Annotated[str, typer.Argument(metavar="ID", help="The job's name, as submit tells it.")]
+Json = Annotated[bool, typer.Option("--json", help="One document; the log to standard error.")]
+HERE = "http://127.0.0.1:8265"
+
+
+@job.command("submit", context_settings={"allow_interspersed_args": False})
+def submit_job(
+    command: Annotated[list[str], typer.Argument(help="A command of citeray and its options.")],
+    name: Annotated[
+        str, typer.Option("--id", help="The job's name; without it a digest of the command.")
+    ] = "",
+    address: Address = HERE,
+    working_dir: Annotated[Path, typer.Option(help="The code that travels along.")] = Path("."),
+    no_working_dir: Annotated[
+        bool, typer.Option("--no-working-dir", help="Run the code that the image holds.")
+    ] = False,
+    detach: Annotated[bool, typer.Option(help="Submit only, do not follow.")] = False,
+    json: Json = False,
+) -> None:
+    """Run a command of citeray as a job, once however often it is asked for.
+
+    A job of that name that runs is followed, one that succeeded is shown, one that failed
+    or was stopped is gone on with. Its log (output and messages, which Ray keeps as one)
+    comes on standard output, the exit code is the command's own. Ctrl-C stops the job.
+    """
+    from cluster.ray import jobs
+
+    words = command[1:] if command[0] == "citeray" else command
+    if not words:
+        raise InputError("no command to run; give one, such as -- index build SOURCE...")
+    if not no_working_dir and not working_dir.is_dir():
+        raise InputError(f"--working-dir {working_dir}: no such folder")
+    head = jobs.connect(address, say)
+    given = checked(name) if name else name_of(words)
+    entrypoint = shlex.join(["citeray", *words])
+    began = jobs.submit(head, given, entrypoint, None if no_working_dir else working_dir)
+    if detach:
+        print(began)
+        return
+    follow_to_end(head, began, json=json)
+
+
+@job.command("follow")
+def follow_job(name: Name, address: Address = HERE, json: Json = False) -> None:
+    """Show a job's log until it ends; the exit code is its own. Ctrl-C stops the job."""
+    from cluster.ray import jobs
+
+    head = jobs.connect(address, say)
+    follow_to_end(head, submission_id(jobs.newest(head, checked(name))), json=json)
+
+
+@job.command("cancel")
+def cancel_job(name: Name, address: Address = HERE) -> None:
+    """Stop a job and wait until it has ended; one that has ended stays as it is."""
+    from cluster.ray import jobs
+
+    head = jobs.connect(address, say)
+    found = submission_id(jobs.newest(head, checked(name)))
+    jobs.stop(head, found)
+    ended = jobs.follow(head, found, jobs.Log(lambda _: None))
+    say(f"{found} {str(ended.status).lower()}")
+
+
+@job.command("list")
+def list_jobs(address: Address = HERE, json: Json = False) -> None:
+    """The jobs that the cluster knows, the oldest first."""
+    from cluster.ray import jobs
+
+    found = jobs.all_jobs(jobs.connect(address, say))
+    rows = [
+        {
+            "id": submission_id(j),
+            "status": str(j.status),
+            "began": datetime.fromtimestamp((j.start_time or 0) / 1000, UTC).isoformat(
+                "T", "seconds"
+            ),
+            "exit_code": jobs.exit_code(j) if j.status in jobs.ENDED else None,
+            "command": j.entrypoint,
+        }
+        for j in found
+    ]
+    if json:
+        print_json(rows)
+        return
+    table = Table("id", "status", "began", "command")
+    for row in rows:
+        table.add_row(*(one_line(str(row[k])) for k in ("id", "status", "began", "command")))
+    Console().print(table)
+
+
+def follow_to_end(head: Any, name: str, *, json: bool) -> None:
+    """Ends the process with the job's exit code where that is not 0."""
+    from cluster.ray import jobs
+
+    text: list[str] = []
+
+    def write(part: str) -> None:
+        text.append(part)
+        print(part, end="", flush=True, file=sys.stderr if json else sys.stdout)
+
+    ended = jobs.follow_or_stop(head, name, jobs.Log(write))
+    code = jobs.exit_code(ended)
+    said = cut((ended.message or "").partition("\n")[0])
+    say(f"{name} {str(ended.status).lower()}: {said}")
+    if json:
+        result = last_document("".join(text))
+        status = str(ended.status)
+        print_json({"id": name, "status": status, "exit_code": code, "result": result})
+    if code:
+        raise typer.Exit(code)
+
+
+def last_document(log: str) -> Any:
+    """The JSON document that a command's --json printed into its log; None without one."""
+    for line in reversed(log.splitlines()):
+        if line.startswith(("{", "[")):
+            try:
+                return json.loads(line)
+            except ValueError:
+                continue
+    return None
+
+
+def name_of(words: list[str]) -> str:
+    """Readable, and the same for the same command with the same settings file."""
+    digest = blake2b(shlex.join(words).encode(), digest_size=6)
+    for option, value in pairwise(words):
+        if option in CONFIG and Path(value).is_file():
+            digest.update(Path(value).read_bytes())
+    verbs = [word for word in words[:2] if re.fullmatch("[a-z]+", word)]
+    return "-".join(["citeray", *verbs, digest.hexdigest()])
+
+
+def checked(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise InputError(
+            f"{cut(name)}: not a job's id; it has at most 100 letters, digits, '.', '_' and '-'"
+        )
+    return name
+
+
+def submission_id(found: Any) -> str:
+    return str(found.submission_id)
+
+
+def say(line: str) -> None:
+    Console(stderr=True, highlight=False).print(one_line(line), soft_wrap=True, markup=False)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))

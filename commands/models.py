@@ -1,0 +1,67 @@
+"""`citeray models`: the models that the settings name, and their fetching."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cluster.models.adapters import base_of, is_adapter
+from cluster.models.store import ModelStore, read_pins
+from cluster.settings.used_models import used_models
+from commands.context import Config, Json, Overrides, make_context
+
+models = typer.Typer(help="The models that the settings name.", no_args_is_help=True)
+
+
+@models.command("list")
+def list_models(config: Config = None, overrides: Overrides = None, json: Json = False) -> None:
+    """The models that the settings use, and which of them are in the store."""
+    context = make_context(config, overrides, json)
+    stored = {m.name: m for m in ModelStore().list()}
+    pins = read_pins()
+    rows = [
+        {
+            "use": use,
+            "name": name,
+            "stored": name in stored,
+            "licence": pins[name].licence if name in pins else "",
+        }
+        for use, name in used_models(context.settings).items()
+    ]
+    if json:
+        context.print_json(rows)
+        return
+    table = Table("use", "model", "stored", "licence")
+    for row in rows:
+        stored_word = "yes" if row["stored"] else "no"
+        table.add_row(str(row["use"]), str(row["name"]), stored_word, str(row["licence"]))
+    context.out.print(table)
+
+
+@models.command("pull")
+def pull_models(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Models by name; none: all that the settings use.")
+    ] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Fetch models into the store, checking the checksums that are pinned."""
+    context = make_context(config, overrides, json)
+    wanted = names or sorted(set(used_models(context.settings).values()))
+    pulled: dict[str, Path] = {}
+    while wanted:
+        name = wanted.pop(0)
+        context.log.print(f"pulling {name}")
+        pulled[name] = path = ModelStore().resolve(name)
+        if is_adapter(path) and base_of(path) not in {*wanted, *pulled}:
+            wanted.append(base_of(path))
+    if json:
+        context.print_json([{"name": name, "path": str(path)} for name, path in pulled.items()])
+        return
+    for name, path in pulled.items():
+        context.out.print(f"{name} -> {path}", soft_wrap=True)

@@ -1,0 +1,186 @@
+"""`citeray plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cluster.errors import InputError
+from cluster.storage.object_store import File
+from commands.context import Config, Context, Json, Overrides, make_context
+from pipelines.build.find_sources import find_sources
+from planning.emit import config_yaml, values_yaml, write_text
+from planning.error_bar import ErrorBar
+from planning.measure.coefficients import (
+    DEFAULT_FILE,
+    Coefficients,
+    read_coefficients,
+    write_coefficients,
+)
+from planning.place_workers import Ask
+from planning.plan import Plan, make_plan
+from planning.show_plan import check_json, plan_json, show_check, show_plan
+from planning.units import parse_bytes, parse_count, parse_rate, parse_seconds
+
+PATHS = ("search", "answer")
+
+Citations = Annotated[str, typer.Option(help="Size of the corpus, such as 38M.")]
+Qps = Annotated[str, typer.Option(help="Questions a second.")]
+P95 = Annotated[str, typer.Option(help="How late 19 of 20 questions may be, such as 2s.")]
+QuestionPath = Annotated[str, typer.Option(help="What p95 is of: search or answer.")]
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Measure this machine first, which takes minutes.")
+]
+Calibration = Annotated[
+    Path | None,
+    typer.Option(help=f"Coefficients to use, or to write; {DEFAULT_FILE} if not named."),
+]
+Sample = Annotated[
+    list[str] | None,
+    typer.Option(help="PubMed files to calibrate on or check with; none: generated citations."),
+]
+Check = Annotated[
+    bool,
+    typer.Option("--check", help="Build here for real; tell the plan's error, and keep it."),
+]
+CheckCitations = Annotated[str, typer.Option(help="Generated citations that --check builds.")]
+NodeMemory = Annotated[str, typer.Option(help="Memory of a node, such as 64GB or 64Gi.")]
+NodeCpus = Annotated[int, typer.Option(min=1, help="Cores of a node.")]
+Nodes = Annotated[int | None, typer.Option(min=1, help="Nodes that build; none: as many as serve.")]
+GpuNodes = Annotated[int, typer.Option(min=0, help="Nodes with GPUs that build.")]
+GpusPerNode = Annotated[int, typer.Option(min=1, help="GPUs of such a node.")]
+Shards = Annotated[
+    int | None, typer.Option(min=1, max=4096, help="Shards; none: the fewest that do.")
+]
+UpdateCitations = Annotated[str, typer.Option(help="Citations of an update.")]
+NodeHour = Annotated[float | None, typer.Option(min=0, help="Price of a node, hourly.")]
+GpuHour = Annotated[float | None, typer.Option(min=0, help="Price of a GPU, hourly.")]
+EmitConfig = Annotated[Path | None, typer.Option(help="Write settings for --config here.")]
+EmitValues = Annotated[
+    Path | None, typer.Option(help="Write values for the Kubernetes manifests here.")
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Show each figure's formula.")]
+
+
+def plan(
+    citations: Citations = "38M",
+    qps: Qps = "1",
+    p95: P95 = "2s",
+    path: QuestionPath = "search",
+    calibrate: Calibrate = False,
+    calibration: Calibration = None,
+    sample: Sample = None,
+    check: Check = False,
+    check_citations: CheckCitations = "20k",
+    node_memory: NodeMemory = "64GB",
+    node_cpus: NodeCpus = 16,
+    nodes: Nodes = None,
+    gpu_nodes: GpuNodes = 0,
+    gpus_per_node: GpusPerNode = 1,
+    shards: Shards = None,
+    update_citations: UpdateCitations = "30k",
+    node_hour: NodeHour = None,
+    gpu_hour: GpuHour = None,
+    emit_config: EmitConfig = None,
+    emit_values: EmitValues = None,
+    explain: Explain = False,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Shards, replicas, memory, hours and cost for a corpus and a load.
+
+    Figures come from a calibration on this machine (--calibrate, kept for later runs), or
+    from one that is shipped. The exit code is 1 where the plan would not do: p95 cannot be
+    met, or a process does not fit a node.
+    """
+    context = make_context(config, overrides, json)
+    ask = Ask(
+        citations=parse_count(citations, "--citations"),
+        qps=parse_rate(qps, "--qps"),
+        p95_s=parse_seconds(p95, "--p95"),
+        path=path,
+        node_memory=parse_bytes(node_memory, "--node-memory"),
+        node_cpus=node_cpus,
+        nodes=nodes,
+        gpu_nodes=gpu_nodes,
+        gpus_per_node=gpus_per_node,
+        changed=parse_count(update_citations, "--update-citations"),
+        shards=shards,
+        node_price=node_hour,
+        gpu_price=gpu_hour,
+    )
+    built = parse_count(check_citations, "--check-citations")
+    given = find_sources(sample) if sample else []
+    found, shipped = _coefficients(context, calibration, given, calibrate=calibrate)
+    _check_path(path, found)
+    rows: list[dict[str, Any]] = []
+    if check:
+        rows, found = _check(context, found, built, given)
+        if not shipped:
+            write_coefficients(found, calibration or DEFAULT_FILE)
+    made = make_plan(found, context.settings, ask, shipped=shipped)
+    if emit_config:
+        write_text(config_yaml(context.settings, made), emit_config)
+    if emit_values:
+        write_text(values_yaml(made), emit_values)
+    if not json:
+        show_plan(context.out, made, explain=explain)
+    if json:
+        context.print_json({**plan_json(made), "check": rows})
+    _tell_problems(context, made)
+
+
+def _tell_problems(context: Context, made: Plan) -> None:
+    for problem in made.problems:
+        context.log.print(f"will not do: {problem}", style="red", soft_wrap=True, markup=False)
+    if made.problems:
+        raise typer.Exit(1)
+
+
+def _check_path(path: str, found: Coefficients) -> None:
+    if path not in PATHS:
+        raise InputError(f"--path {path}: unknown; there are: {', '.join(PATHS)}")
+    if path == "answer" and not found.serving.llm:
+        raise InputError(
+            "--path answer: the language model was not measured; calibrate with "
+            "--set llm.kind=url --set llm.url=URL, or plan for --path search"
+        )
+
+
+def _teller(context: Context, doing: str) -> Callable[[str], None]:
+    return lambda what: context.log.print(f"{doing}: {what}", soft_wrap=True)
+
+
+def _coefficients(
+    context: Context, calibration: Path | None, given: list[File], *, calibrate: bool
+) -> tuple[Coefficients, bool]:
+    """The coefficients to plan with, and whether they are the shipped ones."""
+    file = calibration or DEFAULT_FILE
+    if calibrate:
+        from planning.measure.calibrate import calibrate as measure
+
+        found = measure(context.settings, _teller(context, "measuring"), given)
+        write_coefficients(found, file)
+        context.log.print(f"coefficients -> {file}", soft_wrap=True)
+        return found, False
+    if calibration or file.is_file():
+        return read_coefficients(file), False
+    return read_coefficients(None), True
+
+
+def _check(
+    context: Context, found: Coefficients, citations: int, given: list[File]
+) -> tuple[list[dict[str, Any]], Coefficients]:
+    """The rows of a check, and the coefficients with how far they were off."""
+    from planning.check_plan import check_plan
+
+    tell = _teller(context, "checking")
+    built, rows = check_plan(found, context.settings, citations, tell, given)
+    if not context.json:
+        show_check(context.out, rows)
+    bar = ErrorBar.of(built, [(row.name, row.error) for row in rows])
+    return check_json(rows), found.model_copy(update={"checked": bar})

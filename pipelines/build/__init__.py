@@ -1,0 +1,1 @@
+"""From source files to a published version of the index."""

@@ -1,0 +1,156 @@
+"""Builds one shard's segment from what is staged: the live records, in PMID order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster.arrow_records import CITATION_SCHEMA, RowTaker, citation_from_row
+from cluster.index import vectors
+from cluster.index.layout import TERM_COUNTS, segment_directory
+from cluster.index.manifest import DeadEntry, SegmentEntry
+from cluster.index.supersedes import Supersedes, write_supersedes
+from cluster.index.write_segment import SegmentPlan, write_segment
+from cluster.records import Citation
+from cluster.storage.places import Place
+from cluster.storage.whole_files import published_atomically
+from pipelines.build.order_records import Events, LiveRows, live_rows
+from pipelines.build.stage_citations import read_deletions, read_parts
+from pipelines.update.late_sources import SourceOrder
+from pipelines.vocabulary.mine_vocabulary import count_terms, write_counts
+
+BATCH_ROWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSummary:
+    entry: SegmentEntry
+    superseded: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedShard:
+    """The staged rows of one shard, memory-mapped, and which of them are live."""
+
+    table: pa.Table
+    live: LiveRows
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        taker = RowTaker(self.table)
+        for begin in range(0, len(self.live.rows), BATCH_ROWS):
+            chunk = taker.take(self.live.rows[begin : begin + BATCH_ROWS])
+            yield from chunk.combine_chunks().to_batches()
+
+    def citations(self) -> Iterator[Citation]:
+        for batch in self.batches():
+            yield from map(citation_from_row, batch.select(CITATION_SCHEMA.names).to_pylist())
+
+
+def _events(
+    pmids: Sequence[np.ndarray], places: Sequence[np.ndarray], ranks: Sequence[int]
+) -> Events:
+    files = [np.full(len(p), rank, np.int64) for p, rank in zip(pmids, ranks, strict=True)]
+    return Events(np.concatenate(pmids), np.concatenate(files), np.concatenate(places))
+
+
+def _column(table: pa.Table, name: str) -> np.ndarray:
+    return np.asarray(table.column(name).to_numpy(), np.int64)
+
+
+def read_staged(
+    directories: Sequence[Place],
+    shard: int,
+    columns: Sequence[str] | None = None,
+    order: SourceOrder | None = None,
+) -> StagedShard:
+    """Everything staged for `shard`, from sources in the order in which they apply.
+
+    `columns`, all or some, must hold what tells which rows are live: pmid and position.
+    With `order` the deletions of sources that the index holds count too, for PMIDs of which
+    the staged sources speak.
+    """
+    tables = [read_parts(directory, shard, columns) for directory in directories]
+    deletions = [read_deletions(d) for d in directories]
+    ranks = list(order.staged) if order else list(range(len(directories)))
+    pmids = [_column(t, "pmid") for t in tables]
+    gone = [_column(t, "pmid") for t in deletions]
+    places = [_column(t, "position") for t in deletions]
+    records = _events(pmids, [_column(t, "position") for t in tables], ranks)
+    if order:
+        touched = np.concatenate([*pmids, *gone])
+        for rank, held in order.deletions.items():
+            gone.append(held[np.isin(held, touched)])
+            places.append(np.zeros(len(gone[-1]), np.int64))
+            ranks.append(rank)
+    live = live_rows(records, _events(gone, places, ranks))
+    return StagedShard(pa.concat_tables(tables), live)
+
+
+def sample_vectors(
+    directories: Sequence[Place], shards: int, dimensions: int, limit: int
+) -> vectors.Vectors:
+    """At most `limit` vectors (n, d), the same whatever the number of shards.
+
+    Takes whole citations in the order of a hash of their PMIDs, so what is held are the
+    hashes of all and the vectors of those that are taken.
+    """
+    keys, counts = [], []
+    for shard in range(shards):
+        staged = read_staged(directories, shard, ("pmid", "position", "spans"))
+        pmids = _column(staged.table, "pmid")[staged.live.rows]
+        # Fibonacci hashing: spreads neighbouring PMIDs, needs no seed.
+        keys.append(pmids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+        passages = pc.list_value_length(staged.table.column("spans")).to_numpy()
+        counts.append(passages[staged.live.rows])
+    every, order = np.concatenate(keys), np.argsort(np.concatenate(keys), kind="stable")
+    taken = np.searchsorted(np.cumsum(np.concatenate(counts)[order]), limit) + 1
+    last = every[order[:taken]].max(initial=0)
+    found: list[tuple[int, bytes]] = []
+    for shard, of_shard in enumerate(keys):
+        staged = read_staged(directories, shard, ("pmid", "position", "vectors"))
+        chosen = np.flatnonzero(of_shard <= last)
+        taker = RowTaker(staged.table)
+        blobs = taker.take(staged.live.rows[chosen], ["vectors"])["vectors"].to_pylist()
+        found += zip(of_shard[chosen].tolist(), blobs, strict=True)
+    joined = b"".join(blob for _, blob in sorted(found))
+    sample = np.frombuffer(joined, np.float16).reshape(-1, dimensions)[:limit]
+    return sample.astype(np.float32)
+
+
+def train_quantiser(sample: vectors.Vectors, path: Place, plan: SegmentPlan) -> None:
+    """Write the empty index that every shard fills, trained on one common sample.
+
+    A common quantiser gives a vector the same code, and so the same score, in any shard.
+    """
+    empty = vectors.empty_index(plan.vectors, plan.dimensions, plan.hnsw_m, plan.ef_construction)
+    if not empty.is_trained:
+        if len(sample) == 0:
+            sample = np.zeros((1, plan.dimensions), np.float32)
+        faiss.omp_set_num_threads(plan.threads)
+        empty.train(sample)
+    with published_atomically(path) as aside:
+        vectors.save(empty, aside)
+
+
+def build_shard(
+    index: Place, shard: int, directories: Sequence[Place], plan: SegmentPlan
+) -> ShardSummary:
+    """Write the segment of `shard`; a rerun keeps it when it is whole."""
+    staged = read_staged(directories, shard)
+
+    def complete(directory: Path) -> DeadEntry:
+        deleted = staged.live.deleted_pmids
+        write_supersedes(Supersedes(deleted, np.ones(len(deleted), np.bool_)), directory)
+        write_counts(count_terms(staged.citations()), directory / TERM_COUNTS)
+        return DeadEntry()
+
+    directory = index / segment_directory(shard, plan.id)
+    entry = write_segment(staged.batches(), directory, plan, complete)
+    return ShardSummary(entry, staged.live.superseded, staged.live.deleted)

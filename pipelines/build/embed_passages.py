@@ -1,0 +1,89 @@
+"""Splits parsed citations into passages and gives each passage its vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster.arrow_records import CITATION_SCHEMA, citation_from_row, citations_to_table
+from cluster.index.write_segment import EMBEDDED_SCHEMA, SECTION_CODES, SPANS
+from cluster.records import Citation, Passage
+from cluster.text.tokenise import Tokenise, Tokens
+from pipelines.build.split_passages import Splitter, split_citation
+
+SPLIT_SCHEMA = CITATION_SCHEMA.append(pa.field("spans", SPANS))
+TOKENS = pa.large_list(pa.large_list(pa.int32()))
+TOKENISED_SCHEMA = SPLIT_SCHEMA.append(pa.field("tokens", TOKENS))
+Encode = Callable[[Sequence[str]], npt.NDArray[np.float32]]
+EncodeTokens = Callable[[Sequence[Tokens]], npt.NDArray[np.float32]]
+
+
+def _span(passage: Passage) -> dict[str, int]:
+    section = SECTION_CODES[passage.section]
+    return {"section": section, "begin": passage.begin, "end": passage.end}
+
+
+def split_citations(citations: Sequence[Citation], splitter: Splitter) -> pa.Table:
+    """The citations in SPLIT_SCHEMA: each row with the spans of its passages."""
+    spans = [[_span(p) for p in split_citation(c, splitter)] for c in citations]
+    table = citations_to_table(citations)
+    return table.append_column("spans", pa.array(spans, SPANS))
+
+
+def _texts(row: dict[str, object], spans: Iterable[dict[str, int]]) -> list[str]:
+    citation = citation_from_row(row)
+    texts = (citation.title, citation.abstract)
+    return [texts[s["section"]][s["begin"] : s["end"]] for s in spans]
+
+
+def _passages(table: pa.Table) -> list[list[str]]:
+    """The texts of the passages of each row."""
+    spans = table.column("spans").to_pylist()
+    rows = table.select(CITATION_SCHEMA.names).to_pylist()
+    return [_texts(row, s) for row, s in zip(rows, spans, strict=True)]
+
+
+def embed_citations(table: pa.Table, encode: Encode) -> pa.Table:
+    """Add to rows in SPLIT_SCHEMA the vectors of their passages, giving EMBEDDED_SCHEMA.
+
+    All passages of the table are encoded in one call, so that `encode` can sort them by
+    length. Vectors are kept as 16-bit floats: their rounding, 5e-4, is far below the
+    noise of an encoder that computes in bfloat16.
+    """
+    texts = _passages(table)
+    return _with_vectors(
+        table, encode([text for row in texts for text in row]), [len(row) for row in texts]
+    )
+
+
+def tokenise_citations(table: pa.Table, tokenise: Tokenise) -> pa.Table:
+    """Add to rows in SPLIT_SCHEMA the token ids of their passages, giving TOKENISED_SCHEMA."""
+    texts = _passages(table)
+    ids = iter(tokenise([text for row in texts for text in row]))
+    tokens = [list(islice(ids, len(row))) for row in texts]
+    return table.append_column("tokens", pa.array(tokens, TOKENS)).cast(TOKENISED_SCHEMA)
+
+
+def embed_tokens(table: pa.Table, encode_tokens: EncodeTokens) -> pa.Table:
+    """As `embed_citations`, from rows in TOKENISED_SCHEMA."""
+    rows = table.column("tokens").combine_chunks()
+    passages = rows.flatten()
+    ends = np.cumsum(pc.list_value_length(passages).to_numpy())[:-1]
+    tokens = np.split(passages.flatten().to_numpy(), ends) if len(passages) else []
+    counts = pc.list_value_length(rows).to_pylist()
+    return _with_vectors(table.drop_columns("tokens"), encode_tokens(tokens), counts)
+
+
+def _with_vectors(
+    table: pa.Table, encoded: npt.NDArray[np.float32], counts: Sequence[int]
+) -> pa.Table:
+    vectors = encoded.astype(np.float16)
+    ends = np.cumsum(counts)
+    blobs = [vectors[end - n : end].tobytes() for n, end in zip(counts, ends, strict=True)]
+    column = pa.array(blobs, pa.large_binary())
+    return table.append_column("vectors", column).cast(EMBEDDED_SCHEMA)

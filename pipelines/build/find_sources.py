@@ -1,0 +1,83 @@
+"""Finds the PubMed files that a build was asked for, in the order they apply."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster.errors import InputError
+from cluster.pubmed.source_order import check_one_baseline
+from cluster.pubmed.source_order import natural_key as natural_key
+from cluster.storage.object_store import (
+    File,
+    StoredFile,
+    glob_store,
+    is_store,
+    is_stored,
+    join_url,
+    list_folder,
+)
+
+# The folders of NCBI's server, which `citeray download` keeps.
+BASELINE, UPDATES = "baseline", "updatefiles"
+SUFFIXES = (".xml", ".xml.gz")
+
+
+def _expand(pattern: str) -> Sequence[File]:
+    if is_store(pattern):
+        return _expand_stored(pattern)
+    path = Path(pattern)
+    if path.is_dir():
+        folders = (path, path / BASELINE, path / UPDATES)
+        inside = (p for folder in folders if folder.is_dir() for p in folder.iterdir())
+        found = [p for p in inside if p.name.endswith(SUFFIXES)]
+        if not found:
+            raise InputError(f"{pattern}: no {' or '.join(SUFFIXES)} file in this folder")
+        return found
+    if path.is_file():
+        return [path]
+    matches = [Path(p) for p in glob.glob(pattern, recursive=True)]
+    if not matches:
+        raise InputError(f"{pattern}: no such file, folder or match")
+    return [p for p in matches if p.is_file()]
+
+
+def _expand_stored(url: str) -> list[StoredFile]:
+    if "*" in url or "[" in url:
+        found = glob_store(url)
+    elif is_stored(url):
+        return [StoredFile(url)]
+    else:
+        folders = (url, join_url(url, BASELINE), join_url(url, UPDATES))
+        found = [f for folder in folders for f in list_folder(folder)]
+        found = [f for f in found if f.name.endswith(SUFFIXES)]
+    if not found:
+        raise InputError(
+            f"{url}: no such object or match, nor a folder with {' or '.join(SUFFIXES)} objects"
+        )
+    return found
+
+
+def find_sources(patterns: Sequence[str]) -> list[File]:
+    """Files, folders, globs, also in an object store, to files in number order of their names.
+
+    Local paths are made absolute. A folder gives its XML files and those in its
+    `baseline` and `updatefiles`. The number order is the order in which PubMed's baseline
+    and update files apply. Raises InputError for a pattern without a match, for two files
+    of one name, and for files of two years' baselines.
+    """
+    if not patterns:
+        raise InputError("no source given; name PubMed XML files, folders or globs")
+    expanded = [f for pattern in patterns for f in _expand(pattern)]
+    found = {f.resolve() if isinstance(f, Path) else f for f in expanded}
+    by_name: dict[str, File] = {}
+    for file in sorted(found, key=str):
+        other = by_name.setdefault(file.name, file)
+        if other != file:
+            raise InputError(
+                f"two sources are named {file.name}: {other} and {file}; names give the order, "
+                "so each must be there once"
+            )
+    check_one_baseline(by_name)
+    return [by_name[name] for name in sorted(by_name, key=natural_key)]

@@ -1,0 +1,314 @@
+"""The index jobs on Ray: build, update, compact.
+
+    sources --embed_sources--> parts --one task a shard--> segments --one task--> vocabulary
+
+No text, no vector and no term passes through the driver: it sees file names and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from cluster.index.lease import Lease, hold_lease
+from cluster.index.manifest import Artefact, EncoderEntry, Manifest, read_manifest
+from cluster.index.put_segment import remove_partials
+from cluster.index.write_segment import SegmentPlan
+from cluster.models.adapters import model_folder, weights_checksum
+from cluster.models.store import ModelStore
+from cluster.pubmed.source_order import check_gaps, natural_key
+from cluster.settings.settings import Settings
+from cluster.storage.object_store import File
+from cluster.storage.places import Place, file_names
+from cluster.storage.whole_files import require_writable
+from pipelines.build.build_shard import build_shard, sample_vectors, train_quantiser
+from pipelines.build.drop_staging import drop_taken, note_taken
+from pipelines.build.embed_sources import embed_sources
+from pipelines.build.plan_build import (
+    BuildResult,
+    Progress,
+    Report,
+    build_id,
+    quantiser_of,
+    segment_id,
+    segment_plan,
+    staged_account,
+)
+from pipelines.build.publish_index import (
+    publish_build,
+    publish_compaction,
+    publish_update,
+    publish_vocabulary,
+)
+from pipelines.build.stage_citations import (
+    ParsedSource,
+    complete_account,
+    staged_dimensions,
+    staging_directory,
+)
+from pipelines.update.compact_index import compact_shard
+from pipelines.update.late_sources import (
+    SourceOrder,
+    deleted_in,
+    files_of,
+    later_deleting,
+    order_of,
+)
+from pipelines.update.update_index import applicable, check_settings, new_sources, update_shard
+from pipelines.vocabulary.give_names import NameFiles, given_names
+
+
+@ray.remote(max_retries=3)
+def _shard_task(work: Callable[..., Any], *args: Any) -> Any:
+    return work(*args)
+
+
+@ray.remote
+def _train_task(
+    directories: Sequence[Place], shards: int, limit: int, path: Place, plan: SegmentPlan
+) -> None:
+    # Nothing is learnt from a sample but the scalars' ranges.
+    limit = limit if plan.vectors == "sq8" else 0
+    train_quantiser(sample_vectors(directories, shards, plan.dimensions, limit), path, plan)
+
+
+@ray.remote(max_retries=3)
+def _vocabulary_task(*args: Any) -> Artefact:
+    return publish_vocabulary(*args)
+
+
+def _make_vocabulary(*args: Any) -> Artefact:
+    """`publish_vocabulary` where Ray has room, not in the driver."""
+    made: Artefact = ray.get(_vocabulary_task.remote(*args))
+    return made
+
+
+def _on_shards(
+    work: Callable[..., Any], calls: Sequence[tuple[Any, ...]], plan: SegmentPlan, report: Report,
+) -> list[Any]:  # fmt: skip
+    """`work` of each call, one a shard, as a Ray task; the results in the order of the calls.
+
+    Each call begins with the index. What tasks that were killed left there is removed, of an
+    earlier run before and of this one after.
+    """
+    index: Place = calls[0][0]
+    remove_partials(index)
+    task = _shard_task.options(num_cpus=1, num_gpus=plan.gpus)
+    refs = [task.remote(work, *call) for call in calls]
+    waiting = list(refs)
+    while waiting:
+        _, waiting = ray.wait(waiting, num_returns=1)
+        report(Progress("index", len(refs) - len(waiting), len(refs), "shards"))
+    results: list[Any] = ray.get(refs)
+    remove_partials(index)
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """Local paths of what the settings name; `checksum` is the encoder's."""
+
+    encoder: Path
+    checksum: str
+    names: NameFiles
+
+
+def _fetch_models(settings: Settings, report: Report) -> _Models:
+    store = ModelStore()
+    report(Progress("models", 0, 1, "models"))
+    model = model_folder(settings.encoder, store)
+    chosen = settings.vocabulary
+    sha256 = chosen.concepts_sha256 or None
+    names = NameFiles(
+        store.resolve(chosen.concepts, sha256) if chosen.concepts else None,
+        tuple(map(store.resolve, chosen.lexicons)),
+    )
+    # Another form is refused now, not when all is embedded.
+    next(given_names(names), None)
+    report(Progress("models", 1, 1, "models"))
+    return _Models(model, weights_checksum(settings.encoder, store), names)
+
+
+def _stage(
+    places: Sequence[tuple[File, Place]], settings: Settings, models: _Models, report: Report
+) -> tuple[ParsedSource, ...]:
+    """Stage what an earlier, interrupted run has not; gives the accounts of all sources."""
+    pending = [(p, d) for p, d in places if complete_account(d, p) is None]
+    if pending:
+        embed_sources(pending, settings, models.encoder, report)
+    return tuple(staged_account(p, d) for p, d in places)
+
+
+def build_index(sources: Sequence[File], settings: Settings, report: Report) -> BuildResult:
+    """Build a version from `sources`, in their order, and publish it.
+
+    Citations staged by an earlier, interrupted run are not embedded again. A source that
+    cannot be read is left out whole and named in the result; the staging is then kept,
+    so that a rerun reads only that source. Raises CiteRayError when none can be read, and
+    where another command changes the index.
+    """
+    index = settings.index.place
+    require_writable(index)
+    with hold_lease(index, "build") as lease:
+        drop_taken(lease)
+        result = _build(sources, settings, lease, lease.checking(report))
+        drop_taken(lease)
+        return result
+
+
+def _build(
+    sources: Sequence[File], settings: Settings, lease: Lease, report: Report
+) -> BuildResult:
+    index = lease.index
+    models = _fetch_models(settings, report)
+    build = index / "staging" / build_id(settings, models.checksum)
+    places = [(path, staging_directory(build, path)) for path in sources]
+    result = BuildResult(None, _stage(places, settings, models, report))
+    good = [(d, a) for (_, d), a in zip(places, result.sources, strict=True) if not a.error]
+    if not good:
+        return result
+    directories = [d for d, _ in good]
+    encoder = EncoderEntry(
+        model=settings.encoder.model,
+        adapter=settings.encoder.adapter,
+        sha256=models.checksum,
+        dimensions=staged_dimensions(directories),
+        max_tokens=settings.encoder.max_tokens,
+    )
+    name = segment_id(build.name, settings.index, [a for _, a in good])
+    quantiser = build / f"quantiser-{name}.faiss"
+    plan = segment_plan(name, quantiser, encoder.dimensions, settings.index)
+    shards = settings.index.shards
+    limit = settings.index.training_vectors
+    # Segments that a rerun keeps were coded by this very one.
+    if not quantiser.is_file():
+        ray.get(_train_task.remote(directories, shards, limit, quantiser, plan))
+    calls = [(index, shard, directories, plan) for shard in range(shards)]
+    summaries = _on_shards(build_shard, calls, plan, report)
+    # With a source that failed all staging is kept for the rerun, which builds from it again.
+    names = [] if result.failed else [account.name for _, account in good]
+    quantisers = [n for n in file_names(build) if n.startswith("quantiser-")] if names else []
+    manifest = publish_build(
+        lease, quantiser, settings, encoder, models.names, result.sources, summaries,
+        _make_vocabulary, partial(note_taken, build, names, quantisers),
+    )  # fmt: skip
+    return BuildResult(manifest, result.sources)
+
+
+def update_index(
+    sources: Sequence[File],
+    settings: Settings,
+    report: Report,
+    *,
+    each: bool = False,
+    allow_gap: bool = False,
+) -> BuildResult:
+    """Publish a version with what of `sources` is new since the published one.
+
+    `each` publishes one for every source, so that the state after each can be asked for.
+    Staging and resuming are as in a build. What follows a source that cannot be read must
+    wait for it, so that only the sources before it are applied. The result names the new
+    sources alone; without any, it is the published version, and nothing is written. A late
+    source, before the last that the index holds, changes what no later source speaks of.
+    Raises InputError for sources that changed, for a late one without the later files that
+    delete, for numbered ones with a gap since the last that the index holds, unless
+    `allow_gap`, and for settings that must be those of the build; CiteRayError where another
+    command changes the index.
+    """
+    index = settings.index.place
+    manifest = read_manifest(index)
+    if not new_sources(manifest, sources):
+        return BuildResult(manifest, ())
+    require_writable(index)
+    with hold_lease(index, "update") as lease:
+        drop_taken(lease)
+        # Another command may have published since the look above.
+        manifest = read_manifest(index)
+        new = new_sources(manifest, sources)
+        if not new:
+            return BuildResult(manifest, ())
+        if not allow_gap:
+            held = [source.name for source in manifest.sources]
+            check_gaps([*held, *(path.name for path in new)], after=manifest.last_source)
+        result = _update(
+            new, sources, manifest, settings, lease, lease.checking(report), each=each
+        )  # fmt: skip
+        drop_taken(lease)
+        return result
+
+
+@ray.remote(max_retries=3)
+def _deletions_task(path: File) -> Any:
+    return deleted_in(path)
+
+
+def _order(manifest: Manifest, names: Sequence[str], sources: Sequence[File]) -> SourceOrder | None:
+    """The order of an update of which some sources are late; None where none is."""
+    first = names[0]
+    if natural_key(first) > natural_key(manifest.last_source):
+        return None
+    files = files_of(later_deleting(manifest, first), sources, first)
+    found = ray.get([_deletions_task.remote(path) for path in files])
+    return order_of(manifest, names, dict(zip([p.name for p in files], found, strict=True)))
+
+
+def _update(
+    new: Sequence[File],
+    sources: Sequence[File],
+    manifest: Manifest,
+    settings: Settings,
+    lease: Lease,
+    report: Report,
+    *,
+    each: bool,
+) -> BuildResult:
+    index = lease.index
+    quantiser = quantiser_of(index, manifest)
+    models = _fetch_models(settings, report)
+    check_settings(manifest, settings, models.checksum)
+    build = index / "staging" / build_id(settings, models.checksum)
+    places = [(path, staging_directory(build, path)) for path in new]
+    accounts = _stage(places, settings, models, report)
+    result = BuildResult(None, accounts)
+    good = applicable(accounts)
+    groups = [[account] for account in good] if each else [good]
+    directories = {path.name: directory for path, directory in places}
+    for group in filter(None, groups):
+        name = segment_id(build.name, settings.index, group, manifest)
+        plan = segment_plan(name, quantiser, manifest.encoder.dimensions, settings.index)
+        staged = [directories[account.name] for account in group]
+        order = _order(manifest, [account.name for account in group], sources)
+        calls = [(index, n, shard, staged, plan, order) for n, shard in enumerate(manifest.shards)]
+        updates = _on_shards(update_shard, calls, plan, report)
+        told = (*group, *result.failed)
+        manifest = publish_update(
+            lease, manifest, settings.vocabulary, models.names, told, updates, _make_vocabulary,
+            partial(note_taken, build, [account.name for account in group], []),
+        )  # fmt: skip
+        result = BuildResult(manifest, accounts)
+    return result
+
+
+def compact_index(settings: Settings, report: Report) -> Manifest:
+    """Publish a version with one segment a shard, and the same citations and scores.
+
+    Nothing is encoded, and of the settings only `index.build_threads` and `index.build_gpus`
+    matter. Interrupted, a rerun keeps the shards that are whole. Raises CiteRayError where
+    another command changes the index.
+    """
+    index = settings.index.place
+    require_writable(index)
+    with hold_lease(index, "compact") as lease:
+        manifest = read_manifest(index)
+        kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}
+        like = settings.index.model_copy(update=kept)
+        quantiser = quantiser_of(index, manifest)
+        plan = segment_plan("", quantiser, manifest.encoder.dimensions, like)
+        calls = [(index, number, shard, plan) for number, shard in enumerate(manifest.shards)]
+        entries = _on_shards(compact_shard, calls, plan, lease.checking(report))
+        return publish_compaction(lease, manifest, entries)

@@ -1,0 +1,273 @@
+"""The last step of a build, an update, a compaction: vocabulary, manifest, the switch to it.
+
+Each needs the lease of the index. The version's number is reserved first, so that no file of
+it can be another writer's; a version that is not published in the end leaves none of them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from cluster.errors import CiteRayError, IndexFormatError
+from cluster.index.copies import at_hand
+from cluster.index.layout import (
+    TERM_COUNTS,
+    manifest_file,
+    quantiser_file,
+    segment_directory,
+    vocabulary_file,
+)
+from cluster.index.lease import Lease
+from cluster.index.manifest import (
+    FORMAT,
+    Artefact,
+    EncoderEntry,
+    Manifest,
+    SegmentEntry,
+    ShardEntry,
+    SourceEntry,
+    SplitEntry,
+    VersionEntry,
+    artefact,
+    current_version,
+    read_manifest,
+    write_manifest,
+)
+from cluster.pubmed.source_order import natural_key
+from cluster.settings.settings import Settings, VocabularySettings
+from cluster.storage.places import Place, remove
+from cluster.storage.whole_files import published_atomically, sha256_of, write_atomically
+from cluster.text.analysis import ANALYSER
+from pipelines.build.build_shard import ShardSummary
+from pipelines.build.stage_citations import ParsedSource
+from pipelines.update.update_index import ShardUpdate
+from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
+from pipelines.vocabulary.give_names import NameFiles, given_names
+from pipelines.vocabulary.mine_vocabulary import merge_counts, read_counts
+
+MakeVocabulary = Callable[
+    [Place, str, Sequence[ShardEntry], VocabularySettings, NameFiles], Artefact
+]
+BeforeSwitch = Callable[[str], None]
+"""Called with the version's name when all but the switch to it is done."""
+
+
+def _nothing(version: str) -> None:
+    return
+
+
+def _history(index: Place) -> tuple[VersionEntry, ...]:
+    """The versions before the next; none where the current one cannot be read any more."""
+    try:
+        current = read_manifest(index)
+    except IndexFormatError:
+        return ()
+    last = VersionEntry(
+        version=current.version,
+        sha256=sha256_of(index / manifest_file(current.version)),
+        created=current.created,
+        last_source=current.last_source,
+    )
+    return (*current.history, last)
+
+
+@contextmanager
+def _new_version(lease: Lease) -> Iterator[dict[str, Any]]:
+    """What each manifest has of its own; the files of a version that fails are removed."""
+    version = lease.reserve_version()
+    try:
+        yield {
+            "format": FORMAT,
+            "version": version,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "history": _history(lease.index),
+        }
+    except Exception:
+        # A switch whose reply was lost may have been made: then its files are in use.
+        with suppress(CiteRayError):
+            if current_version(lease.index) != version:
+                remove(lease.index / manifest_file(version))
+                remove(lease.index / vocabulary_file(version))
+        raise
+
+
+def _publish(lease: Lease, manifest: Manifest, before_switch: BeforeSwitch) -> None:
+    lease.check()
+    sha256 = write_manifest(lease.index, manifest)
+    before_switch(manifest.version)
+    lease.switch(manifest.version, sha256)
+
+
+def _live(shards: Sequence[ShardEntry]) -> dict[str, Any]:
+    """Shards as a manifest holds them, with the counts of what is live in them."""
+    segments = [segment for shard in shards for segment in shard.segments]
+    return {
+        "shards": tuple(shards),
+        "citations": sum(s.citations - s.dead.citations for s in segments),
+        "passages": sum(s.passages - s.dead.passages for s in segments),
+    }
+
+
+def publish_vocabulary(
+    index: Place,
+    version: str,
+    shards: Sequence[ShardEntry],
+    settings: VocabularySettings,
+    names: NameFiles,
+) -> Artefact:
+    """Write the vocabulary of a version from the term counts of all its segments.
+
+    It reads every one of them, some hundred bytes a citation, and its memory is a few times
+    the distinct terms and the names of `names`: a job calls it where there is room, which
+    its driver need not have.
+    """
+    folders = (
+        at_hand(index / segment_directory(number, segment.id), segment.artefacts, TERM_COUNTS)
+        for number, shard in enumerate(shards)
+        for segment in shard.segments
+    )
+    counts = (read_counts(folder / TERM_COUNTS) for folder in folders)
+    with published_atomically(index / vocabulary_file(version)) as aside:
+        write_vocabulary(
+            merge_counts(counts),
+            given_names(names, settings.umls_types),
+            aside,
+            min_citations=settings.abbreviation_min_citations,
+        )
+        return artefact(aside)
+
+
+def _keep_quantiser(index: Place, quantiser: Place) -> Artefact:
+    entry = artefact(quantiser)
+    path = index / quantiser_file(entry.sha256)
+    if not path.is_file():
+        write_atomically(path, quantiser.read_bytes())
+    return entry
+
+
+def _sources(accounts: Sequence[ParsedSource]) -> tuple[SourceEntry, ...]:
+    fields = set(SourceEntry.model_fields)
+    return tuple(SourceEntry(**a.model_dump(include=fields)) for a in accounts if not a.error)
+
+
+def publish_build(
+    lease: Lease,
+    quantiser: Place,
+    settings: Settings,
+    encoder: EncoderEntry,
+    names: NameFiles,
+    accounts: Sequence[ParsedSource],
+    summaries: Sequence[ShardSummary],
+    make_vocabulary: MakeVocabulary = publish_vocabulary,
+    before_switch: BeforeSwitch = _nothing,
+) -> Manifest:
+    """Publish a version that holds what was built from `accounts` and nothing else.
+
+    Raises LeaseLostError, and nothing is published, where another command took the lease.
+    """
+    index = lease.index
+    shards = [ShardEntry(segments=(s.entry,)) for s in summaries]
+    sources = _sources(accounts)
+    with _new_version(lease) as own:
+        vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary, names)
+        manifest = Manifest(
+            **own,
+            **_live(shards),
+            encoder=encoder,
+            split=SplitEntry(**settings.split.model_dump()),
+            analyser=ANALYSER,
+            vectors=settings.index.vectors,
+            bm25_over=settings.index.bm25_over,
+            sources=sources,
+            failed_sources=tuple(a.name for a in accounts if a.error),
+            last_source=sources[-1].name,
+            superseded=sum(s.superseded for s in summaries),
+            deleted=sum(s.deleted for s in summaries),
+            vocabulary=vocabulary,
+            quantiser=_keep_quantiser(index, quantiser),
+        )
+        _publish(lease, manifest, before_switch)
+    return manifest
+
+
+def _check_current(lease: Lease, previous: Manifest) -> None:
+    if lease.version != previous.version:
+        raise CiteRayError(
+            f"{lease.index}: {lease.version} was published while this ran on top of "
+            f"{previous.version}; run it again"
+        )
+
+
+def publish_update(
+    lease: Lease,
+    previous: Manifest,
+    settings: VocabularySettings,
+    names: NameFiles,
+    accounts: Sequence[ParsedSource],
+    updates: Sequence[ShardUpdate | None],
+    make_vocabulary: MakeVocabulary = publish_vocabulary,
+    before_switch: BeforeSwitch = _nothing,
+) -> Manifest:
+    """Publish `previous` with a segment more in each shard that has an update.
+
+    Raises CiteRayError when another version was published since `previous`, LeaseLostError
+    where another command took the lease.
+    """
+    _check_current(lease, previous)
+    shards = [
+        ShardEntry(segments=(*shard.segments, update.entry)) if update else shard
+        for shard, update in zip(previous.shards, updates, strict=True)
+    ]
+    live = _live(shards)
+    told = [update for update in updates if update]
+    deleted = previous.deleted + sum(update.deleted for update in told)
+    before = previous.citations + previous.superseded + previous.deleted
+    records = before + sum(update.records for update in told)
+    sources = _sources(accounts)
+    changes = {
+        **live,
+        "sources": (*previous.sources, *sources),
+        "failed_sources": _still_failed(previous, accounts),
+        "last_source": max(previous.last_source, sources[-1].name, key=natural_key),
+        "deleted": deleted,
+        "superseded": records - live["citations"] - deleted,
+    }
+    with _new_version(lease) as own:
+        changes |= own
+        changes["vocabulary"] = make_vocabulary(
+            lease.index, own["version"], shards, settings, names
+        )
+        manifest = previous.model_copy(update=changes)
+        _publish(lease, manifest, before_switch)
+    return manifest
+
+
+def _still_failed(previous: Manifest, accounts: Sequence[ParsedSource]) -> tuple[str, ...]:
+    applied = {account.name for account in accounts if not account.error}
+    failed = [name for name in previous.failed_sources if name not in applied]
+    failed += [a.name for a in accounts if a.error and a.name not in failed]
+    return tuple(failed)
+
+
+def publish_compaction(
+    lease: Lease, previous: Manifest, entries: Sequence[SegmentEntry]
+) -> Manifest:
+    """Publish what `previous` holds with one segment a shard; raises as `publish_update`."""
+    _check_current(lease, previous)
+    index = lease.index
+    shards = [ShardEntry(segments=(entry,)) for entry in entries]
+    with _new_version(lease) as own:
+        vocabulary = index / vocabulary_file(previous.version)
+        with (
+            vocabulary.open("rb") as stream,
+            published_atomically(index / vocabulary_file(own["version"])) as aside,
+            aside.open("wb") as copy,
+        ):
+            shutil.copyfileobj(stream, copy)
+        manifest = previous.model_copy(update={**own, **_live(shards)})
+        _publish(lease, manifest, _nothing)
+    return manifest

@@ -1,0 +1,92 @@
+"""Reads one source file into batches ready to embed, and keeps its account."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from cluster.errors import SourceError
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Citation, Deletion, Rejected
+from cluster.storage.object_store import File
+from cluster.storage.places import Place
+from cluster.storage.whole_files import sha256_of
+from pipelines.build.embed_passages import split_citations
+from pipelines.build.split_passages import Splitter
+from pipelines.build.stage_citations import ParsedSource, positions_in, write_account
+
+BATCH_CITATIONS = 256
+# How many dropped records the account describes in words; the rest are only counted.
+EXAMPLES = 20
+
+
+@dataclass
+class _Tally:
+    kept: int = 0
+    deletions: list[Deletion] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def drop(self, record: Rejected) -> None:
+        self.dropped[record.reason] += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(
+                f"{record.source}, record {record.position}: {record.reason}: {record.detail}"
+            )
+
+
+def _batches(path: File, tally: _Tally, staged: frozenset[int]) -> Iterator[list[Citation]]:
+    batch: list[Citation] = []
+    for record in read_records(path):
+        if isinstance(record, Citation):
+            tally.kept += 1
+            if record.position not in staged:
+                batch.append(record)
+        elif isinstance(record, Deletion):
+            tally.deletions.append(record)
+        else:
+            tally.drop(record)
+        if len(batch) == BATCH_CITATIONS:
+            yield batch
+            batch = []
+    yield batch
+
+
+def read_source(
+    path: File, directory: Place, splitter: Splitter, staged: Iterable[str] = ()
+) -> Iterator[pa.Table]:
+    """Tables in SPLIT_SCHEMA of the citations of `path`; its account goes to `directory`.
+
+    Citations at positions in the runs `staged` are counted and left out. They are given, not
+    looked up here: a step that Ray repeats must give the same tables, whatever is staged since.
+    A file that cannot be read to its end is accounted with its error and raises nothing:
+    the other files go on, and the build says so when it ends.
+    """
+    tally = _Tally()
+    size = modified_ns = 0
+    error = digest = ""
+    try:
+        found = path.stat()
+        size, modified_ns = found.st_size, found.st_mtime_ns
+        done = frozenset(positions_in(staged).tolist())
+        for batch in _batches(path, tally, done):
+            yield split_citations(batch, splitter)
+        digest = sha256_of(path)
+    except (SourceError, OSError) as problem:
+        error = str(problem)
+    account = ParsedSource(
+        name=path.name,
+        bytes=size,
+        modified_ns=modified_ns,
+        sha256=digest,
+        read=tally.kept + len(tally.deletions) + tally.dropped.total(),
+        kept=tally.kept,
+        deletions=len(tally.deletions),
+        dropped=dict(tally.dropped),
+        examples=tuple(tally.examples),
+        error=error,
+    )
+    write_account(directory, account, tally.deletions)

@@ -1,0 +1,1 @@
+"""PubMed's files, fetched and kept."""

@@ -1,0 +1,92 @@
+"""Write citations as a file of PubMed XML: the inverse of parse_articles."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from lxml import etree
+
+from cluster.errors import InputError
+from cluster.records import Citation, Deletion
+from pipelines.sample.render_citation import (
+    BookChapter,
+    book_element,
+    citation_element,
+    deletion_element,
+)
+
+_DOCTYPE = (
+    '<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN" '
+    '"https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">'
+)
+
+
+def render_articles(
+    records: Iterable[Citation | Deletion | BookChapter],
+    path: Path,
+    *,
+    inline: Mapping[str, str] | None = None,
+    note: str = "",
+) -> int:
+    """Write `records` as one PubmedArticleSet to `path`; the number of records written.
+
+    Gzip if the name ends in .gz; equal records give equal bytes. One record at a time is in
+    memory. The file appears under its name only when it is whole. Deletions go into one
+    DeleteCitation at the end, wherever they stood. `source` and `position` of a record are
+    not written: they say where it was read.
+
+    `inline` maps a plain title or section text to the same text with inline tags, to be
+    written in its place. `note` becomes a GeneralNote of every citation.
+
+    Raises InputError for a text that XML cannot hold and for a month without a year or past 12.
+    """
+    deleted: list[int] = []
+    count = 0
+    with _whole_file(path) as stream, etree.xmlfile(stream, encoding="utf-8") as xml:
+        xml.write_declaration()
+        xml.write_doctype(_DOCTYPE)
+        with xml.element("PubmedArticleSet"):
+            xml.write("\n")
+            for record in records:
+                count += 1
+                if isinstance(record, Deletion):
+                    deleted.append(record.pmid)
+                else:
+                    xml.write(_element(record, inline or {}, note), pretty_print=True)
+            if deleted:
+                xml.write(deletion_element(deleted), pretty_print=True)
+    return count
+
+
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("wb") as raw:
+            if path.name.endswith(".gz"):
+                with gzip.GzipFile("", "wb", compresslevel=4, fileobj=raw, mtime=0) as packed:
+                    yield cast(IO[bytes], packed)
+            else:
+                yield raw
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _element(
+    record: Citation | BookChapter, inline: Mapping[str, str], note: str
+) -> etree._Element:
+    try:
+        if isinstance(record, BookChapter):
+            return book_element(record)
+        return citation_element(record, inline, note)
+    except ValueError as error:
+        raise InputError(
+            f"PMID {record.pmid}: cannot be written as XML ({error}); "
+            "remove the control characters from its texts"
+        ) from error

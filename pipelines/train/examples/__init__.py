@@ -1,0 +1,1 @@
+"""What the small models learn from."""

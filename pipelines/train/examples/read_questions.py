@@ -1,0 +1,78 @@
+"""Questions with their gold citations, and the texts of a corpus that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.bioasq_file import read_rows
+from cluster.errors import InputError
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Citation
+from cluster.storage.object_store import File
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The texts of citations as BM25 sees them, and the row of each PMID."""
+
+    texts: tuple[str, ...]
+    rows: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldQuestion:
+    """`gold` are the rows of the citations that answer it."""
+
+    text: str
+    gold: frozenset[int]
+
+
+def read_corpus(sources: Sequence[File]) -> Corpus:
+    """Every citation of `sources` with a text; of a PMID that comes again, the later one.
+
+    All texts are held in memory, about 2 GB a million whole abstracts. Raises SourceError for a
+    file that cannot be read to its end, InputError if no citation has a text.
+    """
+    texts: dict[int, str] = {}
+    for source in sources:
+        for record in read_records(source):
+            if isinstance(record, Citation) and record.search_text:
+                texts[record.pmid] = record.search_text
+    if not texts:
+        raise InputError("no citation of the corpus has a text: name PubMed XML files as --corpus")
+    return Corpus(tuple(texts.values()), {pmid: row for row, pmid in enumerate(texts)})
+
+
+def read_questions(paths: Sequence[Path], corpus: Corpus) -> list[GoldQuestion]:
+    """The questions of BioASQ files that have gold citations in `corpus`, in order.
+
+    Raises InputError for a row without body or documents, or if no question is left.
+    """
+    questions = []
+    for path in paths:
+        for place, row in enumerate(read_rows(path)):
+            text, pmids = _row(row, f"{path}: question {place}")
+            gold = frozenset(corpus.rows[pmid] for pmid in pmids if pmid in corpus.rows)
+            if gold:
+                questions.append(GoldQuestion(text, gold))
+    if not questions:
+        names = ", ".join(map(str, paths))
+        raise InputError(
+            f"{names}: no question has a gold document in the corpus; name the citations that "
+            "they are about as --corpus"
+        )
+    return questions
+
+
+def _row(row: Any, place: str) -> tuple[str, list[int]]:
+    try:
+        documents = [d["id"] if isinstance(d, dict) else d for d in row["documents"]]
+        return str(row["body"]), [int(str(d).rsplit("/", 1)[-1]) for d in documents]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{place}: no question with gold documents ({error!r}); it needs `body` and "
+            "`documents`, whose last part is a PMID"
+        ) from error

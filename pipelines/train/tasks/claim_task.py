@@ -1,0 +1,142 @@
+"""The claim checker: whether evidence supports a sentence, contradicts it, or does neither."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from cluster.errors import InputError
+from cluster.models.adapters import quiet_loading
+from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
+from pipelines.train.adapt import add_adapter, save_model
+from pipelines.train.examples.read_claims import LABELS, ClaimPair
+from pipelines.train.loop import Measures
+from pipelines.train.recipe import ClaimRecipe
+
+BATCH = 32
+# The settings that a card gives figures for, and the label that each is of.
+THRESHOLDS = {"support.threshold": "SUPPORT", "support.contradiction": "CONTRADICT"}
+
+
+class ClaimTask:
+    """Learns from `pairs`, measures on `held_out`, which has none of their claims."""
+
+    head = "classifier"
+
+    def __init__(
+        self,
+        base: Path,
+        pairs: Sequence[ClaimPair],
+        held_out: Sequence[ClaimPair],
+        recipe: ClaimRecipe,
+        device: str,
+        identity: str = "",
+    ) -> None:
+        if missing := set(range(len(LABELS))) - {pair.label for pair in pairs}:
+            names = ", ".join(LABELS[label] for label in sorted(missing))
+            raise InputError(f"no pair to train on is {names}: a claim checker needs all three")
+        self.device = device
+        self.identity = identity
+        self._pairs = pairs
+        self._held_out = held_out
+        self._limit = recipe.max_tokens
+        self._weights = _balance(pairs).to(device)
+        self.sizes: Sequence[int] = [len(pair.claim) + len(pair.evidence) for pair in pairs]
+        self.tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
+        torch.manual_seed(recipe.seed)
+        with quiet_loading():
+            self.model = AutoModelForSequenceClassification.from_pretrained(
+                base,
+                **SAFE_WEIGHTS,
+                dtype=torch.float32,
+                id2label=dict(enumerate(LABELS)),
+                label2id={label: place for place, label in enumerate(LABELS)},
+            ).to(device)
+        heads = [name for name, _ in self.model.named_modules() if name.endswith("pooler")]
+        self.adapted = add_adapter(self.model, recipe, "SEQ_CLS", ["classifier", *heads])
+
+    def loss(self, places: Sequence[int]) -> Tensor:
+        pairs = [self._pairs[place] for place in places]
+        labels = torch.tensor([pair.label for pair in pairs], device=self.device)
+        return cross_entropy(self._logits(pairs), labels, self._weights)
+
+    def measure(self) -> Measures:
+        """Over the pairs held out: accuracy, macro F1 (the mean of the labels' F1), and thresholds.
+
+        These are for the settings' `support`: where the probability of support, and that of
+        contradiction, tell best.
+        """
+        if not self._held_out:
+            return {}
+        batches = range(0, len(self._held_out), BATCH)
+        logits = [self._logits(self._held_out[first : first + BATCH]) for first in batches]
+        shares = torch.cat(logits).softmax(-1).detach().cpu().numpy()
+        labels = np.array([pair.label for pair in self._held_out])
+        measures = measure_labels(labels.tolist(), shares.argmax(-1).tolist())
+        for setting, name in THRESHOLDS.items():
+            place = LABELS.index(name)
+            measures |= measure_threshold(setting, shares[:, place], labels == place)
+        return measures
+
+    def save(self, base: str, folder: Path) -> None:
+        save_model(self.model, self.tokenizer, self.adapted, base, folder)
+
+    def _logits(self, pairs: Sequence[ClaimPair]) -> Tensor:
+        inputs: Any = self.tokenizer(
+            [pair.evidence for pair in pairs],
+            [pair.claim for pair in pairs],
+            # Claims are short: what is cut is evidence.
+            truncation="only_first",
+            max_length=self._limit,
+            padding=True,
+            return_tensors="pt",
+        )
+        logits: Tensor = self.model(**inputs.to(self.device)).logits
+        return logits.float()
+
+
+def measure_labels(labels: Sequence[int], guesses: Sequence[int]) -> Measures:
+    """Accuracy, macro F1 and the F1 of each of LABELS."""
+    right = Counter(g for label, g in zip(labels, guesses, strict=True) if label == g)
+    there, named = Counter(labels), Counter(guesses)
+    f1s = [2 * right[n] / max(there[n] + named[n], 1) for n in range(len(LABELS))]
+    measures = {"accuracy": right.total() / len(labels), "macro F1": sum(f1s) / len(f1s)}
+    return measures | {f"{name} F1": f1 for name, f1 in zip(LABELS, f1s, strict=True)}
+
+
+def measure_threshold(
+    setting: str, shares: NDArray[np.float32], there: NDArray[np.bool_]
+) -> Measures:
+    """Of `shares` (n,) the one with the best F1 as a threshold, with that F1 and its precision.
+
+    `there` (n,) says which pairs have the label. {} where none has it.
+    """
+    if not there.any():
+        return {}
+    order = np.argsort(-shares, kind="stable")
+    right = np.cumsum(there[order])
+    named = np.arange(1, len(order) + 1)
+    f1s = 2 * right / (named + there.sum())
+    # Equal shares pass a threshold together.
+    f1s[:-1][shares[order][:-1] == shares[order][1:]] = 0
+    best = int(np.argmax(f1s))
+    return {
+        setting: float(shares[order[best]]),
+        f"F1 at {setting}": float(f1s[best]),
+        f"precision at {setting}": float(right[best] / named[best]),
+    }
+
+
+def _balance(pairs: Sequence[ClaimPair]) -> Tensor:
+    """Weights of LABELS that make each count the same in all, as macro F1 does."""
+    counts = Counter(pair.label for pair in pairs)
+    return torch.tensor([len(pairs) / (len(LABELS) * counts[n]) for n in range(len(LABELS))])

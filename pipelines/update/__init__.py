@@ -1,0 +1,1 @@
+"""What is new since a version, and the folding of small segments."""

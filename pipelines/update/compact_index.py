@@ -1,0 +1,121 @@
+"""Compaction: the segments of a shard folded into one, and what no version needs removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from cluster.errors import CiteRayError, InputError
+from cluster.index.layout import TERM_COUNTS, segment_directory
+from cluster.index.lease import Lease, hold_lease
+from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry
+from cluster.index.read_segment import SegmentReader
+from cluster.index.read_shard import ShardReader
+from cluster.index.supersedes import (
+    Supersedes,
+    deleted_pmids,
+    read_supersedes,
+    write_supersedes,
+)
+from cluster.index.versions import named_by
+from cluster.index.write_segment import SegmentPlan, SegmentRows, write_rows
+from cluster.storage.places import Place, list_files, remove
+from pipelines.build.build_shard import BATCH_ROWS
+from pipelines.build.drop_staging import drop_taken
+from pipelines.build.plan_build import folded_id
+from pipelines.vocabulary.mine_vocabulary import merge_counts, read_counts, write_counts
+
+
+def _rows(segments: Sequence[SegmentReader], chosen: Sequence[np.ndarray]) -> SegmentRows:
+    """The citations at `chosen` rows of each segment, together in PMID order."""
+    tables, spans, parts = [], [], []
+    for segment, rows in zip(segments, chosen, strict=True):
+        records = segment.records
+        tables.append(records.table(rows))
+        here = records.span_lists(rows)
+        spans.append(here)
+        stored = segment.vectors(records.passages_of(rows))
+        parts += np.split(stored, here.offsets.to_numpy()[1:-1]) if len(rows) else []
+    together = pa.concat_tables(tables)
+    order = np.argsort(together.column("pmid").to_numpy())
+    (citations,) = together.take(order).combine_chunks().to_batches()
+    vectors = np.concatenate([parts[place] for place in order])
+    return SegmentRows(citations, pa.concat_arrays(spans).take(pa.array(order)), vectors)
+
+
+def _live_rows(segments: Sequence[SegmentReader]) -> Iterator[SegmentRows]:
+    """The live citations of all segments in PMID order, some thousand at once."""
+    rows = [segment.live_rows() for segment in segments]
+    owners = np.repeat(np.arange(len(rows)), [len(r) for r in rows])
+    flat = np.concatenate(rows)
+    pmids = np.concatenate([s.pmids[r] for s, r in zip(segments, rows, strict=True)])
+    order = np.argsort(pmids)
+    for begin in range(0, len(order), BATCH_ROWS):
+        chunk = order[begin : begin + BATCH_ROWS]
+        chosen = [np.sort(flat[chunk[owners[chunk] == n]]) for n in range(len(segments))]
+        yield _rows(segments, chosen)
+
+
+def compact_shard(index: Place, shard: int, before: ShardEntry, plan: SegmentPlan) -> SegmentEntry:
+    """Fold the segments of `shard` into one and give its entry; one alone stays as it is.
+
+    Stored vectors are reused, nothing is encoded. Every checksum is verified first. What
+    is deleted stays known. A rerun keeps a folded segment that is whole; `plan.id` is not
+    used, the new segment is named after the old ones. Raises IndexFormatError for an
+    artefact that is not as the manifest says.
+    """
+    if len(before.segments) == 1:
+        return before.segments[0]
+    plan = replace(plan, id=folded_id([s.id for s in before.segments]))
+    reader = ShardReader(index, shard, before, ef_search=1, exact_below=0)
+
+    def complete(directory: Path) -> DeadEntry:
+        deleted = deleted_pmids(read_supersedes(s.records.directory) for s in reader.segments)
+        write_supersedes(Supersedes(deleted, np.ones(len(deleted), np.bool_)), directory)
+        counts = merge_counts(
+            read_counts(s.records.directory / TERM_COUNTS) for s in reader.segments
+        )
+        write_counts(counts, directory / TERM_COUNTS)
+        return DeadEntry()
+
+    directory = index / segment_directory(shard, plan.id)
+    return write_rows(_live_rows(reader.segments), directory, plan, complete)
+
+
+def prune(index: Place, manifest: Manifest) -> list[str]:
+    """Remove all versions but `manifest`, the published one, and the segments only they need.
+
+    Gives what was removed, relative to the index. A reader that has an old version open
+    keeps its mapped files until it closes them. Raises LeaseHeldError while another command
+    changes the index, CiteRayError where it has published another version, and InputError
+    while the staging of an interrupted run is there: its segments are in no version yet.
+    """
+    with hold_lease(index, "prune") as lease:
+        if lease.version != manifest.version:
+            raise CiteRayError(
+                f"{index}: {lease.version} was published after {manifest.version}; run it again"
+            )
+        drop_taken(lease)
+        if (index / "staging").is_dir():
+            raise InputError(
+                f"{index / 'staging'}: a build or update was interrupted; run it again, or delete "
+                "this folder, then prune"
+            )
+        return _remove_others(lease, manifest)
+
+
+def _remove_others(lease: Lease, manifest: Manifest) -> list[str]:
+    index = lease.index
+    # Versions first: interrupted, it leaves segments without a version, never the reverse.
+    found = [f"versions/{name.split('/')[0]}" for name in list_files(index / "versions")]
+    parts = [name.split("/") for name in list_files(index / "segments")]
+    found += ["/".join(("segments", *part[:2])) for part in parts if len(part) > 1]
+    removed = [name for name in dict.fromkeys(found) if name not in named_by(manifest)]
+    for name in removed:
+        lease.check()
+        remove(index / name)
+    return removed

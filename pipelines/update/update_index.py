@@ -1,0 +1,225 @@
+"""An update: what is new since the published version, as one small segment a shard.
+
+Costs what the new records and the citations that they replace cost: of older segments
+only the PMIDs are mapped, and the rows read that die. Of an index in an object store they
+are copied to the machine first, once: their records alone, not what they are searched by.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+
+import numpy as np
+
+from cluster.arrow_records import citation_from_row
+from cluster.errors import IndexFormatError, InputError
+from cluster.index.copies import at_hand
+from cluster.index.layout import (
+    CITATIONS,
+    PASSAGES,
+    SUPERSEDES,
+    TERM_COUNTS,
+    segment_directory,
+)
+from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry
+from cluster.index.read_records import Rows, SegmentRecords
+from cluster.index.supersedes import (
+    Supersedes,
+    UnitTerms,
+    deleted_pmids,
+    read_supersedes,
+    write_dead_terms,
+    write_supersedes,
+)
+from cluster.index.write_segment import SegmentPlan, write_segment
+from cluster.models.adapters import full_name
+from cluster.pubmed.source_order import check_one_baseline
+from cluster.records import Citation
+from cluster.settings.settings import Settings
+from cluster.storage.object_store import File
+from cluster.storage.places import Place
+from cluster.text.analysis import ANALYSER
+from pipelines.build.build_shard import BATCH_ROWS, StagedShard, read_staged
+from pipelines.build.order_records import LiveRows
+from pipelines.build.stage_citations import ParsedSource
+from pipelines.update.late_sources import SourceOrder, without_overridden
+from pipelines.vocabulary.mine_vocabulary import count_terms, merge_counts, negated, write_counts
+
+
+def new_sources(manifest: Manifest, sources: Sequence[File]) -> list[File]:
+    """Those of `sources`, in their order, that `manifest` does not hold.
+
+    Raises InputError for one that is held with another size (its bytes are not read: a whole
+    baseline takes minutes, and `index verify --sources` does it), and for one of another year's
+    baseline.
+    """
+    held = {source.name: source for source in manifest.sources}
+    check_one_baseline([*held, *(path.name for path in sources)])
+    for path in sources:
+        if path.name in held and path.stat().st_size != held[path.name].bytes:
+            raise InputError(
+                f"{path}: {path.stat().st_size} bytes, and {manifest.version} was made from "
+                f"{held[path.name].bytes}; restore the file, or build the index again from the "
+                "changed one"
+            )
+    return [path for path in sources if path.name not in held]
+
+
+def check_settings(manifest: Manifest, settings: Settings, model_sum: str) -> None:
+    """Raise InputError unless new segments would be like those of `manifest`.
+
+    Names every setting that differs. Raises IndexFormatError where BM25 terms were made
+    in another way.
+    """
+    if manifest.analyser != ANALYSER:
+        raise IndexFormatError(
+            f"the BM25 terms of {manifest.version} were made by {manifest.analyser}, this CiteRay "
+            f"uses {ANALYSER}; build the index again"
+        )
+    split, encoder = manifest.split, manifest.encoder
+    pairs = {
+        "index.shards": (len(manifest.shards), settings.index.shards),
+        "index.vectors": (manifest.vectors, settings.index.vectors),
+        "index.bm25_over": (list(manifest.bm25_over), list(settings.index.bm25_over)),
+        "split.method": (split.method, settings.split.method),
+        "split.size": (split.size, settings.split.size),
+        "split.overlap": (split.overlap, settings.split.overlap),
+        "encoder.max_tokens": (encoder.max_tokens, settings.encoder.max_tokens),
+        "encoder.model": (
+            f"{full_name(encoder)} ({encoder.sha256[:12]})",
+            f"{full_name(settings.encoder)} ({model_sum[:12]})",
+        ),
+    }
+    if encoder.sha256 == model_sum:
+        del pairs["encoder.model"]
+    different = [f"{name} {was} (now {now})" for name, (was, now) in pairs.items() if was != now]
+    if different:
+        raise InputError(
+            f"{manifest.version} was built with {', '.join(different)}; set them back, or build "
+            "the index again"
+        )
+
+
+def applicable(accounts: Sequence[ParsedSource]) -> list[ParsedSource]:
+    """The sources before the first that failed: what follows it must wait for it."""
+    return list(takewhile(lambda account: not account.error, accounts))
+
+
+@dataclass(frozen=True, slots=True)
+class ShardUpdate:
+    """A shard's new segment; how many records it was told, how many more PMIDs are deleted."""
+
+    entry: SegmentEntry
+    records: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What new events do to the segments there are: `dead` are each one's rows that die."""
+
+    dead: list[Rows]
+    supersedes: Supersedes
+    deleted: int
+
+
+def _live_among(segments: Sequence[SegmentRecords], pmids: Rows) -> list[Rows]:
+    """For each segment, oldest first, its rows that are the live ones of `pmids`."""
+    found: list[Rows] = []
+    for segment in reversed(segments):
+        rows = segment.rows_of(pmids)
+        found.append(rows)
+        pmids = np.setdiff1d(pmids, np.union1d(segment.pmids[rows], segment.supersedes()))
+    return found[::-1]
+
+
+def _change(segments: Sequence[SegmentRecords], live: LiveRows) -> _Change:
+    dead = _live_among(segments, live.touched)
+    parts = [segment.pmids[rows] for segment, rows in zip(segments, dead, strict=True)]
+    before = deleted_pmids(read_supersedes(segment.directory) for segment in segments)
+    before = np.intersect1d(before, live.touched)
+    known = np.union1d(np.concatenate([np.empty(0, np.int64), *parts]), before)
+    # A deletion counts where there was a record, in older segments or in the new sources.
+    after = np.intersect1d(live.removed, np.union1d(known, live.deleted_pmids))
+    pmids = np.union1d(known, after)
+    supersedes = Supersedes(pmids, np.isin(pmids, after))
+    return _Change(dead, supersedes, len(after) - len(before))
+
+
+def _chunks(rows: Rows) -> Iterator[Rows]:
+    for begin in range(0, len(rows), BATCH_ROWS):
+        yield rows[begin : begin + BATCH_ROWS]
+
+
+def _dead_citations(segments: Sequence[SegmentRecords], dead: Sequence[Rows]) -> Iterator[Citation]:
+    for segment, rows in zip(segments, dead, strict=True):
+        for chunk in _chunks(rows):
+            yield from map(citation_from_row, segment.table(chunk).to_pylist())
+
+
+def _write_dead(
+    segments: Sequence[SegmentRecords], dead: Sequence[Rows], over: Sequence[str], directory: Path
+) -> DeadEntry:
+    terms = {name: UnitTerms(Counter()) for name in over}
+    passages = 0
+    for segment, rows in zip(segments, dead, strict=True):
+        for chunk in _chunks(rows):
+            of_chunk = segment.passages_of(chunk)
+            passages += len(of_chunk)
+            if "citations" in terms:
+                terms["citations"].add(segment.citation_texts(chunk))
+            if "passages" in terms:
+                terms["passages"].add(segment.passage_texts(of_chunk))
+    write_dead_terms(terms, directory)
+    return DeadEntry(
+        citations=sum(map(len, dead)),
+        passages=passages,
+        terms={name: counted.total for name, counted in terms.items()},
+    )
+
+
+def update_shard(
+    index: Place,
+    shard: int,
+    before: ShardEntry,
+    directories: Sequence[Place],
+    plan: SegmentPlan,
+    order: SourceOrder | None = None,
+) -> ShardUpdate | None:
+    """Write the segment that the staged sources add to `shard`; a rerun keeps what is whole.
+
+    None where they hold nothing for it. `before` are the shard's published segments; with
+    `order` some of the sources are late.
+    """
+    staged = read_staged(directories, shard, order=order)
+    read = (CITATIONS, PASSAGES, SUPERSEDES)
+    segments = [
+        SegmentRecords(at_hand(index / segment_directory(shard, s.id), s.artefacts, *read))
+        for s in before.segments
+    ]
+    if order:
+        pmids = np.asarray(staged.table.column("pmid").to_numpy(), np.int64)
+        rows = _live_among(segments, staged.live.touched)
+        live = without_overridden(staged.live, pmids, segments, rows, order)
+        staged = replace(staged, live=live)
+    change = _change(segments, staged.live)
+    if not staged.live.records and not len(change.supersedes.pmids):
+        return None
+
+    def complete(directory: Path) -> DeadEntry:
+        write_supersedes(change.supersedes, directory)
+        _write_counts(staged, _dead_citations(segments, change.dead), directory)
+        return _write_dead(segments, change.dead, plan.bm25_over, directory)
+
+    directory = index / segment_directory(shard, plan.id)
+    entry = write_segment(staged.batches(), directory, plan, complete)
+    return ShardUpdate(entry, staged.live.records, change.deleted)
+
+
+def _write_counts(staged: StagedShard, dead: Iterator[Citation], directory: Path) -> None:
+    added, taken = count_terms(staged.citations()), negated(count_terms(dead))
+    write_counts(merge_counts([added, taken]), directory / TERM_COUNTS)

@@ -1,0 +1,1 @@
+"""The vocabulary: concepts, their names, and what the citations call them."""

@@ -1,0 +1,119 @@
+"""Whose name each key is: a heading's, a substance's, a concept's of its own, or nobody's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipelines.vocabulary.name_headings import SOURCES
+from pipelines.vocabulary.sorted_runs import Rows, marked, ranked, run_starts
+
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """All that names a concept, and for each row the place of its key among `keys`.
+
+    `longs` are the forms that the long forms of `pairs` were written in, `headings` the
+    names of headings and substances; `short_key` belongs to the short forms of `pairs`.
+    `ids` are the distinct ids of headings and substances, and `heading_id` the places of
+    `headings` there. Both are in byte order.
+    """
+
+    keys: Any
+    keywords: Any
+    longs: Any
+    pairs: Any
+    headings: Any
+    keyword_key: Rows
+    long_key: Rows
+    pair_key: Rows
+    short_key: Rows
+    heading_key: Rows
+    ids: Any
+    heading_id: Rows
+
+    @classmethod
+    def of(cls, keywords: Any, definitions: Any, pairs: Any, headings: Any) -> Terms:
+        """`definitions` of long forms that are in no pair are left out."""
+        is_in_pair = pc.is_in(definitions["key"], pairs["key"].combine_chunks())
+        longs = definitions.select(["key", "form", "citations"]).filter(is_in_pair)
+        tables = (keywords, longs, pairs, headings)
+        columns = [table["key"] for table in tables]
+        keys, places = ranked([*columns, pairs["short_key"]])
+        keyword_key, long_key, pair_key, heading_key, short_key = places
+        ids, (heading_id,) = ranked([headings["id"]])
+        return cls(
+            keys,
+            *tables,
+            keyword_key=keyword_key,
+            long_key=long_key,
+            pair_key=pair_key,
+            short_key=short_key,
+            heading_key=heading_key,
+            ids=ids,
+            heading_id=heading_id,
+        )
+
+
+def owners_of_keys(terms: Terms) -> Rows:
+    """For each key whose it is (a place in `ids`): a heading's, a substance's, or NOBODY's."""
+    owner = _first_to_bear(terms)
+    _join_long_forms(terms, owner)
+    return owner
+
+
+def _first_to_bear(terms: Terms) -> Rows:
+    """A key that several bear goes to the one that it names by the first of SOURCES.
+
+    Of several by that source to the smaller id.
+    """
+    order = np.lexsort((terms.heading_id, _source(terms)))
+    owner = np.full(len(terms.keys), NOBODY)
+    # Where numpy assigns one place several times, the last value stays.
+    last_to_first = order[::-1]
+    owner[terms.heading_key[last_to_first]] = terms.heading_id[last_to_first]
+    return owner
+
+
+def _source(terms: Terms) -> Rows:
+    """Each heading row's place in SOURCES."""
+    places = pc.index_in(terms.headings["source"], pa.array(SOURCES, pa.large_string()))
+    return np.asarray(places.to_numpy(), np.int64)
+
+
+def _join_long_forms(terms: Terms, owner: Rows) -> None:
+    """Give a long form that nobody bears to the owner of its most used short form with one.
+
+    Of equally used ones the first in byte order. A short form that is no more than another
+    name gives nothing: to a release ALS is amyotrophic lateral sclerosis, and in the corpus
+    advanced life support as well.
+    """
+    is_its_name = _source(terms) < SOURCES.index("synonym")
+    names = marked(terms.heading_key[is_its_name], len(terms.keys))[terms.short_key]
+    joins = (owner[terms.pair_key] == NOBODY) & (owner[terms.short_key] != NOBODY) & names
+    long, short = terms.pair_key[joins], terms.short_key[joins]
+    citations = terms.pairs["citations"].to_numpy()[joins]
+    order = np.lexsort((short, long))
+    firsts = run_starts([long[order], short[order]])
+    uses = np.add.reduceat(citations[order], firsts)
+    long, short = long[order][firsts], short[order][firsts]
+    order = np.lexsort((short, -uses, long))
+    best = order[run_starts([long[order]])]
+    owner[long[best]] = owner[short[best]]
+
+
+def keys_of_their_own(terms: Terms, owner: Rows) -> NDArray[np.bool_]:
+    """The keys that nobody owns and that make a concept: all but keywords that are short forms."""
+    is_keyword, is_long, is_short = (
+        marked(rows, len(terms.keys))
+        for rows in (terms.keyword_key, terms.pair_key, terms.short_key)
+    )
+    is_own: NDArray[np.bool_] = (owner == NOBODY) & (is_long | (is_keyword & ~is_short))
+    return is_own

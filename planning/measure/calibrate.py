@@ -1,0 +1,267 @@
+"""Measures this machine with the user's own settings, in a few minutes."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from cluster.models.adapters import model_folder
+from cluster.settings.settings import Settings
+from cluster.storage.object_store import File
+from pipelines.build.plan_build import segment_plan
+from pipelines.build.split_passages import make_splitter
+from pipelines.sample.generate_citations import write_generated
+from planning.estimate_build import Fleet, Size, build_phases, core_seconds
+from planning.measure import measure_build as build
+from planning.measure.coefficients import (
+    Artefacts,
+    Building,
+    Coefficients,
+    Corpus,
+    Machine,
+    MeasuredWith,
+    Memory,
+)
+from planning.measure.fit import Heaps, Line, Logarithmic
+from planning.measure.measure_search import Tell, measure_serving
+from planning.measure.sample_corpus import GENERATED, StandIn, sample_files
+from planning.measure.watch_build import BuildMeasured, build_watched
+from planning.measure.watch_processes import Cost, usable_cpus
+
+if TYPE_CHECKING:
+    from cluster.models.encoder import Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is measured: citations in two sizes, passages encoded, questions asked."""
+
+    small: int = 8_000
+    large: int = 32_000
+    passages: int = 1_000
+    questions: int = 60
+    repeats: int = 3
+    built: int = 256
+
+
+def load_encoder(settings: Settings) -> Encoder:
+    """The encoder of the settings, whatever index there is."""
+    from cluster.models.encoder import Encoder
+
+    chosen = settings.encoder
+    return Encoder.by(chosen, model_folder(chosen))
+
+
+def calibrate(
+    settings: Settings, tell: Tell, given: Sequence[File] = (), effort: Effort | None = None
+) -> Coefficients:
+    """Measure every stage on `given` records, or on generated ones.
+
+    `tell` hears what is being measured. Raises InputError for models that cannot be had
+    and a sample that is too small; LLMError where a configured endpoint does not answer.
+    """
+    effort = effort or Effort()
+    with tempfile.TemporaryDirectory(prefix="citeray-calibrate-") as name:
+        tell("a small build through Ray, for what any build takes at least")
+        real = small_build(settings, effort.built, Path(name) / "real")
+        return measure_all(settings, real, tell, given, effort)
+
+
+def small_build(settings: Settings, citations: int, folder: Path) -> BuildMeasured:
+    sources = write_generated(folder / "sources", citations)
+    index = settings.index.model_copy(update={"path": folder / "index"})
+    return build_watched(sources, settings.model_copy(update={"index": index}))
+
+
+def measure_all(
+    settings: Settings, real: BuildMeasured, tell: Tell, given: Sequence[File], effort: Effort
+) -> Coefficients:
+    """The coefficients, given a small `real` build by the same settings."""
+    load = psutil.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="citeray-calibrate-") as name:
+        encoder = load_encoder(settings)
+        m = _measure_building(settings, encoder, tell, given, effort, Path(name))
+        vocabulary = m.published[-1].path
+        shards = [(segment.index, segment.entry) for segment in m.segments]
+        serving, replica = measure_serving(
+            settings, encoder, tell, effort.questions, shards, vocabulary, m.read.citations
+        )
+        found = Coefficients(
+            format=2,
+            made=datetime.now(UTC).isoformat(timespec="seconds"),
+            machine=_machine(encoder.device, load),
+            measured_with=MeasuredWith.of(settings),
+            corpus=_corpus(m, encoder.dimensions, GENERATED if not given else ""),
+            artefacts=_artefacts(m),
+            building=_building(m),
+            memory=_memory(m, real, replica),
+            serving=serving,
+        )
+    return _with_fixed_seconds(found, real, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What was seen of a build; pairs are of the small size and the large one."""
+
+    read: build.Read
+    encode_seconds: float
+    sampling: Cost[int]
+    train_core_seconds: float
+    segments: tuple[build.Segment, build.Segment]
+    bm25_core_seconds: float
+    terms: build.Terms
+    published: tuple[build.Published, build.Published]
+    update_core_seconds: float
+    verify_seconds: float
+
+    @property
+    def count(self) -> int:
+        return len(self.read.citations)
+
+
+def _measure_building(
+    settings: Settings,
+    encoder: Encoder,
+    tell: Tell,
+    given: Sequence[File],
+    effort: Effort,
+    folder: Path,
+) -> _Measured:
+    """Every stage of a build but Ray, on a sample, one after the other."""
+    split, index = settings.split, settings.index
+    splitter = make_splitter(split.method, split.size, split.overlap, encoder.token_offsets)
+    tell(f"reading {effort.large:,} citations")
+    files = sample_files(folder / "sample", effort.large, given)
+    read = build.measure_reading(files, effort.large, splitter)
+    citations = read.citations
+    tell(f"encoding {effort.passages:,} passages")
+    threads = min(settings.encoder.threads, usable_cpus())
+    encoded, encode_s = build.measure_encoding(
+        encoder, citations, splitter, effort.passages, effort.repeats, threads
+    )
+    sizes = (min(effort.small, len(citations) // 2), len(citations))
+    few, all_of_them = (
+        build.measure_staging(read, size, StandIn(encoded), folder / f"staged-{size}")
+        for size in sizes
+    )
+    plan = segment_plan("calibration", folder / "quantiser.faiss", encoder.dimensions, index)
+    tell("training the quantiser")
+    sampling, train_s = build.measure_quantiser(all_of_them, plan, index.training_vectors)
+    tell(f"shards of {sizes[0]:,} and {sizes[1]:,} citations")
+    small = build.measure_segment(few, plan, folder / "index-small")
+    large = build.measure_segment(all_of_them, plan, folder / "index-large")
+    tell("postings, terms, the vocabulary, an update")
+    bm25_s = build.measure_bm25(citations[: sizes[0]], splitter, index.bm25_over, folder / "bm25")
+    terms = build.measure_terms(citations)
+    published = (
+        build.measure_publishing(terms.counts[0], settings, folder / "few"),
+        build.measure_publishing(terms.counts[-1], settings, folder / "all"),
+    )
+    update = segment_plan("update", plan.quantiser, encoder.dimensions, index)
+    update_s, verify_s = build.measure_update(large, few, update), build.measure_verifying(large)
+    return _Measured(
+        read, encode_s, sampling, train_s, (small, large), bm25_s, terms, published,
+        update_s, verify_s,
+    )  # fmt: skip
+
+
+def _with_fixed_seconds(
+    found: Coefficients, real: BuildMeasured, settings: Settings
+) -> Coefficients:
+    """What the other coefficients do not explain of the small build, any build takes.
+
+    On a machine that others use too its clock runs on while it waits, but its cores tell.
+    """
+    fleet = Fleet.here(settings)
+    size = Size.of(found, real.manifest.citations, settings.index.shards)
+    explained = sum(f.value for f in build_phases(found, size, fleet))
+    cores = max(real.core_seconds - core_seconds(found, size, fleet.training_vectors), 0.0)
+    seconds = min(max(real.seconds["all"] - explained, 0.0), cores)
+    fixed = {"fixed_seconds": seconds, "fixed_core_seconds": cores}
+    return found.model_copy(update={"building": found.building.model_copy(update=fixed)})
+
+
+def _machine(device: str, load: float) -> Machine:
+    cpus, memory = usable_cpus(), psutil.virtual_memory().total
+    gpu = "no GPU" if device == "cpu" else f"encoder on {_gpu_name()}"
+    words = f"{cpus} cores ({platform.machine()}), {memory / 2**30:.0f} GiB of memory, {gpu}"
+    return Machine(words=words, cpus=cpus, memory_bytes=memory, device=device, load=load)
+
+
+def _gpu_name() -> str:
+    import torch
+
+    return str(torch.cuda.get_device_name())
+
+
+def _corpus(m: _Measured, dimensions: int, generated: str) -> Corpus:
+    return Corpus(
+        words=generated or "the files that --sample named",
+        sample_citations=m.count,
+        source_bytes_per_citation=m.read.source_bytes,
+        passages_per_citation=m.segments[1].entry.passages / m.count,
+        dimensions=dimensions,
+        term_rows=Heaps.of(m.terms.points),
+    )
+
+
+def _artefacts(m: _Measured) -> Artefacts:
+    large = m.segments[1]
+    records = large.bytes_of("citations", "passages", "supersedes", "dead")
+    terms = max(len(m.terms.counts[-1]), 1)
+    return Artefacts(
+        staging_bytes_per_citation=large.staged.bytes / m.count,
+        record_bytes_per_citation=records / m.count,
+        bm25_bytes_per_citation=large.bytes_of("bm25") / m.count,
+        vector_bytes_per_passage=large.bytes_of("vectors") / large.entry.passages,
+        term_count_bytes_per_row=large.bytes_of("term-counts") / terms,
+        vocabulary_bytes=Line.of([(p.rows, p.bytes) for p in m.published]),
+    )
+
+
+def _building(m: _Measured) -> Building:
+    large = m.segments[1]
+    whole = (large.build.core_seconds - large.hnsw_core_seconds) / m.count
+    terms, bm25 = m.terms.core_seconds_per_citation, m.bm25_core_seconds
+    hnsw = [(s.entry.passages, s.hnsw_core_seconds / s.entry.passages) for s in m.segments]
+    return Building(
+        fixed_seconds=0.0,
+        fixed_core_seconds=0.0,
+        parse_core_seconds_per_citation=m.read.parse_core_seconds,
+        split_core_seconds_per_citation=m.read.split_core_seconds,
+        encode_seconds_per_passage=m.encode_seconds,
+        stage_core_seconds_per_citation=large.staged.core_seconds / m.count,
+        sample_core_seconds_per_citation=m.sampling.core_seconds / m.count,
+        train_core_seconds_per_vector=m.train_core_seconds,
+        records_core_seconds_per_citation=max(whole - bm25 - terms, 0.0),
+        bm25_core_seconds_per_citation=bm25,
+        terms_core_seconds_per_citation=terms,
+        hnsw_core_seconds_per_passage=Logarithmic.of(hnsw),
+        merge_core_seconds_per_row=m.terms.merge_core_seconds_per_row,
+        publish_core_seconds=Line.of([(p.rows, p.cost.core_seconds) for p in m.published]),
+        update_core_seconds_per_citation=m.update_core_seconds,
+        verify_seconds_per_byte=m.verify_seconds,
+    )
+
+
+def _memory(m: _Measured, real: BuildMeasured, replica: Line) -> Memory:
+    sampling, driver = m.sampling, real.memory["driver"]
+    return Memory(
+        driver_bytes=driver,
+        # A task that ended between two looks needed no more than the driver did.
+        read_worker_bytes=real.memory.get("read worker", driver),
+        encode_worker_bytes=real.memory.get("encode worker", driver),
+        shard_task_bytes=Line.of([(s.entry.passages, s.build.peak_bytes) for s in m.segments]),
+        sample_task_base_bytes=sampling.base_bytes,
+        sample_task_bytes_per_citation=(sampling.peak_bytes - sampling.base_bytes) / m.count,
+        publish_bytes_per_row=Line.of([(p.rows, p.cost.peak_bytes) for p in m.published]).slope,
+        shard_replica_bytes=replica,
+    )

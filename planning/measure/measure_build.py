@@ -1,0 +1,248 @@
+"""Times the product's own functions, stage by stage, on a sample; see Coefficients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from cluster.index import vectors
+from cluster.index.bm25 import Bm25Writer
+from cluster.index.layout import segment_directory
+from cluster.index.manifest import SegmentEntry, ShardEntry
+from cluster.index.write_segment import SegmentPlan
+from cluster.models.store import ModelStore
+from cluster.records import Citation
+from cluster.settings.settings import Settings, VocabularySettings
+from cluster.storage.object_store import File
+from cluster.storage.whole_files import sha256_of
+from cluster.text.analysis import analyse
+from pipelines.build.build_shard import ShardSummary, build_shard, sample_vectors, train_quantiser
+from pipelines.build.embed_passages import split_citations
+from pipelines.build.split_passages import Splitter, split_citation
+from pipelines.build.stage_citations import part_files
+from pipelines.update.update_index import update_shard
+from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
+from pipelines.vocabulary.mine_vocabulary import TermCounts, count_terms, merge_counts
+from pipelines.vocabulary.read_concepts import read_concepts
+from planning.measure.sample_corpus import StandIn, read_sample, stage
+from planning.measure.watch_processes import Cost, in_fresh_process
+
+if TYPE_CHECKING:
+    from cluster.models.encoder import Encoder
+
+Result = TypeVar("Result")
+BATCH = 256
+
+
+def core_seconds(work: Callable[[], Result]) -> tuple[Result, float]:
+    """The result of `work` and how long cores of this process were busy with it."""
+    begun = time.process_time()
+    result = work()
+    return result, time.process_time() - begun
+
+
+def median_seconds(work: Callable[[], object], repeats: int) -> float:
+    """Seconds of the clock, the median of `repeats` runs."""
+    spent = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        work()
+        spent.append(time.perf_counter() - begun)
+    return median(spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The sample, parsed and split, and what each cost for one citation."""
+
+    citations: list[Citation]
+    table: pa.Table
+    source_bytes: float
+    parse_core_seconds: float
+    split_core_seconds: float
+
+
+def measure_reading(files: Sequence[File], count: int, splitter: Splitter) -> Read:
+    (citations, total), parse_s = core_seconds(lambda: read_sample(files, count))
+    batches = [citations[at : at + BATCH] for at in range(0, len(citations), BATCH)]
+    tables, split_s = core_seconds(lambda: [split_citations(b, splitter) for b in batches])
+    size = sum(path.stat().st_size for path in files) / total
+    table = pa.concat_tables(tables)
+    return Read(citations, table, size, parse_s / total, split_s / len(citations))
+
+
+def measure_encoding(
+    encoder: Encoder,
+    citations: Sequence[Citation],
+    splitter: Splitter,
+    count: int,
+    repeats: int,
+    threads: int,
+) -> tuple[vectors.Vectors, float]:
+    """Encode the first `count` passages as a build does: vectors, and seconds for one.
+
+    On a CPU that others use too the clock says little: there it is how long its threads
+    kept cores busy, shared among them, where that is less.
+    """
+    texts: list[str] = []
+    for citation in citations:
+        texts += [passage.text for passage in split_citation(citation, splitter)]
+        if len(texts) >= count:
+            break
+    encoder.encode(texts[: encoder.batch_size])
+    seconds = median_seconds(lambda: encoder.encode(texts), repeats)
+    found, busy = core_seconds(lambda: encoder.encode(texts))
+    if encoder.device == "cpu":
+        seconds = min(seconds, busy / threads)
+    return found, seconds / len(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A sample on disk as a build stages it, with the vectors of its passages."""
+
+    directory: Path
+    vectors: vectors.Vectors
+    core_seconds: float
+
+    @property
+    def bytes(self) -> int:
+        return sum(path.stat().st_size for path in part_files(self.directory))
+
+
+def measure_staging(read: Read, count: int, stand_in: StandIn, directory: Path) -> Staged:
+    directory.mkdir(parents=True)
+    table = read.table.slice(0, count)
+    found = stand_in.vectors(sum(map(len, table.column("spans").to_pylist())))
+    _, spent = core_seconds(lambda: stage(table, directory, found))
+    return Staged(directory, found, spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One built segment of the sample's first citations, and what it cost."""
+
+    index: Path
+    staged: Staged
+    build: Cost[ShardSummary]
+    hnsw_core_seconds: float
+
+    @property
+    def entry(self) -> SegmentEntry:
+        return self.build.result.entry
+
+    def bytes_of(self, *prefixes: str) -> int:
+        found = self.entry.artefacts.items()
+        return sum(entry.bytes for name, entry in found if name.startswith(prefixes))
+
+
+def measure_segment(staged: Staged, plan: SegmentPlan, index: Path) -> Segment:
+    """Build one shard of what is staged in a process of its own; its HNSW again, alone."""
+    cost = in_fresh_process(build_shard, index, 0, [staged.directory], plan)
+    empty = vectors.load_quantiser(plan.quantiser)
+    _, hnsw_s = core_seconds(lambda: vectors.build(empty, [staged.vectors], plan.threads))
+    return Segment(index, staged, cost, hnsw_s)
+
+
+def measure_bm25(
+    citations: Sequence[Citation], splitter: Splitter, over: Sequence[str], scratch: Path
+) -> float:
+    """Core seconds a citation of its postings, counted and written."""
+
+    def write() -> None:
+        for side in over:
+            writer = Bm25Writer(scratch / side)
+            for citation in citations:
+                texts = [citation.search_text]
+                if side == "passages":
+                    texts = [passage.text for passage in split_citation(citation, splitter)]
+                for text in texts:
+                    writer.add(text)
+                    analyse(text)
+            writer.close()
+
+    return core_seconds(write)[1] / len(citations)
+
+
+def measure_quantiser(staged: Staged, plan: SegmentPlan, limit: int) -> tuple[Cost[int], float]:
+    """The cost of sampling all that is staged; core seconds of training on one vector."""
+    cost = in_fresh_process(_sample_size, staged.directory, plan.dimensions, limit)
+    sample = staged.vectors[:limit]
+    _, spent = core_seconds(lambda: train_quantiser(sample, plan.quantiser, plan))
+    return cost, spent / len(sample)
+
+
+def _sample_size(directory: Path, dimensions: int, limit: int) -> int:
+    return len(sample_vectors([directory], 1, dimensions, limit))
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Distinct terms by citations, and what counting and merging them costs."""
+
+    points: list[tuple[float, float]]
+    counts: list[TermCounts]
+    core_seconds_per_citation: float
+    merge_core_seconds_per_row: float
+
+
+def measure_terms(citations: Sequence[Citation], steps: int = 4) -> Terms:
+    size = -(-len(citations) // steps)
+    parts, counting_s = core_seconds(
+        lambda: [count_terms(citations[at : at + size]) for at in range(0, len(citations), size)]
+    )
+    firsts = [parts[: n + 1] for n in range(len(parts))]
+    merged, merging_s = core_seconds(lambda: [merge_counts(some) for some in firsts])
+    rows = sum(len(part) for some in firsts for part in some)
+    points = [
+        (float(min((n + 1) * size, len(citations))), float(len(m))) for n, m in enumerate(merged)
+    ]
+    return Terms(points, merged, counting_s / len(citations), merging_s / max(rows, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    path: Path
+    rows: int
+    cost: Cost[None]
+
+    @property
+    def bytes(self) -> int:
+        return self.path.stat().st_size
+
+
+def measure_publishing(counts: TermCounts, settings: Settings, path: Path) -> Published:
+    """The vocabulary of `counts`, as the last, serial step of every build writes it."""
+    chosen = settings.vocabulary
+    sha256 = chosen.concepts_sha256 or None
+    release = ModelStore().resolve(chosen.concepts, sha256) if chosen.concepts else None
+    return Published(path, len(counts), in_fresh_process(_publish, counts, release, chosen, path))
+
+
+def _publish(
+    counts: TermCounts, release: Path | None, chosen: VocabularySettings, path: Path
+) -> None:
+    given = read_concepts(release, chosen.umls_types) if release else ()
+    write_vocabulary(counts, given, path, min_citations=chosen.abbreviation_min_citations)
+
+
+def measure_update(base: Segment, change: Staged, plan: SegmentPlan) -> float:
+    """Core seconds for a citation of an update of which each replaces one that is there."""
+    before = ShardEntry(segments=(base.entry,))
+    cost = in_fresh_process(update_shard, base.index, 0, before, [change.directory], plan)
+    replaced = cost.result.entry.citations if cost.result else 1
+    return cost.core_seconds / replaced
+
+
+def measure_verifying(segment: Segment) -> float:
+    """Seconds a byte of checking a segment's checksums, as every reader does once."""
+    directory = segment.index / segment_directory(0, segment.entry.id)
+    files = [directory / name for name in segment.entry.artefacts]
+    seconds = median_seconds(lambda: [sha256_of(path) for path in files], 3)
+    return seconds / sum(path.stat().st_size for path in files)

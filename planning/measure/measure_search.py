@@ -1,0 +1,272 @@
+"""Times what a question asks of each stage; see Serving."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
+from math import ceil
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from cluster.index.bm25 import Bm25Query
+from cluster.index.manifest import SegmentEntry, ShardEntry
+from cluster.index.read_shard import ShardQuery, ShardReader, limit_of_shard
+from cluster.index.vectors import Vectors
+from cluster.records import Citation
+from cluster.settings.settings import Settings, load_system
+from cluster.settings.system_settings import SystemSettings
+from cluster.storage.places import Place
+from cluster.text.vocabulary import Vocabulary
+from pipelines.sample.generate_citations import generate_citations
+from planning.measure.coefficients import Point, Serving, ShardSearch
+from planning.measure.fit import Line, Logarithmic
+from planning.measure.watch_processes import in_fresh_process, usable_cpus
+from serve.graph.load_stages import load_reranker, make_recogniser, remote_model
+from serve.search.make_queries import query_weights
+
+if TYPE_CHECKING:
+    from cluster.models.encoder import Encoder
+    from serve.llm.language_model import ChatModel
+
+Tell = Callable[[str], None]
+KINDS = ("statistics", "dense", "bm25", "search", "fetch")
+FETCHED = 20
+QUESTION_SEED = 1
+# One among many is asked for fewer hits; what lies between is interpolated.
+FEW_SHARDS, MANY_SHARDS = 1, 64
+
+
+def point(spent: Sequence[float], concurrent: int = 1) -> Point:
+    """The median and 95th percentile (nearest rank) of seconds."""
+    ordered = sorted(spent)
+    last = ordered[ceil(0.95 * len(ordered)) - 1]
+    return Point(concurrent=concurrent, median_seconds=median(ordered), p95_seconds=last)
+
+
+def timed(work: Callable[[], object], threads: int = 1) -> float:
+    """Seconds that `work` takes where `threads` cores are free; 0 threads: by the clock.
+
+    The clock of a machine that others use too says little of one that serves alone: where
+    the threads kept cores busy for less, that counts.
+    """
+    begun, busy = time.perf_counter(), time.process_time()
+    work()
+    spent, busy = time.perf_counter() - begun, time.process_time() - busy
+    return min(spent, busy / threads) if threads else spent
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Questions with their vectors, as one of `shards` gets them."""
+
+    questions: tuple[str, ...]
+    vectors: Vectors
+    system: SystemSettings
+    shards: int
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """How many citations of the dense branch and of BM25 the shard must bring."""
+        retrieve = self.system.retrieve
+        dense, bm25 = (limit_of_shard(n, self.shards) for n in (retrieve.dense, retrieve.bm25))
+        return dense, bm25
+
+    @classmethod
+    def of(cls, encoder: Encoder, settings: Settings, count: int, shards: int) -> Asked:
+        """The titles of generated citations."""
+        questions = tuple(c.title for c in generate_citations(count, QUESTION_SEED))
+        vectors = encoder.encode_queries(list(questions))
+        return cls(questions, vectors, load_system(settings.serve.system), shards)
+
+
+def search_spent(
+    reader: ShardReader, entry: SegmentEntry, asked: Asked, settings: Settings
+) -> dict[str, list[float]]:
+    """Seconds of each kind of call, for each question, over one open shard."""
+    over = asked.system.retrieve.bm25_over
+    units = entry.citations if over == "citations" else entry.passages
+    mean = entry.terms.get(over, 0) / max(units, 1)
+    spent: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    for question, vector in zip(asked.questions, asked.vectors, strict=True):
+        weights = query_weights(question, (), 0.0)
+        terms = list(weights)
+        counts = reader.frequencies(terms, over)
+        spent["statistics"].append(timed(partial(reader.frequencies, terms, over)))
+        k1, b = settings.index.bm25_k1, settings.index.bm25_b
+        bm25 = Bm25Query(weights, counts, units, mean, k1, b)
+        limits = (*asked.limits, over)
+        queries = {
+            "dense": ShardQuery(vector, None, *limits),
+            "bm25": ShardQuery(None, bm25, *limits),
+            "search": ShardQuery(vector, bm25, *limits),
+        }
+        for kind, query in queries.items():
+            spent[kind].append(timed(partial(reader.search, query)))
+        pmids = reader.search(queries["search"]).pmids[:FETCHED].tolist()
+        spent["fetch"].append(timed(partial(reader.fetch, pmids, vector)))
+    return spent
+
+
+def _search(
+    index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
+) -> dict[str, list[float]]:
+    shard = ShardEntry(segments=(entry,))
+    # Small samples stand for large shards, which are searched by their graph.
+    reader = ShardReader(index, 0, shard, ef_search=settings.index.ef_search, exact_below=0)
+    search_spent(reader, entry, asked, settings)
+    return search_spent(reader, entry, asked, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """One shard's size, the seconds of each call, and what the reader's process needed."""
+
+    citations: int
+    passages: int
+    spent: dict[str, list[float]]
+    peak_bytes: int
+
+    def median(self, kind: str) -> float:
+        return median(self.spent[kind])
+
+
+def measure_searching(
+    index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
+) -> Searched:
+    """Search one shard in a process of its own; a first round warms the mapped files."""
+    cost = in_fresh_process(_search, index, entry, asked, settings)
+    return Searched(entry.citations, entry.passages, cost.result, cost.peak_bytes)
+
+
+def measure_batches(
+    work: Callable[[Sequence[str]], object], questions: Sequence[str], batch: int, *, threads: int
+) -> tuple[Point, ...]:
+    """`work` of one question at a time, and of as many at once as the stage's batch holds."""
+    work(questions[:1])
+    points = [point([timed(partial(work, [q]), threads) for q in questions])]
+    if batch > 1:
+        together = [questions[n % len(questions)] for n in range(batch)]
+        points.append(point([timed(partial(work, together), threads) for _ in range(2)], batch))
+    return tuple(points)
+
+
+def measure_expanding(settings: Settings, asked: Asked, vocabulary: Path) -> tuple[Point, ...]:
+    """() where the system expands no question."""
+    if not asked.system.expand:
+        return ()
+    recogniser = make_recogniser(settings, Vocabulary.open(vocabulary))
+    return measure_batches(lambda q: recogniser.entities(q[0]), asked.questions, 1, threads=1)
+
+
+def measure_reranking(
+    settings: Settings, encoder: Encoder, asked: Asked, citations: Sequence[Citation], threads: int
+) -> tuple[Point, ...]:
+    """() where the system reranks nothing."""
+    depth = asked.system.rerank.depth
+    if not depth:
+        return ()
+    reranker = load_reranker(settings, encoder)
+    length = settings.split.size if settings.split.method != "sections" else 1000
+    among = [c for c in citations if c.abstract] or citations
+    # No text twice, as a reranker keeps those used last (LateInteractionReranker).
+    texts = cycle(f"{c.title} {c.abstract[:length]}" for c in among)
+
+    def score(questions: Sequence[str]) -> None:
+        reranker.score_pairs([(q, next(texts)) for q in questions for _ in range(depth)])
+
+    return measure_batches(
+        score, asked.questions[:12], settings.serve.reranker.batch, threads=threads
+    )
+
+
+async def _chat_together(model: ChatModel, prompt: str, tokens: int, count: int) -> list[float]:
+    async def once() -> float:
+        begun = time.perf_counter()
+        await model.chat([{"role": "user", "content": prompt}], max_tokens=tokens, temperature=0.0)
+        return time.perf_counter() - begun
+
+    return list(await asyncio.gather(*(once() for _ in range(count))))
+
+
+def measure_llm(settings: Settings, evidence: str, tell: Tell) -> tuple[Point, ...]:
+    """One reply of `llm.ideal_tokens` tokens alone, and `llm.max_concurrent` at once.
+
+    () where no endpoint is configured. Raises LLMError where it does not answer.
+    """
+    model = remote_model(settings)
+    if model is None:
+        return ()
+    tell(f"asking the language model at {settings.llm.url}")
+    prompt = evidence[: settings.llm.evidence_characters]
+    tokens, most = settings.llm.ideal_tokens, settings.llm.max_concurrent
+    asyncio.run(_chat_together(model, prompt, 1, 1))
+    alone = [asyncio.run(_chat_together(model, prompt, tokens, 1))[0] for _ in range(3)]
+    together = asyncio.run(_chat_together(model, prompt, tokens, most))
+    return (point(alone), point(together, most))
+
+
+def measure_serving(
+    settings: Settings,
+    encoder: Encoder,
+    tell: Tell,
+    questions: int,
+    shards: Sequence[tuple[Place, SegmentEntry]],
+    vocabulary: Path,
+    citations: Sequence[Citation],
+) -> tuple[Serving, Line]:
+    """Each stage of a question by itself; and the bytes of a shard's replica by its citations.
+
+    `shards` are a small and a large one, each an index and its one segment.
+    """
+    asked = Asked.of(encoder, settings, questions, FEW_SHARDS)
+    # 0: on a GPU only the clock tells.
+    threads = min(settings.encoder.threads, usable_cpus()) if encoder.device == "cpu" else 0
+    tell(f"searching both shards with {questions} questions")
+    few, many = (
+        [measure_searching(*shard, replace(asked, shards=among), settings) for shard in shards]
+        for among in (FEW_SHARDS, MANY_SHARDS)
+    )
+    tell("expanding, encoding and reranking questions")
+    expand = measure_expanding(settings, asked, vocabulary)
+    batch = settings.serve.encoder.batch
+    encode = measure_batches(encoder.encode_queries, asked.questions, batch, threads=threads)
+    rerank = measure_reranking(settings, encoder, asked, citations, threads)
+    llm = measure_llm(settings, " ".join(c.abstract for c in citations[:20]), tell)
+    found = Serving(
+        **_shard_coefficients(few[-1]),
+        hits=max(asked.system.retrieve.dense, asked.system.retrieve.bm25),
+        searches=(_shard_search(FEW_SHARDS, few), _shard_search(MANY_SHARDS, many)),
+        expand=expand,
+        encode=encode,
+        rerank_pairs=asked.system.rerank.depth,
+        rerank=rerank,
+        llm=llm,
+        llm_tokens=settings.llm.ideal_tokens if llm else 0,
+    )
+    return found, Line.of([(s.citations, s.peak_bytes) for s in few])
+
+
+def _shard_search(shards: int, searched: Sequence[Searched]) -> ShardSearch:
+    large = searched[-1]
+    join = large.median("search") - large.median("dense") - large.median("bm25")
+    return ShardSearch(
+        shards=shards,
+        dense_seconds=Logarithmic.of([(s.passages, s.median("dense")) for s in searched]),
+        bm25_seconds=Line.of([(s.citations, s.median("bm25")) for s in searched]),
+        join_seconds=max(join, 0.0),
+    )
+
+
+def _shard_coefficients(large: Searched) -> dict[str, float]:
+    ordered = sorted(large.spent["search"])
+    spread = ordered[int(0.95 * (len(ordered) - 1))] / large.median("search")
+    return {
+        "statistics_seconds": large.median("statistics"),
+        "fetch_seconds": large.median("fetch"),
+        "shard_p95_over_median": max(spread, 1.0),
+    }

@@ -1,0 +1,82 @@
+"""The records that are measured: generated ones, or the first of the user's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from cluster.errors import InputError
+from cluster.index.vectors import Vectors
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Citation
+from cluster.storage.object_store import File
+from pipelines.build.embed_passages import embed_citations
+from pipelines.build.stage_citations import ParsedSource, write_account, write_part
+from pipelines.sample.generate_citations import write_generated
+
+GENERATED = "generated: 65% with abstracts of 1,300 characters, Zipf's words, 4,000 topics"
+PART_ROWS = 2048
+
+
+def sample_files(folder: Path, count: int, given: Sequence[File]) -> list[File]:
+    """`given`, or a file of `count` generated citations in `folder`."""
+    return list(given) or list(write_generated(folder, count, per_file=count))
+
+
+def read_sample(files: Sequence[File], count: int) -> tuple[list[Citation], int]:
+    """The first `count` citations of the files, and how many they hold in all.
+
+    InputError where there are too few to see how anything grows.
+    """
+    kept: list[Citation] = []
+    total = 0
+    for path in files:
+        for record in read_records(path):
+            if isinstance(record, Citation):
+                total += 1
+                if len(kept) < count:
+                    kept.append(record)
+    if len(kept) < count // 2:
+        raise InputError(
+            f"the sample holds {total:,} citations, and calibration wants {count:,}; name more "
+            "files with --sample, or none for generated ones"
+        )
+    return kept, total
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """Vectors for any number of passages: random mixtures of pairs of encoded ones.
+
+    Calibration would take hours if each passage were encoded; mixtures keep what an HNSW
+    feels of real vectors: their spread and how they cluster.
+    """
+
+    encoded: Vectors
+
+    def vectors(self, count: int, seed: int = 0) -> Vectors:
+        rng = np.random.default_rng(seed)
+        first, second = rng.integers(len(self.encoded), size=(2, count))
+        share = rng.uniform(0.0, 1.0, (count, 1)).astype(np.float32)
+        mixed = share * self.encoded[first] + (1 - share) * self.encoded[second]
+        norms = np.linalg.norm(mixed, axis=1, keepdims=True)
+        return np.asarray(mixed / np.maximum(norms, 1e-9), np.float32)
+
+
+def stage(table: pa.Table, directory: Path, vectors: Vectors) -> None:
+    """Stage rows in SPLIT_SCHEMA for one shard, as a build would, each passage with its vector."""
+    remaining: Iterator[np.ndarray] = iter(vectors)
+
+    def encode(texts: Sequence[str]) -> Vectors:
+        rows = list(islice(remaining, len(texts)))
+        return np.asarray(rows, np.float32).reshape(len(texts), vectors.shape[1])
+
+    for begin in range(0, table.num_rows, PART_ROWS):
+        write_part(embed_citations(table.slice(begin, PART_ROWS), encode), directory, 1)
+    account = ParsedSource(name=directory.name, bytes=0, modified_ns=0, kept=table.num_rows)
+    write_account(directory, account, [])

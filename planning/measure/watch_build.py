@@ -1,0 +1,82 @@
+"""A real build, watched: how long each phase took, what it wrote, who needed what memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cluster.errors import CiteRayError
+from cluster.index.manifest import Manifest
+from cluster.ray.session import ray_session
+from cluster.settings.settings import Settings
+from cluster.storage.object_store import File
+from cluster.storage.places import Place, list_files
+from pipelines.build.plan_build import Progress
+from planning.measure.watch_processes import in_fresh_process, watched_tree
+
+
+@dataclass(frozen=True, slots=True)
+class BuildMeasured:
+    """Seconds by phase ("all" is everything), bytes by artefact, peak bytes by process.
+
+    `core_seconds` are of all its processes, Ray's own included.
+    """
+
+    manifest: Manifest
+    seconds: dict[str, float]
+    bytes: dict[str, int]
+    memory: dict[str, int]
+    core_seconds: float
+
+
+@dataclass(slots=True)
+class _Clock:
+    """When each phase last told of itself; how much was staged when shards were being built."""
+
+    staging: Place
+    last: dict[str, float] = field(default_factory=dict)
+    staged_bytes: int = 0
+
+    def hear(self, event: Progress) -> None:
+        self.last[event.stage] = time.monotonic()
+        if event.stage == "index":
+            self.staged_bytes = max(self.staged_bytes, sum(list_files(self.staging).values()))
+
+
+def _artefact_bytes(manifest: Manifest, staged: int) -> dict[str, int]:
+    found = {"staging": staged, "vocabulary": manifest.vocabulary.bytes}
+    names = {"vectors.faiss": "vectors", "term-counts.arrow": "term counts"}
+    for segment in manifest.segments:
+        for name, entry in segment.artefacts.items():
+            kind = "BM25" if name.startswith("bm25-") else names.get(name, "records")
+            found[kind] = found.get(kind, 0) + entry.bytes
+    return found
+
+
+def _build(sources: Sequence[File], settings: Settings) -> BuildMeasured:
+    from pipelines.build.jobs import build_index
+
+    clock = _Clock(settings.index.place / "staging")
+    begun = time.monotonic()
+    with watched_tree(mapped={"encode worker"}) as tree, ray_session(settings.ray):
+        started = time.monotonic()
+        result = build_index(sources, settings, clock.hear)
+        ended = time.monotonic()
+    if result.manifest is None:
+        raise CiteRayError(f"the build failed: {result.failed[0].error}")
+    embedded, indexed = clock.last["embed"], clock.last["index"]
+    seconds = {
+        "start": started - begun,
+        "parse, embed": embedded - started,
+        "index": indexed - embedded,
+        "publish": ended - indexed,
+        "all": ended - begun,
+    }
+    by_artefact = _artefact_bytes(result.manifest, clock.staged_bytes)
+    return BuildMeasured(result.manifest, seconds, by_artefact, dict(tree.peaks), tree.core_seconds)
+
+
+def build_watched(sources: Sequence[File], settings: Settings) -> BuildMeasured:
+    """`citeray index build` of `sources` into `settings.index.path`, in a process of its own."""
+    return in_fresh_process(_build, sources, settings).result

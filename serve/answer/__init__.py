@@ -1,0 +1,1 @@
+"""From evidence to a verdict, an ideal and an exact answer."""

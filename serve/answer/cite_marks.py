@@ -1,0 +1,85 @@
+"""Citations that a model wrote itself: `[2]`, `[Snippet 2]`, `[30311221, 21306691]`.
+
+A mark is either the number of a passage (paper 001's supported answer) or a PMID (paper 004's
+task B). Numbers that stand for nothing shown are left out and told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from serve.answer.clean_answer import clean_answer
+from serve.support.attribute_sentences import split_sentences
+
+MAX_RANGE = 20
+
+_WORD = r"(?:PMIDs?|snippets?|passages?|refs?\.?)"
+_PART = rf"(?:{_WORD}\s*(?::\s*)?)?\d+(?:\s*[-\u2013]\s*\d+)?"
+_GROUP = rf"(?:\[\s*{_PART}(?:\s*(?:[,;&]|and)\s*{_PART})*\s*\]|\(\s*{_WORD}\s*(?::\s*)?\d[^()]*\))"
+# The space before is taken from its beginning alone, or a long run of it would be read anew from
+# each of its characters.
+_MARKS = re.compile(rf"(?<!\s)\s*{_GROUP}(?:\s*(?:,\s*)?{_GROUP})*", re.IGNORECASE)
+# "It helps. [2] It is safe." cites before the stop, as the rest of the rules expect.
+_AFTER_STOP = re.compile(
+    rf"(?<=[\w%)])(?P<stop>[.!?])(?P<marks>\s*{_GROUP}(?:\s*(?:,\s*)?{_GROUP})*)(?=\s+[A-Z]|\s*$)",
+    re.IGNORECASE,
+)
+_NUMBERS = re.compile(r"(\d+)(?:\s*[-\u2013]\s*(\d+))?")
+# Paper 001's form: "This conclusion is supported by [Snippet 2], which states that '...'".
+_STATES = re.compile(
+    rf"^.{{0,60}}?\b(?:is|are) supported by\s*(?P<marks>{_GROUP}),?\s*which\s+"
+    r"(?:states?|says?|shows?|reports?)(?:\s+that)?\s*['\"\u2018\u201c]?(?P<said>.+?)"
+    r"['\"\u2019\u201d]?(?P<stop>[.!?]?)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CitedText:
+    """A sentence without its marks, the PMIDs that they stand for, and those for none."""
+
+    text: str
+    pmids: tuple[int, ...]
+    bad: tuple[int, ...] = ()
+
+
+def read_cited(text: str, known: Mapping[int, int]) -> list[CitedText]:
+    """The sentences of `text` with their citations. `known` maps a mark's number to a PMID."""
+    found = []
+    for line in text.splitlines():
+        for sentence in split_sentences(_AFTER_STOP.sub(_before_stop, line)):
+            found.append(_read_sentence(sentence, known))
+    return found
+
+
+def clean_cited(cited: Sequence[CitedText], prompt: str = "") -> dict[str, tuple[int, ...]]:
+    """PMIDs by sentence, of those sentences that `clean_answer` keeps, in order."""
+    pmids = {item.text: item.pmids for item in cited}
+    kept = clean_answer("\n".join(item.text for item in cited), prompt)
+    return {sentence: pmids.get(sentence, ()) for sentence in kept}
+
+
+def _before_stop(match: re.Match[str]) -> str:
+    return f"{match['marks']}{match['stop']}"
+
+
+def _read_sentence(sentence: str, known: Mapping[int, int]) -> CitedText:
+    numbers = [n for marks in _MARKS.findall(sentence) for n in _numbers(marks)]
+    states = _STATES.match(sentence)
+    if states:
+        said = states["said"].strip().rstrip("'\"\u2019\u201d")
+        sentence = f"{said[:1].upper()}{said[1:]}{states['stop'] or '.'}"
+    plain = " ".join(_MARKS.sub("", sentence).split())
+    plain = re.sub(r"\.\.(?=\s|$)", ".", plain)
+    pmids = tuple(dict.fromkeys(known[n] for n in numbers if n in known))
+    return CitedText(plain, pmids, tuple(dict.fromkeys(n for n in numbers if n not in known)))
+
+
+def _numbers(marks: str) -> list[int]:
+    found: list[int] = []
+    for first, last in _NUMBERS.findall(marks):
+        begin, end = int(first), int(last or first)
+        found += range(begin, end + 1) if 0 <= end - begin <= MAX_RANGE else [begin, end]
+    return found

@@ -1,0 +1,115 @@
+"""Whether the evidence answers the question, how sure that is, and what each passage does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cluster.records import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
+from serve.answer.decide_yesno import CLEAR, weigh
+from serve.answer.guard_safety import speaks_of_harm
+from serve.answer.names.find_quantities import asked_quantity
+from serve.answer.read_evidence import ReadPassage, Side
+from serve.llm.reply_forms import Decision as ModelDecision
+from serve.question.contrary_forms import opposed
+from serve.support.attribute_sentences import Stance
+
+# Evidence answers from these probabilities on. Of 127 questions kept from the reader's training,
+# all answerable, 5% lie below the first.
+RELEVANT = 0.95
+SAID = 0.5
+# A model's yes or no is not stated against evidence that is this clear on the other side.
+OVERRULED = 0.85
+MAX_PMIDS = 3
+DENSE = "dense"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict, the confidence (0 to 1) in the answer, and what stances are towards.
+
+    `stance_on` is "yes", "no" or the answer's first sentence; "" where there is no answer.
+    """
+
+    verdict: Verdict
+    confidence: float
+    stance_on: str
+
+
+def decide_verdict(
+    question: Question,
+    passages: Sequence[ReadPassage],
+    ideal: Sequence[Sentence],
+    exact: ExactAnswer,
+    decision: ModelDecision | None = None,
+    *,
+    agrees: bool = True,
+    min_cosine: float = 0.0,
+) -> Decision:
+    """The verdict on an answer.
+
+    `decision` is the language model's own where it was asked; `agrees` is False where no
+    sentence of the evidence takes the side that was decided. There is not enough evidence
+    for an answer without a sentence, one that the model says is not stated, one without the
+    quantity that was asked for, one from evidence that is far from the question (no cosine of
+    `min_cosine`), irrelevant or, where it decides a yes or no, silent, and a yes to a question of
+    safety over a warning or above a sentence with the opposite of one of the question's words.
+    """
+    relevant = max((passage.reading.relevance for passage in passages), default=0.0)
+    balance = weigh(passages)
+    # How far a passage takes a side counts its relevance already.
+    sided = question.type == "yesno" and decision is None
+    answers = balance.said >= SAID if sided else relevant >= RELEVANT
+    lacks = question.type == "factoid" and asked_quantity(question.body) and not exact
+    stated = ideal and agrees and decision != "not stated" and not lacks
+    if not stated or not answers or _nearest(passages) < min_cosine:
+        return Decision(NOT_ENOUGH, 0.0, "")
+    if question.type != "yesno":
+        return Decision("answered", relevant, ideal[0].text)
+    on = exact if isinstance(exact, str) else balance.side
+    if on == "yes" and speaks_of_harm(question.body, passages):
+        return Decision(NOT_ENOUGH, 0.0, "")
+    if decision is None:
+        if on == "yes" and opposed(question.body, ideal[0].text):
+            return Decision(NOT_ENOUGH, 0.0, "")
+        verdict: Verdict = "mixed" if balance.divided else "answered"
+        return Decision(verdict, balance.share * balance.said, on)
+    overruled = on != balance.side and balance.share * balance.said >= OVERRULED
+    if decision == "mixed" or overruled:
+        return Decision("mixed", 0.5, on)
+    agreement = balance.share if on == balance.side else 1 - balance.share
+    return Decision("answered", (1 + agreement * balance.said) / 2, on)
+
+
+def _nearest(passages: Sequence[ReadPassage]) -> float:
+    """The best cosine of a passage with the question; 1 where the search made no vectors."""
+    cosines = [passage.item.scores.get(DENSE) for passage in passages]
+    return max((cosine for cosine in cosines if cosine is not None), default=1.0)
+
+
+def yesno_stances(passages: Sequence[ReadPassage], side: Side) -> dict[str, Stance]:
+    """What each passage does to the answer `side`, by the passage's id."""
+    return {passage.item.passage.id: _stance(passage, side) for passage in passages}
+
+
+def _stance(passage: ReadPassage, side: Side) -> Stance:
+    for_, against = passage.weight(side), passage.weight("no" if side == "yes" else "yes")
+    if max(for_, against) < CLEAR:
+        return "neutral"
+    return "support" if for_ > against else "contradict"
+
+
+def note_opposition(
+    ideal: Sequence[Sentence], passages: Sequence[ReadPassage], stances: Mapping[str, Stance]
+) -> tuple[Sentence, ...]:
+    """The sentences of a yes/no answer, the first with the PMIDs that contradict the answer."""
+    if not ideal:
+        return ()
+    cited = {pmid for sentence in ideal for pmid in sentence.pmids}
+    against = dict.fromkeys(
+        passage.item.passage.pmid
+        for passage in passages
+        if stances[passage.item.passage.id] == "contradict"
+    )
+    pmids = tuple(pmid for pmid in against if pmid not in cited)[:MAX_PMIDS]
+    return (replace(ideal[0], contradicted=pmids), *ideal[1:])

@@ -1,0 +1,1 @@
+"""Exact answers that are names or figures: found, typed, grouped, ranked."""

@@ -1,0 +1,62 @@
+"""Names in an answer: those of one thing in one group, each once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+
+from cluster.records import Entity, Evidence
+from cluster.text.mine_abbreviations import AbbreviationPair, mine_abbreviations
+from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
+
+Recogniser = Callable[[str], list[Entity]]
+
+# How many answers each type has at most, and how long one may be (BioASQ).
+LIMITS = {"factoid": 5, "list": 100}
+MAX_CHARS = 100
+
+
+def definitions(evidence: Sequence[Evidence]) -> Iterator[AbbreviationPair]:
+    """The short and long forms that the passages define."""
+    for item in evidence:
+        yield from mine_abbreviations(item.passage.text)
+
+
+def group_names(
+    names: Sequence[str], evidence: Sequence[Evidence], recognise: Recogniser
+) -> list[list[str]]:
+    """The names in their order, but those of one thing in one group, as the evidence has it.
+
+    A group also has what the evidence defines to be the short or the long form of its names.
+    """
+    entities = [_as_entity(name, recognise) for name in names]
+    defined = list(definitions(evidence))
+    groups: dict[int, list[str]] = defaultdict(list)
+    for number, name in zip(cluster_mentions(entities, defined), names, strict=True):
+        groups[number].append(name)
+    return [[*group, *_other_forms(group, defined)] for group in groups.values()]
+
+
+def _other_forms(names: Sequence[str], defined: Sequence[AbbreviationPair]) -> list[str]:
+    spelt = {spelling(name) for name in names}
+    longs = [pair.long for pair in defined if spelling(pair.short) in spelt]
+    shorts = [pair.short for pair in defined if spelling(pair.long) in spelt]
+    return [form for form in usual_first([*longs, *shorts]) if spelling(form) not in spelt]
+
+
+def apart(groups: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Each name as a guess of its own, as BioASQ's measures count the first of a group alone."""
+    return [[name] for names in groups for name in names]
+
+
+def _as_entity(name: str, recognise: Recogniser) -> Entity:
+    whole = (entity for entity in recognise(name) if entity.text == name)
+    return next(whole, Entity(name, 0, len(name), "", "name"))
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names in their order, each once whatever its case."""
+    kept: dict[str, str] = {}
+    for name in names:
+        kept.setdefault(name.casefold(), name)
+    return list(kept.values())

@@ -1,0 +1,94 @@
+"""Which kind of thing a question asks for, and which kinds a name cannot be, told by words.
+
+Coarse on purpose: where words do not tell, anything goes. No vocabulary is needed, so it holds for
+names that no thesaurus has yet.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from cluster.text.vocabulary import normalise
+from serve.question.everyday_words import EVERYDAY_WORDS
+
+Kind = Literal["disease", "drug", "gene", "other"]
+
+_NOUNS: dict[Kind, str] = {
+    "gene": r"genes?|proteins?|enzymes?|receptors?|kinases?|transcription factors?|proteases?"
+    r"|cytokines?|chemokines?|interleukins?|mutations?|oncogenes?|ligands?",
+    "drug": r"drugs?|medications?|medicines?|agents?|inhibitors?|antagonists?|agonists?"
+    r"|antibiotics?|statins?|antidotes?|vaccines?|treatments?|therap(?:y|ies)"
+    r"|monoclonal antibod(?:y|ies)",
+    "disease": r"diseases?|syndromes?|disorders?|cancers?|tumou?rs?|conditions?|infections?"
+    r"|neoplasms?|malignanc(?:y|ies)|phenotypes?|indications?",
+    "other": r"compan(?:y|ies)|countr(?:y|ies)|organs?|tissues?|cells?|cell types?|organelles?"
+    r"|species|organisms?|parts?|regions?|sites?|chromosomes?|tests?|methods?|tools?|databases?"
+    r"|software|trials?",
+}
+# The noun that is asked for follows the question word at once, or a few adjectives later.
+_ASKS: dict[Kind, re.Pattern[str]] = {
+    kind: re.compile(
+        rf"\b(?:which|what)(?: (?:is|are|was|were) the)?(?: [\w-]+){{0,2}}? (?:{nouns})\b"
+        rf"|\b(?:list|name)(?: [\w-]+){{0,3}}? (?:{nouns})\b",
+        re.IGNORECASE,
+    )
+    for kind, nouns in _NOUNS.items()
+}
+_DISEASE = re.compile(
+    r"\b(?:diseases?|syndromes?|disorders?|cancers?|tumou?rs?|infections?|lymphomas?|deficiency)\b"
+    r"|\w{3}(?:itis|oma|omas|osis|oses|emia|emias|aemia|pathy|pathies|plegia|algia|trophy)\b",
+    re.IGNORECASE,
+)
+# Stems of international non-proprietary names (WHO).
+_DRUG = re.compile(
+    r"\w{3}(?:mab|tinib|ciclib|statin|pril|sartan|olol|azole|cillin|mycin|platin|rsen|gliptin"
+    r"|gliflozin|floxacin|azepam|setron|triptan|parin|oxetine|tidine|navir|buvir|previr)s?\b",
+    re.IGNORECASE,
+)
+_GENE = re.compile(
+    r"\b(?:genes?|proteins?|receptors?|kinases?|phosphatases?|proteases?|polymerases?|mRNA)$"
+    r"|^(?:[A-Z]{2,5}-?\d{1,3}(?:[A-Z]\d{0,2})?|[A-Z][a-z]{2,4}\d{1,2})$"
+)
+# In the order in which they are tried.
+_LOOKS: dict[Kind, re.Pattern[str]] = {"disease": _DISEASE, "drug": _DRUG, "gene": _GENE}
+# An inhibitor or a vaccine bears the name of its target; a treatment that of its disease.
+_WITHIN = re.compile(
+    r"\b(?:inhibitors?|blockers?|agonists?|antagonists?|antibod(?:y|ies)|vaccines?|therapy"
+    r"|treatments?|analogues?)\b",
+    re.IGNORECASE,
+)
+
+
+def asked_kind(body: str) -> Kind | None:
+    """The kind of thing that the question's words ask for first; None where they do not tell."""
+    found = [(match.end(), kind) for kind, asks in _ASKS.items() if (match := asks.search(body))]
+    return min(found)[1] if found else None
+
+
+def fits(asked: Kind | None, name: str) -> bool:
+    """Whether `name` names something, and can be of the kind as far as its words tell."""
+    if asked != "other" and not is_specific(name):
+        return False
+    if asked is None:
+        return True
+    looks = "drug" if _WITHIN.search(name) else _looks(name)
+    return looks is None or looks == asked
+
+
+def named_part(asked: Kind, name: str) -> str | None:
+    """What `name` says of a thing of the kind, as "rs4149056 of SLCO1B1" does of a gene."""
+    of, _, part = name.rpartition(" of ")
+    return part if of and _looks(of) != asked and _looks(part) == asked else None
+
+
+def is_specific(name: str) -> bool:
+    """Whether a word of `name` is no everyday one, as "cells" and "patients" are."""
+    return any(
+        any(map(str.isalpha, word)) and normalise(word) not in EVERYDAY_WORDS
+        for word in re.findall(r"[\w-]+", name)
+    )
+
+
+def _looks(name: str) -> Kind | None:
+    return next((kind for kind, looks in _LOOKS.items() if looks.search(name)), None)

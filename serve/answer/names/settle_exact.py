@@ -1,0 +1,86 @@
+"""What is done to an answer last, and cannot change what it says: forms, caps, once each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from cluster.records import ExactAnswer, QuestionType, Sentence
+from serve.answer.names.group_names import LIMITS, MAX_CHARS, distinct
+from serve.support.compare_wording import numbers_agree, read_wording
+
+_PAIRS = (("'", "'"), ("\u2018", "\u2019"))
+_OPENING = re.compile(r"\W*(yes|no)\s*[,.:;]", re.IGNORECASE)
+_LEADS = re.compile(r"^(?:[\s,;:\"\u201c\u201d]|\.(?!\d))+")
+_TRAILS = ' ,;:."\u201c\u201d'
+
+
+def settle_exact(kind: QuestionType, exact: ExactAnswer) -> ExactAnswer:
+    """`exact` in the form of `kind`: `yes` or `no`, or names trimmed, each once, few enough.
+
+    Done twice it is as done once.
+    """
+    if kind == "yesno":
+        word = trim_name(exact).casefold() if isinstance(exact, str) else ""
+        return "yes" if word == "yes" else "no"
+    if kind not in LIMITS:
+        return None
+    groups = exact if isinstance(exact, list) else []
+    return settle_names(groups, limit=LIMITS[kind], max_chars=MAX_CHARS)
+
+
+def opening_verdict(ideal: Sequence[Sentence]) -> Literal["yes", "no"] | None:
+    """The verdict that the answer's first sentence opens with ("No, it does not."), if any."""
+    return _opens_with(ideal[0].text) if ideal else None
+
+
+def agrees(sentence: str, decision: Literal["yes", "no"]) -> bool:
+    """Whether the sentence does not open with the other verdict."""
+    return _opens_with(sentence) in (None, decision)
+
+
+def _opens_with(sentence: str) -> Literal["yes", "no"] | None:
+    found = _OPENING.match(sentence)
+    if found is None:
+        return None
+    return "yes" if found[1].casefold() == "yes" else "no"
+
+
+def settle_names(groups: Sequence[Sequence[str]], *, limit: int, max_chars: int) -> list[list[str]]:
+    """The groups of synonyms in their order, each name once over all of them.
+
+    Names of more than `max_chars` characters are left out, and so is a group whose first
+    name an earlier group has.
+    """
+    kept: list[list[str]] = []
+    seen: set[str] = set()
+    for group in groups:
+        names = [name for name in map(trim_name, group) if 0 < len(name) <= max_chars]
+        fitting = distinct([name for name in names if re.search(r"\w", name)])
+        if not fitting or fitting[0].casefold() in seen:
+            continue
+        kept.append([name for name in fitting if name.casefold() not in seen])
+        seen.update(name.casefold() for name in fitting)
+    return kept[:limit]
+
+
+def trim_name(name: str) -> str:
+    """`name` without white space, quotes and stops round it; ".05" and "5'" stay whole."""
+    before = ""
+    while name != before:
+        before = name
+        name = _LEADS.sub("", " ".join(name.split())).rstrip(_TRAILS)
+        for left, right in _PAIRS:
+            if len(name) > 1 and name.startswith(left) and name.endswith(right):
+                name = name[1:-1]
+    return name
+
+
+def keeps_numbers(sentence: str, premises: Sequence[str]) -> bool:
+    """Whether each number of `sentence` stands, with its unit, in one of the `premises`.
+
+    Paper 000 (section 5.1.4): an answer of 14% where the passages had 24%.
+    """
+    said = read_wording(sentence)
+    return not said.numbers or any(numbers_agree(said, read_wording(text)) for text in premises)

@@ -1,0 +1,95 @@
+"""Evidence as the reader sees it: each passage with what it says to the question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Literal, Protocol
+
+from cachetools import LRUCache
+
+from cluster.models.readings import Reading
+from cluster.records import Evidence
+
+# Of more passages the first, which rank best, say enough; each costs the model some milliseconds.
+MAX_READ = 12
+# Readings of some 25 questions, a few kB each.
+KEPT = 512
+
+Side = Literal["yes", "no"]
+
+
+class PassageReader(Protocol):
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        """One Reading a passage, in their order (cluster.models.reader.Reader)."""
+        ...
+
+
+class RememberingReader:
+    """Keeps the last `kept` readings: what ranked a passage need not be read again to answer."""
+
+    def __init__(self, reader: PassageReader, kept: int = KEPT) -> None:
+        self._reader = reader
+        self._readings: LRUCache[tuple[str, str], Reading] = LRUCache(kept)
+        self._keeping = Lock()
+
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        keys = [(question, passage) for passage in passages]
+        with self._keeping:
+            known = {key: self._readings[key] for key in keys if key in self._readings}
+        new = [key for key in dict.fromkeys(keys) if key not in known]
+        known.update(zip(new, self._reader.read(question, [text for _, text in new]), strict=True))
+        with self._keeping:
+            self._readings.update(known)
+        return [known[key] for key in keys]
+
+
+def answering(reading: Reading) -> float:
+    """How far a passage answers, 0 to 1: it is relevant, and a sentence of it says the answer.
+
+    The geometric mean of both ranks better than either.
+    """
+    said = max((sentence.score for sentence in reading.sentences), default=0.0)
+    return math.sqrt(reading.relevance * said)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPassage:
+    """A piece of evidence, its place in the ranking from 0, and what it says to the question."""
+
+    item: Evidence
+    rank: int
+    reading: Reading
+
+    @property
+    def text(self) -> str:
+        return self.item.passage.text
+
+    def weight(self, side: Side) -> float:
+        """How far the passage says `side` to a yes/no question, 0 to 1."""
+        said = self.reading.yes if side == "yes" else self.reading.no
+        return self.reading.relevance * said
+
+    def sentence_score(self, at: int) -> float:
+        """How much of an answer the sentence is that holds the character `at`, 0 to 1."""
+        held = (s.score for s in self.reading.sentences if s.begin <= at < s.end)
+        return next(held, 0.0)
+
+
+def read_evidence(
+    question: str, evidence: Sequence[Evidence], reader: PassageReader
+) -> list[ReadPassage]:
+    """The first MAX_READ pieces of `evidence` with their readings, in order."""
+    first = evidence[:MAX_READ]
+    readings = reader.read(question, [item.passage.text for item in first])
+    return [ReadPassage(*row) for row in zip(first, range(len(first)), readings, strict=True)]
+
+
+def spoken_by(sentence: str, question: str, reader: PassageReader) -> Side | None:
+    """The side that `sentence` alone takes on the yes/no `question`; None where it is silent."""
+    [reading] = reader.read(question, [sentence])
+    if reading.silent >= max(reading.yes, reading.no):
+        return None
+    return "yes" if reading.yes > reading.no else "no"

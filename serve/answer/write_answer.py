@@ -1,0 +1,296 @@
+"""From ranked evidence to a cited answer, in two stages (paper 000, section 3.3).
+
+The ideal answer is written from the evidence, each of its sentences attributed or
+dropped; the exact answer follows under constrained decoding, with the ideal one passed
+on. Where the model fails, the evidence itself answers, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.errors import InputError
+from cluster.records import (
+    NOT_ENOUGH,
+    Evidence,
+    ExactAnswer,
+    Question,
+    QuestionType,
+    Sentence,
+    Verdict,
+)
+from cluster.settings.answer_settings import AnswerSettings
+from serve.answer.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
+from serve.answer.decide_verdict import decide_verdict, note_opposition, yesno_stances
+from serve.answer.extract_answer import Extract, extract_ideal, is_stated
+from serve.answer.extract_exact import extract_exact, rank_answers
+from serve.answer.names.group_names import Recogniser, distinct
+from serve.answer.read_evidence import (
+    PassageReader,
+    RememberingReader,
+    Side,
+    answering,
+    read_evidence,
+)
+from serve.answer.write_exact import Exact, write_exact
+from serve.answer.write_ideal import Draft, within_words, write_ideal, write_supported
+from serve.llm.language_model import ChatModel, Say
+from serve.llm.prompts import quote
+from serve.llm.reply_forms import Decision
+from serve.question.guess_type import guess_type
+from serve.support.attribute_sentences import (
+    Encoder,
+    RememberingScorer,
+    SecondScorer,
+    SimilaritySupport,
+    Stance,
+    SupportScorer,
+)
+from serve.support.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
+from serve.synergy.curate_examples import Example
+from serve.synergy.few_shot import ExampleMemory
+
+log = logging.getLogger(__name__)
+
+UNCHECKED = "support: model lost, sentences checked by likeness"
+NO_EXAMPLES = "examples: none stored, answered without"
+# Of the evidence's entities a prompt names no more than this.
+MAX_NAMED = 40
+DEFAULT_STYLE = AnswerSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenAnswer:
+    """What the writer adds to an Answer. `type` is the question's, or the one guessed;
+    `dropped` holds the model's sentences that nothing supported, `stances` what each passage
+    does to the answer, by the passage's id. `ideal` and `exact` are the best guess whatever the
+    `verdict`; see Answer for it, `confidence` and `stance_on`. `decision` is the model's own,
+    None where it was not asked; `share`, 0.5 to 1, is how sure it was of a yes or no, where it
+    told.
+    """
+
+    type: QuestionType
+    ideal: tuple[Sentence, ...]
+    exact: ExactAnswer
+    origin: Literal["generated", "extractive", "none"]
+    degraded: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    supported: tuple[Sentence, ...] = ()
+    stances: Mapping[str, Stance] = field(default_factory=dict)
+    verdict: Verdict = NOT_ENOUGH
+    confidence: float = 0.0
+    stance_on: str = ""
+    decision: Decision | None = None
+    share: float | None = None
+
+
+class AnswerWriter:
+    """Writes answers. `scorer` defaults to similarity with lexical checks over `encode`.
+
+    `reader` decides from the evidence what no model decides. `examples` is the folder of the
+    few-shot memory, if there is one.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel | None,
+        encode: Encoder,
+        scorer: SupportScorer | None,
+        recognise: Recogniser,
+        reader: PassageReader,
+        limits: WriterLimits | None = None,
+        examples: Path | None = None,
+    ) -> None:
+        self._model = model
+        self._encode = encode
+        self._scorer = scorer
+        self._recognise = recognise
+        self._reader = RememberingReader(reader)
+        self._limits = limits or WriterLimits()
+        self._memory = ExampleMemory(examples, encode) if examples else None
+
+    async def write(
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings = DEFAULT_STYLE,
+        say: Say | None = None,
+    ) -> WrittenAnswer:
+        """The answer from `evidence` in its order, as the preset's `style` has it written.
+
+        `say` gets the pieces of the model's ideal answer, which nothing has checked yet.
+
+        Retracted citations are left out. Never raises LLMError: what the model could not do
+        is in `degraded`.
+        """
+        kind = guess_type(question.body) if question.type == "unknown" else question.type
+        question = replace(question, type=kind)
+        usable = [item for item in evidence if not item.retracted]
+        if not usable:
+            exact = extract_exact(question, (), ())
+            return WrittenAnswer(kind, (), exact, "none", ("evidence: none found",))
+        return await self._write(question, usable, style, say)
+
+    async def answering(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
+        """How far each of the passages answers the question, 0 to 1, of shape (n,)."""
+        readings = await asyncio.to_thread(self._reader.read, question, passages)
+        return np.asarray([answering(reading) for reading in readings], np.float32)
+
+    async def _write(
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings,
+        say: Say | None,
+    ) -> WrittenAnswer:
+        encode = remember(self._encode)
+        chosen = SecondScorer(self._scorer, SimilaritySupport(encode))
+        scorer = RememberingScorer(chosen)
+        briefing, degraded = await self._brief(question, evidence, style)
+        briefing = replace(briefing, say=say)
+        by_choice = briefing.limits.ideal_from == "evidence"
+        draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
+        origin: Literal["generated", "extractive"] = "generated"
+        extract = Extract(draft.sentences)
+        if by_choice or not draft.sentences:
+            origin = "extractive"
+            extract = await asyncio.to_thread(
+                extract_ideal, question, briefing.passages, self._reader, briefing.answers
+            )
+            draft = replace(draft, sentences=extract.sentences)
+            degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
+        exact, supported = await self._after(briefing, draft, scorer, degraded)
+        decision = exact.decision or draft.decision
+        ideal, stances = await asyncio.to_thread(
+            _with_stances, briefing, draft, scorer, exact.answer
+        )
+        degraded += [UNCHECKED] if chosen.lost else []
+        agrees = extract.agrees_with(exact.answer)
+        if extract.side is None and (side := _side(exact.answer)):
+            agrees = await asyncio.to_thread(
+                is_stated, question, briefing.passages, side, self._reader
+            )
+        decided = decide_verdict(
+            question,
+            briefing.passages,
+            ideal,
+            exact.answer,
+            decision,
+            agrees=agrees,
+            min_cosine=briefing.limits.min_cosine,
+        )
+        return WrittenAnswer(
+            question.type,
+            ideal,
+            exact.answer,
+            origin if ideal else "none",
+            tuple(degraded),
+            draft.dropped,
+            supported,
+            stances,
+            decided.verdict,
+            decided.confidence,
+            decided.stance_on,
+            decision,
+            draft.share,
+        )
+
+    async def _brief(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> tuple[Briefing, list[str]]:
+        """What the model is told, and what of it is missing."""
+        examples: list[Example] = []
+        degraded = []
+        if style.examples and self._model is not None:
+            try:
+                if self._memory is None:
+                    raise InputError("llm.examples: not set; name the folder of the memory")
+                examples = await asyncio.to_thread(self._memory.nearest, question, style.examples)
+            except InputError as error:
+                log.warning("examples for %s: %s", question.id, error)
+                degraded.append(NO_EXAMPLES)
+        limits = self._limits.for_preset(style)
+        passages = await asyncio.to_thread(read_evidence, question.body, evidence, self._reader)
+        answers = await asyncio.to_thread(rank_answers, question, passages, self._recognise)
+        briefing = Briefing(
+            self._model, limits, style, question, evidence, passages, answers, examples
+        )
+        if "entities" in briefing.variables:
+            briefing = replace(briefing, values={"entities": self._named(evidence)})
+        return briefing, degraded
+
+    def _named(self, evidence: Sequence[Evidence]) -> str:
+        found = [entity.text for item in evidence for entity in self._recognise(item.passage.text)]
+        return quote("; ".join(distinct(found)[:MAX_NAMED]))
+
+    async def _after(
+        self, briefing: Briefing, draft: Draft, scorer: SupportScorer, degraded: list[str]
+    ) -> tuple[Exact, tuple[Sentence, ...]]:
+        """The exact and the supported answer; what they had to do without joins `degraded`."""
+        exact, fault = Exact(), draft.fault
+        if briefing.question.type in EXACT_TYPES:
+            exact = await write_exact(briefing, draft, self._recognise)
+            fault = exact.fault
+            degraded += [f"{fault}, extractive exact answer"] if fault else []
+        supported: tuple[Sentence, ...] = ()
+        if briefing.style.supported and fault != FAILED:
+            answer = f"{exact_words(exact.answer)} {draft.said}".strip()
+            supported, fault = await write_supported(briefing, answer, scorer, self._recognise)
+            degraded += [f"{fault}, no supported answer"] if fault else []
+        return exact, supported
+
+
+def exact_words(exact: ExactAnswer) -> str:
+    """The exact answer as a sentence of a prompt; "" for none."""
+    if isinstance(exact, list):
+        return f"{', '.join(group[0] for group in exact)}." if exact else ""
+    return f"{exact.capitalize()}." if exact else ""
+
+
+def _side(exact: ExactAnswer) -> Side | None:
+    return "yes" if exact == "yes" else "no" if exact == "no" else None
+
+
+def _with_stances(
+    briefing: Briefing, draft: Draft, scorer: SupportScorer, exact: ExactAnswer
+) -> tuple[tuple[Sentence, ...], Mapping[str, Stance]]:
+    """The sentences with what contradicts them; where the preset weighs, that is said too.
+
+    Stances on a yes/no question are towards its exact answer, others towards the sentences.
+    """
+    limits = briefing.limits
+    side = _side(exact)
+    if not briefing.style.weigh and side:
+        sided = yesno_stances(briefing.passages, side)
+        return note_opposition(draft.sentences, briefing.passages, sided), sided
+    thresholds = Thresholds(limits.support_threshold, limits.contradiction_threshold)
+    evidence, ideal = briefing.evidence, draft.sentences
+    ideal, stances = note_contradictions(ideal, evidence, scorer, thresholds)
+    if not briefing.style.weigh:
+        return ideal, stances
+    against = contradicting_sentence(ideal, evidence, scorer, thresholds)
+    if against is None:
+        return ideal, stances
+    room = briefing.style.max_words - len(against.text.split())
+    return (*within_words(ideal, room), against), stances
+
+
+def remember(encode: Encoder) -> Encoder:
+    """`encode`, but each text only once: the steps of one answer ask for the same sentences."""
+    known: dict[str, np.ndarray] = {}
+
+    def encode_new(texts: Sequence[str]) -> np.ndarray:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known.update(zip(new, encode(new), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return encode_new

@@ -1,0 +1,150 @@
+"""The exact answer, by type: what the model decides under a constraint, or what the evidence says.
+
+Both answers rest on one decision. By our own prompts a yes or no is decided before the ideal
+answer is written, which is told of it; else the model is shown its own ideal answer, in the
+sentences that passed the check.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cluster.errors import LLMError
+from cluster.records import ExactAnswer, Question, Sentence
+from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
+from serve.answer.clean_answer import clean_entities
+from serve.answer.extract_answer import states
+from serve.answer.extract_exact import extract_exact
+from serve.answer.names.group_names import LIMITS, MAX_CHARS, Recogniser, apart, group_names
+from serve.answer.names.settle_exact import opening_verdict, settle_exact, settle_names
+from serve.answer.write_ideal import Draft
+from serve.llm.reply_forms import (
+    DECISIONS,
+    YESNO,
+    Decision,
+    entities_schema,
+    names_schema,
+    read_entities,
+    read_names,
+    read_reasoned,
+    reasoned_schema,
+)
+from serve.support.attribute_sentences import stated_text
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """The exact answer; `fault` is "" or why the model did not give it.
+
+    `decision` is the model's own, None where it was not asked or gave nothing usable. Where it
+    is mixed or not stated the answer is the evidence's best guess.
+    """
+
+    answer: ExactAnswer = None
+    fault: str = ""
+    decision: Decision | None = None
+
+
+async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
+    """The exact answer that goes with the ideal one. Never raises LLMError."""
+    if briefing.limits.exact_from == "evidence":
+        return Exact(await asyncio.to_thread(_from_evidence, briefing, draft))
+    found = Exact(fault=draft.fault)
+    if draft.decision == "not stated":
+        found = Exact(decision="not stated")
+    elif draft.decision:
+        found = Exact(draft.decision, decision=draft.decision)
+    # A model that has just failed is not waited for a second time.
+    elif draft.fault not in (FAILED, ABSENT):
+        try:
+            found = await _decide(briefing, draft, recognise)
+        except LLMError as error:
+            log.warning("exact answer of %s: %s", briefing.question.id, error)
+            found = Exact(fault=FAILED)
+    if found.answer:
+        return found
+    guess = await asyncio.to_thread(_from_evidence, briefing, draft)
+    return replace(found, answer=guess)
+
+
+async def _decide(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
+    """What the model decides, by the preset's own form of asking."""
+    if briefing.question.type == "yesno":
+        word = await _verdict(briefing, draft)
+        return _yes_or_no(word, draft.sentences)
+    names = await _names(briefing, draft)
+    groups = await asyncio.to_thread(_named, briefing, names, draft.sentences, recognise)
+    return Exact(groups) if groups else Exact(fault=UNUSABLE)
+
+
+async def _verdict(briefing: Briefing, draft: Draft) -> str:
+    tokens, inferred = briefing.limits.exact_tokens, draft.passed_on
+    if briefing.style.reasoned:
+        schema = reasoned_schema(YESNO)
+        reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
+        return reply.answer if isinstance(reply.answer, str) else ""
+    # A paper's prompt knows yes and no alone; ours also that sources disagree or are silent.
+    choices = ("yes", "no") if briefing.has_own("exact") else DECISIONS
+    return await briefing.ask("exact", tokens, inferred, choices=choices)
+
+
+async def _names(briefing: Briefing, draft: Draft) -> Sequence[str]:
+    tokens, inferred = briefing.limits.exact_tokens, draft.passed_on
+    limit = LIMITS[briefing.question.type]
+    if briefing.style.reasoned:
+        schema = reasoned_schema(names_schema(limit, MAX_CHARS))
+        reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
+        return read_names(reply.answer)
+    schema = entities_schema(limit, MAX_CHARS)
+    return read_entities(await briefing.ask("exact", tokens, inferred, json_schema=schema))
+
+
+def _yes_or_no(word: str, ideal: Sequence[Sentence]) -> Exact:
+    """The model's decision; the verdict that its own answer opens with goes before its choice."""
+    chosen = next((decision for decision in DECISIONS if decision == word.strip().casefold()), None)
+    decision = opening_verdict(ideal) or chosen
+    if decision is None:
+        return Exact(fault=UNUSABLE)
+    return Exact(decision if decision in ("yes", "no") else None, decision=decision)
+
+
+def _named(
+    briefing: Briefing, names: Sequence[str], ideal: Sequence[Sentence], recognise: Recogniser
+) -> ExactAnswer:
+    """Those names that the evidence or the checked answer has, those of one thing in one group."""
+    kind = briefing.question.type
+    sources = [stated_text(item.passage.text) for item in briefing.evidence]
+    sources += [sentence.text for sentence in ideal]
+    kept = clean_entities(names, sources, limit=LIMITS[kind], max_chars=MAX_CHARS)
+    groups = group_names(kept, briefing.evidence, recognise)
+    if groups and _guesses(briefing.question):
+        groups = apart([*groups, *(answer.names for answer in briefing.answers)])
+    return settle_exact(kind, groups)
+
+
+def _guesses(question: Question) -> bool:
+    """Whether the question has five guesses: an answer that is sure may leave room for others."""
+    return question.type == "factoid" and question.guess
+
+
+def _from_evidence(briefing: Briefing, draft: Draft) -> ExactAnswer:
+    question = briefing.question
+    exact = extract_exact(question, briefing.passages, briefing.answers)
+    if not isinstance(exact, list):
+        return exact
+    if _guesses(question):
+        exact = apart(exact)
+    elif question.type == "factoid":
+        exact = stated_in(draft.sentences, exact)
+    return settle_names(exact, limit=LIMITS[question.type], max_chars=MAX_CHARS)
+
+
+def stated_in(ideal: Sequence[Sentence], exact: list[list[str]]) -> list[list[str]]:
+    """The names that the ideal answer states; all of them where it states none."""
+    said = " ".join(sentence.text for sentence in ideal)
+    return [names for names in exact if states(said, names)] or exact

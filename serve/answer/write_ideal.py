@@ -1,0 +1,235 @@
+"""The ideal answer: what the model says of the evidence, each sentence attributed or dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Literal
+
+from cluster.errors import LLMError
+from cluster.records import Evidence, Sentence
+from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
+from serve.answer.cite_marks import clean_cited, read_cited
+from serve.answer.clean_answer import clean_answer
+from serve.answer.names.group_names import LIMITS, Recogniser
+from serve.answer.names.name_shapes import names_by_shape
+from serve.answer.names.settle_exact import agrees, keeps_numbers
+from serve.llm.prompts import number_passages, quote, shown_passages
+from serve.llm.reply_forms import (
+    TEXT,
+    Decision,
+    read_reasoned,
+    read_weights,
+    reasoned_schema,
+    says_nothing,
+    summarise_reasoning,
+)
+from serve.support.attribute_sentences import (
+    SupportScorer,
+    attribute,
+    borrowed_names,
+    invented_names,
+)
+from serve.support.compare_wording import read_wording
+from serve.support.find_references import holds_reference
+from serve.support.weigh_evidence import Thresholds, split_by_stance
+
+log = logging.getLogger(__name__)
+
+# Log odds of "yes" from which it is believed: small models lean to it. On 88 train questions with
+# gold passages, half of them "no", Qwen2.5-Coder-1.5B ranks a yes above a no in 97% of the pairs;
+# it is right in 77% of the questions at 0 and in 92% here. Where it wrote its answer before it
+# decided, it was right in 58% to 67% of 24 of them.
+YES_MARGIN = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The supported sentences, the dropped ones, and "" or why there is no answer.
+
+    `inferred` is a summary of the model's reasoning. `decision` is a yes or no that the model
+    gave before it wrote, or "not stated" where it says that the evidence does not answer, which
+    is no fault. `share` is how sure it was, from 0.5 to 1, of that yes or no.
+    """
+
+    sentences: tuple[Sentence, ...] = ()
+    dropped: tuple[str, ...] = ()
+    fault: str = ""
+    inferred: str = ""
+    decision: Decision | None = None
+    share: float | None = None
+
+    @property
+    def said(self) -> str:
+        """The sentences as one text."""
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    @property
+    def passed_on(self) -> str:
+        """What the exact stage is told of the ideal one."""
+        return self.inferred or self.said
+
+
+async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Recogniser) -> Draft:
+    """The model's answer. Never raises LLMError: `fault` says what went wrong."""
+    if briefing.model is None:
+        return Draft(fault=ABSENT)
+    if briefing.style.weigh:
+        briefing = await asyncio.to_thread(weighed, briefing, scorer)
+    decision, share = None, None
+    try:
+        if briefing.decides_first:
+            decision, share = await _decide(briefing)
+            text, reasoning = await _explain(briefing, decision), ""
+        else:
+            text, reasoning = await _ask(briefing)
+    except LLMError as error:
+        log.warning("ideal answer of %s: %s", briefing.question.id, error)
+        return Draft(fault=FAILED)
+    if text.strip() and says_nothing(text):
+        return Draft(decision="not stated", inferred=reasoning)
+    claimed = _claims(briefing, text)
+    if decision:
+        claimed = {s: pmids for s, pmids in claimed.items() if agrees(s, decision)}
+    draft = await asyncio.to_thread(_attributed, briefing, claimed, scorer, recognise)
+    return replace(draft, inferred=reasoning, decision=decision, share=share)
+
+
+async def _decide(briefing: Briefing) -> tuple[Literal["yes", "no"], float]:
+    """Yes or no, before the model has written anything, and how sure it is, from 0.5 to 1.
+
+    Raises LLMError as `Briefing.ask` does.
+    """
+    words = ("yes", "no")
+    yes, no = read_weights(await briefing.ask("decide", 1, weigh=words), words)
+    # At the margin both are as likely.
+    yes /= yes + no * math.exp(YES_MARGIN)
+    return ("yes", yes) if yes > 0.5 else ("no", 1 - yes)
+
+
+async def _explain(briefing: Briefing, decision: Literal["yes", "no"]) -> str:
+    return await briefing.ask("explain", briefing.limits.ideal_tokens, decision.capitalize())
+
+
+async def write_supported(
+    briefing: Briefing, answer: str, scorer: SupportScorer, recognise: Recogniser
+) -> tuple[tuple[Sentence, ...], str]:
+    """(sentences that justify `answer` by passages' numbers, "" or why there are none).
+
+    A number that stands before no passage is left out, one whose passage does not support
+    its sentence is mended by attribution; paper 001, section 4.2.
+    """
+    if briefing.model is None:
+        return (), ABSENT
+    try:
+        text = await briefing.ask("supported", briefing.limits.ideal_tokens, answer)
+    except LLMError as error:
+        log.warning("supported answer of %s: %s", briefing.question.id, error)
+        return (), FAILED
+    shown = shown_passages(briefing.evidence, briefing.limits.evidence_characters)
+    numbers = {number: item.passage.pmid for number, item in enumerate(shown, start=1)}
+    claimed = clean_cited(read_cited(text, numbers), briefing.prompt("supported").system)
+    threshold = briefing.limits.support_threshold
+    found = await asyncio.to_thread(
+        attribute, list(claimed), briefing.evidence, scorer, threshold=threshold, claimed=claimed
+    )
+    kept = tuple(
+        s
+        for s in found
+        if s is not None
+        and _keeps_to(s, briefing.evidence)
+        and not _strange_names(s, briefing, recognise)
+    )
+    return kept, "" if kept else UNUSABLE
+
+
+def weighed(briefing: Briefing, scorer: SupportScorer) -> Briefing:
+    """The briefing with evidence for and against, each passage with its PMID (paper 004)."""
+    limits = briefing.limits
+    thresholds = Thresholds(limits.support_threshold, limits.contradiction_threshold)
+    for_, against = split_by_stance(
+        briefing.question.body, briefing.evidence, scorer, thresholds, briefing.style.weigh
+    )
+    half = limits.evidence_characters // 2 if against else limits.evidence_characters
+    values = {
+        "supporting": number_passages(for_, half, by_pmid=True),
+        "contradicting": number_passages(against, half, by_pmid=True) or "none found",
+    }
+    return replace(briefing, values={**(briefing.values or {}), **values})
+
+
+async def _ask(briefing: Briefing) -> tuple[str, str]:
+    """(the answer's text, the summary of the reasoning before it)."""
+    tokens = briefing.limits.ideal_tokens
+    if not briefing.style.reasoned:
+        return await briefing.ask("ideal", tokens), ""
+    schema = reasoned_schema(TEXT)
+    reply = read_reasoned(await briefing.ask("ideal", tokens, json_schema=schema))
+    answer = reply.answer if isinstance(reply.answer, str) else ""
+    return answer, summarise_reasoning(quote(reply.reasoning))
+
+
+def _claims(briefing: Briefing, text: str) -> Mapping[str, Sequence[int]]:
+    """The sentences of `text` worth checking, each with the PMIDs that it cites itself."""
+    system = briefing.prompt("ideal").system
+    if briefing.style.weigh:
+        pmids = {item.passage.pmid: item.passage.pmid for item in briefing.evidence}
+        return clean_cited(read_cited(text, pmids), system)
+    return dict.fromkeys(clean_answer(text, system), ())
+
+
+def _attributed(
+    briefing: Briefing,
+    claimed: Mapping[str, Sequence[int]],
+    scorer: SupportScorer,
+    recognise: Recogniser,
+) -> Draft:
+    question, evidence = briefing.question, briefing.evidence
+    sentences = list(claimed)
+    if question.type in LIMITS:
+        sentences = [s for s in sentences if not answers_nothing(s, question.body)]
+    threshold = briefing.limits.support_threshold
+    found = attribute(sentences, evidence, scorer, threshold=threshold, claimed=claimed)
+    cited = [
+        sentence
+        if sentence is not None
+        and _keeps_to(sentence, evidence)
+        and not _strange_names(sentence, briefing, recognise)
+        else None
+        for sentence in found
+    ]
+    kept = within_words([s for s in cited if s is not None], briefing.style.max_words)
+    dropped = tuple(s for s, c in zip(sentences, cited, strict=True) if c is None)
+    return Draft(kept, dropped, "" if kept else UNUSABLE)
+
+
+def _keeps_to(sentence: Sentence, evidence: Sequence[Evidence]) -> bool:
+    """Whether no number was added to what the cited passages say, and there is no reference."""
+    texts = [item.passage.text for item in evidence if item.passage.pmid in sentence.pmids]
+    return keeps_numbers(sentence.text, texts) and not holds_reference(sentence.text)
+
+
+def _strange_names(sentence: Sentence, briefing: Briefing, recognise: Recogniser) -> Sequence[str]:
+    """Names of another passage than those cited, or of none."""
+    names = [entity.text for entity in recognise(sentence.text)]
+    names += [name for name, _, _ in names_by_shape(sentence.text)]
+    evidence, body = briefing.evidence, briefing.question.body
+    return [
+        *borrowed_names(sentence, evidence, names, body),
+        *invented_names(sentence.text, evidence, names, body),
+    ]
+
+
+def within_words(sentences: Sequence[Sentence], limit: int) -> tuple[Sentence, ...]:
+    """The first sentences that hold no more than `limit` words together, whole ones only."""
+    totals = accumulate(len(sentence.text.split()) for sentence in sentences)
+    return tuple(s for s, total in zip(sentences, totals, strict=True) if total <= limit)
+
+
+def answers_nothing(sentence: str, body: str) -> bool:
+    """Whether the sentence only repeats words of the question, as small models do."""
+    return set(read_wording(sentence).words) <= set(read_wording(body).words)

@@ -1,0 +1,169 @@
+"""Answers a batch of questions, several at once, into a run file that can be continued."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import TypeAdapter
+from rich.console import Console
+
+from cluster.errors import InputError
+from cluster.records import Answer, Question, SearchResult
+from serve.client.open_client import Client, Reply, as_answer
+from serve.formats.bioasq import Entry, RunWriter, to_entry, write_run
+
+LINE_EVERY_S = 5.0
+DOCUMENTS = 10
+NONE_GIVEN = "evidence: none given, searched for"
+
+SEARCH = TypeAdapter(SearchResult)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question's entry for the run, and what its replies had to do without.
+
+    `verdict` is "" where no answer was asked for.
+    """
+
+    entry: Entry
+    degraded: tuple[str, ...]
+    index_version: str
+    verdict: str = ""
+
+    def with_loss(self, loss: str) -> Asked:
+        """The same with one more loss."""
+        return replace(self, degraded=(*self.degraded, loss))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a run's format makes of a batch. `inputs` names what entries depend on besides.
+
+    An interrupted run is continued only with the same inputs.
+    """
+
+    questions: Sequence[Question]
+    ask: Callable[[Client, Question], Asked]
+    write: Callable[[Path, Iterable[Entry]], None] = write_run
+    inputs: str = ""
+
+
+def request_of(question: Question, system: str) -> dict[str, object]:
+    """What an endpoint is asked for a run: ten documents, and snippets."""
+    given = [asdict(passage) for passage in question.given]
+    return {
+        "id": question.id,
+        "question": question.body,
+        "type": question.type,
+        "system": system,
+        "k": DOCUMENTS,
+        "snippets": True,
+        "exclude": list(question.exclude),
+        **({"evidence": given} if given else {}),
+    }
+
+
+def answer_request_of(question: Question, system: str) -> dict[str, object]:
+    """The same for an answer; run files force a choice, so that the best guess must come along."""
+    return request_of(question, system) | {"guess": True}
+
+
+def joined(entry: Entry, *replies: Reply) -> Asked:
+    """The entry with what its replies lost, each loss once, and the version of the first."""
+    losses = dict.fromkeys(loss for reply in replies for loss in reply["degraded"])
+    verdict = next((str(reply["verdict"]) for reply in replies if "verdict" in reply), "")
+    return Asked(entry, tuple(losses), str(replies[0]["index_version"]), verdict)
+
+
+def digest_of(questions: Sequence[Question]) -> str:
+    """Of what the questions bring; a run from other evidence is another run."""
+    return sha256(repr([(q.id, q.given) for q in questions]).encode()).hexdigest()
+
+
+def bioasq_batch(
+    questions: Sequence[Question], system: str, *, answers: bool, given: bool = False
+) -> Batch:
+    """Each question asked once, for an answer or for documents and snippets alone.
+
+    Where evidence is `given`, a question that brings none is searched for, as is said.
+    """
+
+    def ask(client: Client, question: Question) -> Asked:
+        result: Answer | SearchResult
+        if answers:
+            reply = client.answer(answer_request_of(question, system))
+            result = as_answer(reply)
+        else:
+            reply = client.search(request_of(question, system))
+            result = SEARCH.validate_python(reply)
+        asked = joined(to_entry(result, result.snippets), reply)
+        return asked.with_loss(NONE_GIVEN) if given and not question.given else asked
+
+    return Batch(questions, ask, inputs=digest_of(questions) if given else "")
+
+
+def answer_batch(
+    client: Client,
+    batch: Batch,
+    output: Path,
+    system: str,
+    *,
+    answers: bool,
+    concurrent: int,
+    log: Console,
+) -> dict[str, dict[str, int]]:
+    """Write the run of `system` to `output`; `degraded` counts each loss by its words.
+
+    `verdicts` counts the answers by verdict, where answers are asked for.
+    An answer from another index version than the first is counted there too.
+    Questions that an interrupted run of the same system and index version has answered
+    are not asked again. The first question that fails ends the batch with its error;
+    what was answered before it is kept. Raises InputError for a batch of no questions.
+    """
+    questions = batch.questions
+    if not questions:
+        raise InputError(f"{output}: not written, as there is no question to answer")
+    probe = client.search({"question": questions[0].body, "system": system, "k": 1})
+    version = str(probe["index_version"])
+    losses: Counter[str] = Counter()
+    verdicts: Counter[str] = Counter()
+    begun = last = time.monotonic()
+    with (
+        RunWriter(output, system, version, answers=answers, inputs=batch.inputs) as run,
+        ThreadPoolExecutor(concurrent) as pool,
+    ):
+        waiting = [q for q in questions if q.id not in run.done]
+        total = len(waiting)
+        done = 0
+        pending: set[Future[Asked]] = set()
+        try:
+            while waiting or pending:
+                while waiting and len(pending) < concurrent:
+                    pending.add(pool.submit(batch.ask, client, waiting.pop(0)))
+                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    asked = future.result()
+                    losses.update(asked.degraded)
+                    verdicts.update([asked.verdict] if asked.verdict else [])
+                    if asked.index_version != version:
+                        losses[f"index: moved on from {version} to {asked.index_version}"] += 1
+                    run.add(asked.entry)
+                    done += 1
+                now = time.monotonic()
+                if now - last >= LINE_EVERY_S or done == total:
+                    last = now
+                    left = (now - begun) / done * (total - done)
+                    log.print(f"answered {done:,} of {total:,}, about {left:.0f} s left")
+        finally:
+            for future in pending:
+                future.cancel()
+        run.finish(questions, batch.write)
+    counted = {"degraded": dict(losses.most_common())}
+    return counted | ({"verdicts": dict(verdicts)} if answers else {})

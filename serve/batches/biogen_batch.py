@@ -1,0 +1,85 @@
+"""TREC BioGen's two tasks as batches: grounding given sentences, and answering questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from cluster.records import Evidence, Question
+from serve.batches.answer_batch import SEARCH, Asked, Batch, answer_request_of, joined
+from serve.client.open_client import Client, Reply, as_answer
+from serve.formats.biogen import (
+    GroundingTopic,
+    read_topics_a,
+    read_topics_b,
+    to_entry_a,
+    to_entry_b,
+    write_lines,
+)
+from serve.http.request_forms import MAX_QUESTION_CHARACTERS
+from serve.support.attribute_sentences import SupportScorer
+from serve.support.ground_sentences import Grounds, ground_sentence
+from serve.support.weigh_evidence import Thresholds
+
+# Finds the words of a contrary form; every CiteRay has this preset.
+WORDS_SYSTEM = "bm25"
+
+
+def biogen_a_batch(
+    topics: Path, system: str, scorer: SupportScorer, thresholds: Thresholds
+) -> Batch:
+    """Task A: the PMIDs for and against each given sentence, found by the client asked.
+
+    Raises InputError as `read_topics_a` does.
+    """
+    by_id = {topic.question.id: topic for topic in read_topics_a(topics)}
+
+    def ask(client: Client, question: Question) -> Asked:
+        topic = by_id[question.id]
+        replies: list[Reply] = []
+
+        def search_by(name: str, text: str) -> Sequence[Evidence]:
+            body = text[:MAX_QUESTION_CHARACTERS]
+            replies.append(client.search({"question": body, "system": name, "k": 1}))
+            return SEARCH.validate_python(replies[-1]).evidence
+
+        grounds = _grounds(topic, search_by, system, scorer, thresholds)
+        return joined(to_entry_a(topic, grounds, system), *replies)
+
+    questions = [topic.question for topic in by_id.values()]
+    said = repr([topic.sentences for topic in by_id.values()])
+    return Batch(questions, ask, write_lines, inputs=sha256(said.encode()).hexdigest())
+
+
+def biogen_b_batch(topics: Path, system: str) -> Batch:
+    """Task B: an answer of at most 250 words, every sentence with its PMIDs.
+
+    Raises InputError as `read_topics_b` does.
+    """
+
+    def ask(client: Client, question: Question) -> Asked:
+        reply = client.answer(answer_request_of(question, system) | {"snippets": False})
+        return joined(to_entry_b(question, as_answer(reply), system), reply)
+
+    return Batch(read_topics_b(topics), ask, write_lines, inputs="biogen-b")
+
+
+def _grounds(
+    topic: GroundingTopic,
+    search_by: Callable[[str, str], Sequence[Evidence]],
+    system: str,
+    scorer: SupportScorer,
+    thresholds: Thresholds,
+) -> list[Grounds]:
+    return [
+        ground_sentence(
+            sentence.text,
+            sentence.existing,
+            lambda text: search_by(system, text),
+            lambda text: search_by(WORDS_SYSTEM, text),
+            scorer,
+            thresholds,
+        )
+        for sentence in topic.sentences
+    ]

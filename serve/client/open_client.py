@@ -1,0 +1,189 @@
+"""One face for the running endpoint and for the graph in this process.
+
+Requests and replies are the JSON of `/v1/search` and `/v1/answer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Coroutine, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+from rich.console import Console
+
+from cluster.errors import CiteRayError, InputError
+from cluster.records import Answer
+from cluster.settings.settings import Settings, load_system
+from serve.client.call_endpoint import Endpoint
+from serve.http.request_forms import AnswerRequest, SearchRequest, explain_problems
+
+T = TypeVar("T")
+R = TypeVar("R", bound=SearchRequest)
+Reply = dict[str, Any]
+PROBE_TIMEOUT_S = 2.0
+ANSWER = TypeAdapter(Answer)
+
+
+class Client(Protocol):
+    """Both calls are safe from several threads at once."""
+
+    def search(self, request: Mapping[str, Any]) -> Reply: ...
+    def answer(self, request: Mapping[str, Any]) -> Reply: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def as_answer(reply: Mapping[str, Any]) -> Answer:
+    """The reply of `answer` as a record; raises CiteRayError where another version replied."""
+    try:
+        return ANSWER.validate_python(reply)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"])) or "the reply"
+        raise CiteRayError(
+            f"/v1/answer: the reply is not an answer of this version of CiteRay ({place}: "
+            f"{problem['msg']}); run the same version at both ends"
+        ) from error
+
+
+class HttpClient:
+    """Calls a running endpoint. A 4xx is an InputError, anything else a CiteRayError."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        self._endpoint = Endpoint(url, timeout_s)
+
+    def search(self, request: Mapping[str, Any]) -> Reply:
+        return self._post("/v1/search", request)
+
+    def answer(self, request: Mapping[str, Any]) -> Reply:
+        return self._post("/v1/answer", request)
+
+    def _post(self, path: str, request: Mapping[str, Any]) -> Reply:
+        try:
+            reply: Reply = json.loads(self._endpoint.read("POST", path, dict(request)))
+        except ValueError as error:
+            raise CiteRayError(f"{path}: the reply is no JSON; is this CiteRay?") from error
+        return reply
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._endpoint.close()
+
+
+class LocalClient:
+    """Runs the path on an event loop in a thread of this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        from serve.graph.load_stages import remote_model
+        from serve.graph.local_graph import local_answerer
+
+        self._system = settings.serve.system
+        self._answerer = local_answerer(settings, remote_model(settings))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def search(self, request: Mapping[str, Any]) -> Reply:
+        r = _checked(SearchRequest, request)
+        system = load_system(r.system or self._system)
+        work = self._answerer.search(r.as_question(), system, r.k, r.snippets)
+        return asdict(self._run(work))
+
+    def answer(self, request: Mapping[str, Any]) -> Reply:
+        r = _checked(AnswerRequest, request)
+        system = load_system(r.system or self._system)
+        work = self._answerer.answer(r.as_question(), system, r.k, r.snippets)
+        return asdict(self._run(work))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._run(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def _checked(form: type[R], request: Mapping[str, Any]) -> R:
+    try:
+        return form.model_validate(dict(request))
+    except ValidationError as error:
+        raise InputError(explain_problems(error.errors())) from error
+
+
+def endpoint_url(settings: Settings) -> str:
+    host = settings.serve.host
+    reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    return f"http://{reachable}:{settings.serve.port}"
+
+
+def running_client(settings: Settings) -> Client | None:
+    """A client of the endpoint at serve.host:serve.port if it is ready, else None."""
+    url = endpoint_url(settings)
+    try:
+        ready = httpx.get(f"{url}/readyz", timeout=PROBE_TIMEOUT_S)
+        if ready.status_code != 200 or "index_version" not in ready.json():
+            return None
+    except (httpx.HTTPError, ValueError, TypeError):
+        return None
+    return HttpClient(url, timeout_s=settings.serve.request_deadline_s + 10)
+
+
+class ServedClient(HttpClient):
+    """Starts the whole Serve graph for the length of a `with` block, and stops it after."""
+
+    def __init__(self, settings: Settings, log: Console) -> None:
+        super().__init__(endpoint_url(settings), settings.serve.request_deadline_s + 10)
+        self._settings = settings
+        self._log = log
+        self._session = ExitStack()
+
+    def __enter__(self) -> Self:
+        from serve.graph.run_graph import running_graph
+
+        self._session.enter_context(running_graph(self._settings, self._log))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._session.close()
+
+
+def local_client(settings: Settings, log: Console, *, model: bool) -> Client:
+    """The graph in this process; through Ray Serve where a `model` that it starts is wanted."""
+    if model and settings.llm.kind == "vllm":
+        return ServedClient(settings, log)
+    return LocalClient(settings)

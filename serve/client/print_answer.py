@@ -1,0 +1,101 @@
+"""Answers and searches as a person reads them on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from serve.answer.tell_verdict import NEAREST, nearest_words, side_words, verdict_words
+from serve.client.open_client import as_answer
+
+Reply = Mapping[str, Any]
+
+
+def _exact(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "; ".join(" / ".join(names) for names in value)
+
+
+def _timings(reply: Reply) -> str:
+    return ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in reply["timings_ms"].items())
+
+
+def _footer(console: Console, reply: Reply) -> None:
+    if reply["degraded"]:
+        console.print(f"degraded: {escape('; '.join(reply['degraded']))}", style="yellow")
+    console.print(
+        f"index {reply['index_version']} to {reply['last_source']}, "
+        f"coverage {reply['coverage']}, "
+        f"system {reply['system']}; {_timings(reply)}",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
+def print_answer(console: Console, reply: Reply) -> None:
+    """The exact answer, each sentence with its PMIDs, and the evidence behind them.
+
+    A verdict other than answered comes first.
+    """
+    answer = as_answer(reply)
+    if verdict := verdict_words(answer):
+        console.print(verdict, style="bold yellow", soft_wrap=True)
+    question = reply["question"]
+    title = f"[bold]{escape(question['body'])}[/bold] ({question['type']})"
+    console.print(title, soft_wrap=True)
+    if reply["exact"] and not (verdict and isinstance(reply["exact"], str)):
+        console.print(f"  exact: {escape(_exact(reply['exact']))}", soft_wrap=True)
+    for sentence in reply["ideal"]:
+        pmids = ", ".join(str(p) for p in sentence["pmids"])
+        against = ", ".join(str(p) for p in sentence["contradicted"])
+        mark = f" [red]contradicted by \\[{against}][/red]" if against else ""
+        text = escape(sentence["text"])
+        console.print(f"  {text} [cyan]\\[{pmids}][/cyan]{mark}", soft_wrap=True)
+    for sentence in reply["supported"]:
+        pmids = ", ".join(str(p) for p in sentence["pmids"])
+        text = escape(sentence["text"])
+        console.print(f"  because: {text} [cyan]\\[{pmids}][/cyan]", soft_wrap=True)
+    if nearest := nearest_words(answer):
+        console.print(f"  {NEAREST}")
+    for line in [*nearest, *side_words(answer)]:
+        console.print(f"  {escape(line)}", soft_wrap=True)
+    _print_evidence(console, reply)
+    if reply["ideal"]:
+        console.print(f"  written by: {reply['origin']}", style="dim")
+    _footer(console, reply)
+
+
+def _print_evidence(console: Console, reply: Reply) -> None:
+    """The passages that the answer cites, and those that contradict it."""
+    cited = {p for sentence in reply["ideal"] for p in sentence["pmids"]}
+    against = {p for sentence in reply["ideal"] for p in sentence["contradicted"]}
+    for evidence in reply["evidence"]:
+        passage = evidence["passage"]
+        if passage["pmid"] in cited | against:
+            sign = "" if passage["pmid"] in cited else "against: "
+            place = f"PMID {passage['pmid']} {passage['section']} {passage['begin']}"
+            text = escape(passage["text"][:160])
+            line = f"    [dim]{sign}{place}-{passage['end']}: {text}...[/dim]"
+            console.print(line, soft_wrap=True)
+
+
+def print_search(console: Console, reply: Reply) -> None:
+    """Ranked citations, then the best passage of each."""
+    passages = {e["passage"]["pmid"]: e["passage"] for e in reply["evidence"]}
+    for rank, citation in enumerate(reply["citations"], 1):
+        year = f" ({citation['year']})" if citation["year"] else ""
+        mark = " [red]RETRACTED[/red]" if citation["retracted"] else ""
+        title = escape(citation["title"] or "no title")
+        place = f"{rank:3}. [cyan]{citation['pmid']}[/cyan] {citation['score']:.3f}"
+        console.print(
+            f"{place} {title}{year}{mark}",
+            soft_wrap=True,
+        )
+        if citation["pmid"] in passages:
+            text = escape(passages[citation["pmid"]]["text"][:200])
+            console.print(f"     [dim]{text}[/dim]", soft_wrap=True)
+    _footer(console, reply)

@@ -1,0 +1,161 @@
+"""CiteRay from Python: a running endpoint's search, answers and citations as typed records."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypedDict, TypeVar, Unpack
+
+from pydantic import TypeAdapter, ValidationError
+
+from cluster.records import Answer, Citation, Passage, QuestionType, SearchResult
+from serve.answer_events import Drafted, Event, Finished, Found, StageDone
+from serve.client.call_endpoint import API_KEY_ENV, Endpoint, EndpointError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What takes the answer's place in a stream."""
+
+    status: int
+    error: str
+
+
+SEARCH = TypeAdapter(SearchResult)
+ANSWER = TypeAdapter(Answer)
+CITATION = TypeAdapter(Citation)
+STAGE = TypeAdapter(StageDone)
+DRAFT = TypeAdapter(Drafted)
+FAILURE = TypeAdapter(Failure)
+
+
+class SearchOptions(TypedDict, total=False):
+    """What is left out is as the endpoint has it; /docs tells its limits."""
+
+    system: str
+    type: QuestionType
+    k: int
+    id: str
+    snippets: bool
+    exclude: Sequence[int]
+    budget_ms: int
+
+
+class AnswerOptions(SearchOptions, total=False):
+    """With `evidence` the answer rests on these passages alone.
+
+    With `guess` an answer that the evidence does not support well enough has its best guess.
+    """
+
+    evidence: Sequence[Passage]
+    guess: bool
+
+
+class CiteRay:
+    """A client of the endpoint at `url`, for a `with` block.
+
+    A call may take `timeout_s` seconds, in which it is made again after a lost connection and
+    where the endpoint is busy. Raises EndpointError with the endpoint's own sentence and HTTP
+    status; BadRequestError, which is an InputError too, where the request is at fault.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        *,
+        api_key_env: str = API_KEY_ENV,
+        timeout_s: float = 120.0,
+    ) -> None:
+        self._endpoint = Endpoint(url, timeout_s, api_key_env)
+
+    def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
+        """Ranked citations and the passages that speak to the question."""
+        asked = {"question": question, **options}
+        return _record(SEARCH, self._endpoint.read("POST", "/v1/search", asked))
+
+    def answer(self, question: str, **options: Unpack[AnswerOptions]) -> Answer:
+        """An answer whose every sentence names the PMIDs that support it.
+
+        Its `verdict` tells where the evidence does not answer the question (it then has no
+        sentences, and `citations` are the nearest ones), and where sources disagree.
+        """
+        asked = {"question": question, **options}
+        return _record(ANSWER, self._endpoint.read("POST", "/v1/answer", asked))
+
+    def answer_events(
+        self, question: str, **options: Unpack[AnswerOptions]
+    ) -> Generator[Event, None, None]:
+        """What is told while the answer is made, and last Finished with it.
+
+        Who stops iterating ends the work on the endpoint too.
+        """
+        asked = {"question": question, **options, "stream": True}
+        with self._endpoint.lines("POST", "/v1/answer", asked) as lines:
+            for name, data in read_events(lines):
+                event = as_event(name, data)
+                if event is not None:
+                    yield event
+                if isinstance(event, Finished):
+                    return
+        raise EndpointError("/v1/answer: the stream broke off before the answer")
+
+    def citation(self, pmid: int) -> Citation:
+        """The whole record of one PMID; BadRequestError, status 404, where there is none."""
+        return _record(CITATION, self._endpoint.read("GET", f"/v1/citations/{pmid}"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._endpoint.close()
+
+
+def _record(form: TypeAdapter[T], reply: str | bytes) -> T:
+    try:
+        return form.validate_json(reply)
+    except ValidationError as error:
+        place = ".".join(map(str, error.errors()[0]["loc"])) or "the reply"
+        raise EndpointError(
+            f"no reply of CiteRay's: {place}: {error.errors()[0]['msg']}"
+        ) from error
+
+
+def read_events(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(name, data) of each server-sent event."""
+    fields: dict[str, list[str]] = {}
+    for line in lines:
+        if line:
+            name, _, value = line.partition(":")
+            fields.setdefault(name, []).append(value.removeprefix(" "))
+        elif fields:
+            if "data" in fields:
+                yield fields.get("event", ["message"])[-1], "\n".join(fields["data"])
+            fields = {}
+
+
+def as_event(name: str, data: str) -> Event | None:
+    """The typed event; None for one that this client does not know.
+
+    Raises EndpointError for the event that takes the answer's place.
+    """
+    match name:
+        case "stage":
+            return _record(STAGE, data)
+        case "evidence":
+            return Found(_record(SEARCH, data))
+        case "draft":
+            return _record(DRAFT, data)
+        case "answer":
+            return Finished(_record(ANSWER, data))
+        case "error":
+            failure = _record(FAILURE, data)
+            raise EndpointError(f"/v1/answer: {failure.error}", failure.status)
+    return None

@@ -1,0 +1,1 @@
+"""The stages as a Ray Serve graph and in this process."""

@@ -1,0 +1,192 @@
+"""The deployments whose work Ray Serve batches, streams or goes on with by itself.
+
+What needs none of that lies in `index_stages` and `versions.take_turns` beside this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import aclosing
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from ray import serve as ray_serve
+from ray.serve.handle import DeploymentHandle
+
+from cluster.errors import LLMError
+from cluster.index.manifest import Manifest
+from cluster.index.vectors import Vectors
+from cluster.records import Answer, Entity, Evidence, Passage, Question, SearchResult
+from cluster.settings.answer_settings import AnswerSettings
+from cluster.settings.settings import Settings, load_system
+from serve.answer.write_answer import WrittenAnswer
+from serve.answer_events import told
+from serve.answer_question import QuestionAnswerer
+from serve.batches.answer_batch import DOCUMENTS
+from serve.batches.serve_jobs import ServedBatches
+from serve.graph.call_stages import HandleStages, HandleTurns, until_ready
+from serve.graph.load_stages import load_encoder, load_reranker, load_writer, remote_model
+from serve.graph.stages import IndexFacts
+from serve.graph.versions.follow_versions import StageVersion, follow_vocabulary
+from serve.llm.language_model import NO_MODEL, ChatModel, Message, Say
+from serve.llm_app import HandleChatModel
+from serve.search.choose_snippets import choose_snippets
+
+T = TypeVar("T")
+
+
+async def in_thread(pool: Executor, work: Callable[..., T], *arguments: Any) -> T:
+    """What `work` gives in a thread of `pool`; what still waits for one can be cancelled."""
+    return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+
+
+class Encoder:
+    """Encodes the questions that arrive together in one batch."""
+
+    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+        self._encoder = load_encoder(settings, manifest)
+        # Torch keeps a team of threads, and memory, for each thread that ever called it.
+        self._queries, self._passages = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._batched.set_max_batch_size(settings.serve.encoder.batch)
+
+    @ray_serve.batch(max_batch_size=32, batch_wait_timeout_s=0.002)
+    async def _batched(self, texts: list[str]) -> list[Vectors]:
+        return list(await in_thread(self._queries, self._encoder.encode_queries, texts))
+
+    async def encode(self, text: str) -> Vectors:
+        vector: Vectors = await self._batched(text)
+        return vector
+
+    async def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        return await in_thread(self._passages, self._encoder.encode, texts)
+
+    async def snippets(
+        self, question: str, evidence: Sequence[Evidence], sentences: int
+    ) -> list[Passage]:
+        choose = partial(choose_snippets, window=sentences)
+        return await in_thread(self._passages, choose, question, evidence, self._encoder.encode)
+
+    def ready(self) -> str:
+        return "ready"
+
+
+class Reranker:
+    """Scores the candidates of questions that arrive together in one batch."""
+
+    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+        late = settings.reranker.kind == "late-interaction"
+        self._reranker = load_reranker(settings, load_encoder(settings, manifest) if late else None)
+        self._thread = ThreadPoolExecutor(1)
+        self._batched.set_max_batch_size(settings.serve.reranker.batch)
+
+    @ray_serve.batch(max_batch_size=8, batch_wait_timeout_s=0.002)
+    async def _batched(self, requests: list[tuple[str, list[str]]]) -> list[np.ndarray]:
+        pairs = [(question, text) for question, texts in requests for text in texts]
+        scores = await in_thread(self._thread, self._reranker.score_pairs, pairs)
+        ends = np.cumsum([len(texts) for _, texts in requests])
+        return [
+            scores[end - len(texts) : end] for end, (_, texts) in zip(ends, requests, strict=True)
+        ]
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        scores: np.ndarray = await self._batched((question, list(texts)))
+        return scores
+
+    def ready(self) -> str:
+        return "ready"
+
+
+class Writer:
+    def __init__(
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        turns: DeploymentHandle,
+        encoder: DeploymentHandle,
+    ) -> None:
+        self._model: ChatModel | None = (
+            HandleChatModel(settings.llm.model_id)
+            if settings.llm.kind == "vllm"
+            else remote_model(settings)
+        )
+        deadline_s = settings.serve.encoder.deadline_s
+
+        def encode(texts: Sequence[str]) -> Vectors:
+            # The writer compares sentences in threads, where a blocking call is right.
+            response = encoder.encode_passages.remote(list(texts))
+            vectors: Vectors = response.result(timeout_s=deadline_s)
+            return vectors
+
+        def recognise(text: str) -> list[Entity]:
+            return self._follower.current.value.entities(text)
+
+        self._follower = follow_vocabulary(settings, manifest)
+        self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
+        self._writer = load_writer(settings, encode, recognise, self._model)
+
+    async def write(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> WrittenAnswer:
+        return await self._writer.write(question, evidence, style)
+
+    async def answering(self, question: str, passages: Sequence[str]) -> np.ndarray:
+        return await self._writer.answering(question, passages)
+
+    async def write_aloud(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> AsyncIterator[str | WrittenAnswer]:
+        """The pieces of what the model says, then the answer."""
+
+        async def work(say: Say) -> str | WrittenAnswer:
+            return await self._writer.write(question, evidence, style, say)
+
+        async with aclosing(told(work)) as parts:
+            async for part in parts:
+                yield part
+
+    async def chat(self, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
+        """See `ChatModel.chat`."""
+        if self._model is None:
+            raise LLMError(NO_MODEL)
+        return await self._model.chat(messages, **options)
+
+    def version(self) -> StageVersion:
+        return self._follower.state()
+
+    async def ready(self) -> str:
+        """Ready once the model has said one token; a remote one is not waited for."""
+        if isinstance(self._model, HandleChatModel):
+            greeting: Message = {"role": "user", "content": "Hello"}
+            await self._model.chat([greeting], max_tokens=1, temperature=0.0)
+        return "ready"
+
+
+class Batches(ServedBatches):
+    """Works on batches beside the gateway, so that who waits for an answer never waits for them."""
+
+    # Serve awaits it, on the loop that requests run on.
+    async def __init__(  # type: ignore[misc]
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        stages: Mapping[str, DeploymentHandle],
+        shards: Sequence[DeploymentHandle],
+    ) -> None:
+        facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
+        graph = HandleStages(stages, shards)
+        limit = settings.llm.evidence_characters
+        answerer = QuestionAnswerer(graph, facts, settings.serve, limit)
+
+        async def ask(question: Question, system: str, answers: bool) -> Answer | SearchResult:
+            asked = (question, load_system(system), DOCUMENTS, True)
+            return await (answerer.answer(*asked) if answers else answerer.search(*asked))
+
+        async def ready() -> None:
+            # A stage that still loads would cost each answer what `degraded` says.
+            await asyncio.gather(*map(until_ready, graph.handles().values()))
+
+        super().__init__(settings.serve.batches, ask, ready)
+        self.begin()

@@ -1,0 +1,176 @@
+"""The graph's gateway: composes the stages, serves them over HTTP, says what they serve.
+
+A handle is a `ray.serve.handle.DeploymentHandle`; nothing here needs to import Ray.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+
+from cluster.index.manifest import Manifest
+from cluster.models.adapters import full_name
+from cluster.records import Answer, Citation, Question, SearchResult
+from cluster.settings.settings import Settings
+from cluster.settings.system_settings import SystemSettings
+from serve.answer_events import Event
+from serve.answer_question import QuestionAnswerer
+from serve.graph.call_stages import Handle, HandleBatches, HandleStages, call, until_ready
+from serve.graph.stages import IndexFacts
+from serve.graph.versions.follow_versions import StageVersion
+from serve.graph.versions.read_version import VersionName, oldest
+from serve.http.api import create_api
+from serve.http.door.admit_requests import Admission
+from serve.http.door.note_requests import Meters
+from serve.http.join_metrics import fetch_metrics
+from serve.http.service import Readiness
+
+# What a stage may take to say which version it serves; one that takes longer is not counted.
+VERSION_S = 1.0
+LOG = logging.getLogger("citeray")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a gateway asks of the cluster: `meters` makes what counts requests, `pages` tells
+    where each node shows its figures.
+    """
+
+    meters: Callable[[], Meters]
+    pages: Callable[[], list[str]]
+
+
+class Gateway:
+    """Composes the stages and serves them over HTTP.
+
+    Ready once every stage has answered; a stage lost later degrades answers instead.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        manifest: Manifest,
+        stages: dict[str, Handle],
+        shards: Sequence[Handle],
+        batches: Handle,
+        cluster: Cluster,
+    ) -> None:
+        self._batches = HandleBatches(batches)
+        # Serve keeps the files of this one, and writes what is logged as JSON.
+        LOG.parent = logging.getLogger("ray.serve")
+        LOG.setLevel(logging.INFO)
+        self._settings = settings
+        self._cluster = cluster
+        http = settings.serve.http
+        self._admission = Admission(http.at_once, http.waiting, http.wait_s)
+        self._manifest = manifest
+        self._stages = HandleStages(stages, shards)
+        facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
+        self._answerer = QuestionAnswerer(
+            self._stages, facts, settings.serve, settings.llm.evidence_characters
+        )
+        self._loaded: set[str] = set()
+        self._loading: list[asyncio.Task[None]] = []
+
+    def __serve_build_asgi_app__(self) -> FastAPI:
+        api = create_api(
+            self,
+            self._settings.serve,
+            admission=self._admission,
+            meters=self._cluster.meters(),
+            batches=self._batches,
+        )
+
+        @contextlib.asynccontextmanager
+        async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+            self._loading = [
+                asyncio.create_task(self._await_stage(name, handle))
+                for name, handle in self._stages.handles().items()
+            ]
+            yield
+
+        api.router.lifespan_context = lifespan
+        return api
+
+    async def _await_stage(self, name: str, handle: Handle) -> None:
+        await until_ready(handle)
+        self._loaded.add(name)
+
+    async def search(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> SearchResult:
+        return await self._answerer.search(question, system, limit, snippets)
+
+    async def answer(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> Answer:
+        return await self._answerer.answer(question, system, limit, snippets)
+
+    def answer_events(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> AsyncGenerator[Event, None]:
+        return self._answerer.answer_events(question, system, limit, snippets)
+
+    async def citation(self, pmid: int) -> Citation | None:
+        return await self._answerer.citation(pmid)
+
+    def loading(self) -> list[str]:
+        return [name for name in self._stages.handles() if name not in self._loaded]
+
+    async def _version(self, name: str, handle: Handle) -> StageVersion | None:
+        with contextlib.suppress(Exception):
+            if name in self._loaded:
+                version: StageVersion = await asyncio.wait_for(call(handle, "version"), VERSION_S)
+                return version
+        return None
+
+    async def metrics(self) -> bytes:
+        return await fetch_metrics(await asyncio.to_thread(self._cluster.pages))
+
+    async def drain(self, deadline_s: float) -> bool:
+        """Take no more questions and wait for those at work; whether all ended in time."""
+        return await self._admission.drain(deadline_s)
+
+    async def readiness(self) -> Readiness:
+        followers = self._stages.followers()
+        asked = await asyncio.gather(*(self._version(n, h) for n, h in followers.items()))
+        versions = {n: v for n, v in zip(followers, asked, strict=True) if v is not None}
+        stages = {name: name in self._loaded for name in self._stages.handles()}
+        stages["gateway"] = not self._admission.draining
+        return describe_readiness(self._settings, self._manifest, stages, versions)
+
+
+def describe_readiness(
+    settings: Settings,
+    deployed: Manifest,
+    stages: Mapping[str, bool],
+    versions: Mapping[str, StageVersion],
+) -> Readiness:
+    """`stages` says which are loaded, `versions` what those that answer and read the index serve.
+
+    Without any shard's word the version is the one `deployed`.
+    """
+    shards = [name for name in stages if name.startswith("shard-")]
+    serving = [versions[name] for name in shards if name in versions]
+    read = oldest([v.name for v in serving]) if serving else VersionName.of(deployed)
+    counts = {v.name: v.citations for v in serving}
+    return Readiness(
+        ready=all(stages.values()),
+        index_version=read.version,
+        last_source=read.last_source,
+        coverage=f"{len(serving)}/{len(shards)}",
+        citations=counts.get(read, deployed.citations),
+        models={
+            "encoder": full_name(settings.encoder),
+            "reranker": settings.reranker.model or settings.reranker.kind,
+            "llm": settings.llm.model_id if settings.llm.kind != "none" else "none",
+        },
+        stages={name: "ready" if loaded else "loading" for name, loaded in stages.items()},
+        versions={name: v.name.version for name, v in versions.items()},
+        refused={name: v.refused for name, v in versions.items() if v.refused},
+    )

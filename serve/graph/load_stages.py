@@ -1,0 +1,253 @@
+"""Loads each stage of the question's path from the settings and the index version.
+
+The same loaders serve a local graph and the Ray Serve deployments. What imports torch is
+imported where it is used: it takes seconds and 400 MB, and shards do without.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.errors import IndexFormatError
+from cluster.index.copies import drop_copies, verified
+from cluster.index.layout import vocabulary_file
+from cluster.index.manifest import Manifest, read_manifest
+from cluster.index.read_shard import ShardReader
+from cluster.models.adapters import full_name, model_folder, weights_checksum
+from cluster.models.store import ModelStore, as_transformers_folder
+from cluster.settings.settings import Settings
+from cluster.text.analysis import ANALYSER
+from cluster.text.vocabulary import Vocabulary
+from serve.answer.ask_model import WriterLimits
+from serve.answer.names.group_names import Recogniser as Recognise
+from serve.answer.write_answer import AnswerWriter
+from serve.llm.language_model import ChatModel, OpenAIChatModel
+from serve.question.expand_question import (
+    LinkedRecogniser,
+    Recogniser,
+    TransformerRecogniser,
+    VocabularyRecogniser,
+)
+from serve.support.attribute_sentences import Encoder as Encode
+from serve.support.attribute_sentences import SimilaritySupport, SupportScorer
+
+if TYPE_CHECKING:
+    from cluster.models.encoder import Encoder
+    from cluster.models.reader import Reader
+    from serve.search.rerank_passages import Reranker
+
+
+def open_manifest(settings: Settings) -> Manifest:
+    """The published manifest, refused where it doesn't fit the settings or this code."""
+    index = settings.index.place
+    manifest = read_manifest(index)
+    check_analyser(manifest)
+    return manifest
+
+
+def check_analyser(manifest: Manifest) -> None:
+    """Raise IndexFormatError where the version's BM25 terms are not made as questions' are."""
+    if manifest.analyser != ANALYSER:
+        raise IndexFormatError(
+            f"the BM25 terms of {manifest.version} were made by {manifest.analyser}, this CiteRay "
+            f"uses {ANALYSER}; build the index again"
+        )
+
+
+def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
+    """The encoder, which must be the one that made the index's vectors."""
+    from cluster.models.encoder import Encoder
+
+    found = weights_checksum(settings.encoder)
+    if found != manifest.encoder.sha256:
+        raise IndexFormatError(
+            f"the index was built with {full_name(manifest.encoder)} "
+            f"({manifest.encoder.sha256[:12]}), the encoder of the settings is "
+            f"{full_name(settings.encoder)} ({found[:12]}); set encoder.model and encoder.adapter "
+            "to the first or build the index again"
+        )
+    return Encoder.by(settings.encoder, model_folder(settings.encoder))
+
+
+def load_recogniser(
+    settings: Settings, manifest: Manifest, before: Recogniser | None = None
+) -> Recogniser:
+    """The question's entity recogniser over the version's vocabulary; `before` as below."""
+    return make_recogniser(settings, load_vocabulary(settings, manifest), before)
+
+
+def make_recogniser(
+    settings: Settings, vocabulary: Vocabulary, before: Recogniser | None = None
+) -> Recogniser:
+    """Finds the names of `vocabulary`, or those of a transformer, linked to it.
+
+    The transformer is that of `before`, a recogniser over another vocabulary, if there is one.
+    """
+    chosen = settings.recogniser
+    if chosen.kind == "vocabulary":
+        return VocabularyRecogniser(vocabulary)
+    if isinstance(before, LinkedRecogniser):
+        return LinkedRecogniser(before.recogniser, vocabulary)
+    path = model_folder(chosen)
+    device, dtype = classifier_runs(settings)
+    model = TransformerRecogniser(path, chosen.labels, device, dtype)
+    return LinkedRecogniser(model, vocabulary)
+
+
+def load_vocabulary(settings: Settings, manifest: Manifest) -> Vocabulary:
+    """The version's vocabulary, its checksum verified; raises IndexFormatError if it is damaged."""
+    file = str(vocabulary_file(manifest.version))
+    folder = verified(settings.index.place, {file: manifest.vocabulary})
+    vocabulary = Vocabulary.open(folder / file)
+    drop_copies(settings.index.place, manifest)
+    return vocabulary
+
+
+def load_shard(
+    settings: Settings, manifest: Manifest, number: int, before: ShardReader | None = None
+) -> ShardReader:
+    """The reader of one shard, every checksum of what `before` has not open verified.
+
+    Copies that the published version does not need are dropped once all it needs is mapped.
+    """
+    reader = ShardReader(
+        settings.index.place,
+        number,
+        manifest.shards[number],
+        ef_search=settings.index.ef_search,
+        exact_below=settings.index.exact_below,
+        before=before,
+    )
+    drop_copies(settings.index.place, manifest)
+    return reader
+
+
+def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
+    """The reranker; late interaction uses `encoder` or its own adapter, a cross-encoder its model.
+
+    An adapter of the reranker's own is put on the encoder's model and leaves the index as it is.
+    """
+    from cluster.models.encoder import Encoder
+    from serve.search.rerank_passages import make_reranker
+
+    chosen = settings.reranker
+    if chosen.kind == "late-interaction":
+        if chosen.adapter:
+            own = settings.encoder.model_copy(update={"adapter": chosen.adapter})
+            encoder = Encoder.by(own, model_folder(own))
+        return make_reranker(
+            chosen.kind,
+            encoder=encoder,
+            batch_size=chosen.batch_size,
+            cache_mb=chosen.cache_mb,
+        )
+    return make_reranker(
+        chosen.kind,
+        model_dir=model_folder(chosen),
+        device=settings.encoder.device,
+        dtype=settings.encoder.dtype,
+        batch_size=chosen.batch_size,
+    )
+
+
+def load_writer(
+    settings: Settings, encode: Encode, recognise: Recognise, model: ChatModel | None
+) -> AnswerWriter:
+    """The writer over `model`; None answers from the evidence alone.
+
+    `encode` gives the vectors (n, d) by which sentences are compared, `recognise` the
+    entities of a text.
+    """
+    llm, support = settings.llm, settings.support
+    scorer = load_nli(settings) if support.kind == "nli" else None
+    limits = WriterLimits(
+        ideal_tokens=llm.ideal_tokens,
+        exact_tokens=llm.exact_tokens,
+        ideal_from=llm.ideal_from,
+        exact_from=llm.exact_from,
+        temperature=llm.temperature,
+        evidence_characters=llm.evidence_characters,
+        support_threshold=support.threshold,
+        deadline_s=settings.serve.llm.deadline_s,
+        contradiction_threshold=support.contradiction,
+        min_cosine=settings.reader.min_cosine,
+    )
+    return AnswerWriter(
+        model, encode, scorer, recognise, load_reader(settings), limits, llm.examples
+    )
+
+
+def load_reader(settings: Settings) -> Reader:
+    """The reader of the settings, on the encoder's device."""
+    from cluster.models.reader import Reader
+
+    chosen = settings.reader
+    return Reader.load(
+        model_folder(chosen),
+        device=settings.encoder.device,
+        dtype=settings.encoder.dtype,
+        max_tokens=chosen.max_tokens,
+        batch_size=chosen.batch_size,
+        threads=settings.encoder.threads,
+    )
+
+
+def load_nli(settings: Settings) -> SupportScorer:
+    """The settings' natural language inference model."""
+    from serve.support.check_entailment import NliSupport
+
+    device, dtype = classifier_runs(settings)
+    return NliSupport(str(model_folder(settings.support)), device, dtype=dtype)
+
+
+def classifier_runs(settings: Settings) -> tuple[str, str]:
+    """The device and the number type of a classifier: the encoder's on a GPU.
+
+    On a CPU they are float32, in which the thresholds of what classifiers say were chosen.
+    """
+    from cluster.models.hardware import choose_device
+
+    device = choose_device(settings.encoder.device)
+    return device, settings.encoder.dtype if device.startswith("cuda") else "float32"
+
+
+def load_scorer(settings: Settings) -> SupportScorer:
+    """What tells support, for a process that serves no graph; loads the encoder if it must."""
+    if settings.support.kind == "nli":
+        return load_nli(settings)
+    from cluster.models.encoder import Encoder
+
+    encoder = Encoder.by(settings.encoder, model_folder(settings.encoder))
+    return SimilaritySupport(encoder.encode)
+
+
+def llm_folder(settings: Settings) -> Path:
+    """The folder of the language model in the form that vLLM loads."""
+    return as_transformers_folder(
+        ModelStore().resolve(settings.llm.model, settings.llm.sha256 or None)
+    )
+
+
+def llm_dtype(settings: Settings) -> str:
+    """float32 on a CPU that would have to emulate bfloat16, which takes twice as long.
+
+    On GPUs the choice is vLLM's: the process that asks here need not see one.
+    """
+    if settings.serve.llm.gpus:
+        return "auto"
+    from cluster.models.hardware import choose_dtype
+
+    return str(choose_dtype("auto", "cpu")).removeprefix("torch.")
+
+
+def remote_model(settings: Settings) -> ChatModel | None:
+    """The language model behind `llm.url`, or None where the settings name none."""
+    if settings.llm.kind != "url":
+        return None
+    return OpenAIChatModel(
+        settings.llm.url,
+        settings.llm.model_id,
+        api_key_env=settings.llm.api_key_env,
+        timeout_s=settings.serve.llm.deadline_s,
+    )

@@ -1,0 +1,118 @@
+"""Runs the Serve graph for the length of a `with` block, telling how its start goes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+from rich.console import Console
+
+from cluster.errors import CiteRayError
+from cluster.ray.session import ray_session
+from cluster.settings.settings import Settings
+from serve.app import deploy, deploy_llm, failure, stop
+from serve.client.open_client import endpoint_url
+from serve.graph.load_stages import open_manifest
+from serve.http.door.keys import open_door
+from serve.http.header_limits import HEADER_BYTES, INSTALL, PROXY_CALLBACK
+
+START_DEADLINE_S = 900.0
+POLL_S = 1.0
+
+
+def _stages(client: httpx.Client, url: str) -> dict[str, str] | None:
+    """Each stage's state, or None while the gateway itself is still starting."""
+    try:
+        return dict(client.get(f"{url}/readyz").json()["stages"])
+    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        return None
+
+
+def await_ready(settings: Settings, log: Console) -> None:
+    """Wait until every stage is ready, saying which are.
+
+    Raises CiteRayError with the deployment's own words when one cannot start.
+    """
+    begun = time.monotonic()
+    said: set[str] = set()
+    with httpx.Client(timeout=5) as client:
+        while time.monotonic() - begun < START_DEADLINE_S:
+            stages = _stages(client, endpoint_url(settings))
+            for name, state in (stages or {}).items():
+                if state == "ready" and name not in said:
+                    said.add(name)
+                    count = f"{len(said)} of {len(stages or {})}"
+                    log.print(f"{time.monotonic() - begun:5.1f} s  {name} ready ({count})")
+            if stages and len(said) == len(stages):
+                return
+            if trouble := failure():
+                raise CiteRayError(f"the graph cannot start: {trouble}")
+            time.sleep(POLL_S)
+    raise CiteRayError(f"the graph was not ready within {START_DEADLINE_S:.0f} s")
+
+
+@contextmanager
+def serving(settings: Settings, log: Console) -> Iterator[str]:
+    """A Ray on which the language model already loads; both stop with the block.
+
+    Gives Ray's address. `start_graph` adds the graph once there is an index.
+    """
+    # Ray prints a model's whole configuration and its own steps, httpx each request.
+    for name in ("ray", "ray.serve", "httpx"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # A Ray that starts here hands its environment on to Serve's proxy.
+    os.environ.setdefault(PROXY_CALLBACK, INSTALL)
+    with ray_session(settings.ray) as address:
+        # A plain kill must take the language model's processes along, as Ctrl-C does.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        try:
+            deploy_llm(settings)
+            yield address
+        finally:
+            log.print("stopping")
+            stop(settings.serve.drain_s)
+
+
+def start_graph(settings: Settings, log: Console) -> None:
+    """Start every stage and wait until all are ready; raises as `await_ready`."""
+    log.print("starting the stages (the language model takes longest)")
+    deploy(settings)
+    await_ready(settings, log)
+    if warning := unlimited_headers(endpoint_url(settings)):
+        log.print(f"citeray: {warning}")
+
+
+def unlimited_headers(url: str) -> str:
+    """A warning if Serve's proxy at `url` has no limit on headers, or "".
+
+    Ray nodes that were started elsewhere have their own environment. The proxy itself answers the
+    path that is asked, so the limit of the gateway behind it does not hide a missing one.
+    """
+    try:
+        padding = {"X-Padding": "x" * HEADER_BYTES}
+        if httpx.get(f"{url}/-/healthz", headers=padding, timeout=10).status_code == 431:
+            return ""
+    except httpx.TransportError:
+        # A proxy that resets the connection refuses the headers, too.
+        return ""
+    return (
+        f"{url}: Ray Serve's proxy accepts headers of any size, so that one connection can fill "
+        f"its memory; start each Ray node with {PROXY_CALLBACK}={INSTALL} in its environment"
+    )
+
+
+@contextmanager
+def running_graph(settings: Settings, log: Console) -> Iterator[None]:
+    """The whole graph, ready; it stops with the block."""
+    open_manifest(settings)  # No index: say so before anything starts.
+    if warning := open_door(settings.serve.host, settings.serve.http.api_keys_env):
+        log.print(f"citeray: {warning}")
+    with serving(settings, log):
+        start_graph(settings, log)
+        yield

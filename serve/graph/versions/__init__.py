@@ -1,0 +1,1 @@
+"""The graph's move from one index version to the next."""

@@ -1,0 +1,203 @@
+"""Keeps a stage on the published version of the index, while it goes on answering.
+
+Each replica looks for itself, so that any number of them on any node follow and nobody
+needs to know them all. They take turns in opening, so that no more than one shard is open
+twice. Whoever has read `current` works on that version to the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from cluster.errors import CiteRayError, IndexFormatError
+from cluster.index.manifest import Manifest, current_pointer, read_manifest
+from cluster.models.adapters import full_name
+from cluster.settings.settings import Settings
+from cluster.storage.places import Place
+from serve.graph.load_stages import check_analyser, load_recogniser, load_shard
+from serve.graph.versions.read_version import ShardVersion, VersionName
+from serve.graph.versions.take_turns import Turns, held
+from serve.question.expand_question import Recogniser
+
+T = TypeVar("T")
+log = logging.getLogger("citeray")
+
+TURN_POLL_S = 0.5
+# A version that was refused is tried again after 2 looks, then 4, up to so many.
+MOST_LOOKS = 64
+
+
+def check_follows(deployed: Manifest, published: Manifest) -> None:
+    """Raise IndexFormatError where a graph started on `deployed` cannot serve `published`."""
+    check_analyser(published)
+    again = "start the graph again to serve it"
+    shards, before = len(published.shards), len(deployed.shards)
+    if shards != before:
+        raise IndexFormatError(
+            f"it has {shards} shards, the graph was started on {before}; {again}"
+        )
+    encoder, old = published.encoder, deployed.encoder
+    if encoder.sha256 != old.sha256:
+        raise IndexFormatError(
+            f"its vectors are by {full_name(encoder)} ({encoder.sha256[:12]}), the graph was "
+            f"started with {full_name(old)} ({old.sha256[:12]}); {again}"
+        )
+    missing = [over for over in deployed.bm25_over if over not in published.bm25_over]
+    if missing:
+        raise IndexFormatError(f"it has no BM25 over {' and '.join(missing)}; {again}")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Generic[T]):
+    """A version, and what a stage has opened of it."""
+
+    manifest: Manifest
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class StageVersion:
+    """What a stage serves; `refused` says in one sentence why not what is published, or ""."""
+
+    name: VersionName
+    citations: int
+    refused: str
+
+
+class Follower(Generic[T]):
+    """Opens the published version, and later ones as `look` finds them.
+
+    `deployed` is what the graph was started on. `open_version` gets a manifest and what is
+    open of the version before it, whose files it may share. A replica that starts while
+    the published version cannot be served falls back on the one before it, then on
+    `deployed`; raises the error of the published one where neither opens.
+    """
+
+    def __init__(
+        self,
+        index: Place,
+        deployed: Manifest,
+        open_version: Callable[[Manifest, T | None], T],
+    ) -> None:
+        self._index = index
+        self._deployed = deployed
+        self._open_version = open_version
+        self._tried: dict[str, str] | None = None
+        self._refused = ""
+        self._failures = self._looks_to_skip = 0
+        self.current: Opened[T] = self._open_first()
+
+    def state(self) -> StageVersion:
+        manifest = self.current.manifest
+        return StageVersion(VersionName.of(manifest), manifest.citations, self._refused)
+
+    def look(self, turns: Turns, holder: str) -> bool:
+        """Move to the published version if it is another; False while others have the turn."""
+        try:
+            pointer = current_pointer(self._index)
+        except (CiteRayError, OSError) as error:
+            self._tried = None
+            self._refuse(error)
+            return True
+        if pointer == self._tried and self._skips():
+            return True
+        if not turns.take(holder):
+            return False
+        with held(turns, holder):
+            self._move(pointer)
+        return True
+
+    def follow(self, every_s: float, turns: Turns) -> None:
+        """Look every `every_s` seconds in a thread that ends with the process; 0: never."""
+        if every_s:
+            threading.Thread(target=self._follow, args=(every_s, turns), daemon=True).start()
+
+    def _follow(self, every_s: float, turns: Turns) -> None:
+        holder = uuid.uuid4().hex
+        stopped = threading.Event()  # Never set: the thread is a daemon.
+        pause_s = every_s * random.random()
+        while not stopped.wait(pause_s):
+            pause_s = every_s
+            try:
+                if not self.look(turns, holder):
+                    pause_s = min(TURN_POLL_S, every_s)
+            except Exception:
+                # Whoever gives out the turns is lost and comes back.
+                log.warning("no turn to look for a new version", exc_info=True)
+
+    def _skips(self) -> bool:
+        """Whether this look may be left out: it is served, or was refused a moment ago."""
+        if not self._refused:
+            return True
+        self._looks_to_skip -= 1
+        return self._looks_to_skip >= 0
+
+    def _open_first(self) -> Opened[T]:
+        try:
+            self._tried = current_pointer(self._index)
+            return self._open_published(None)
+        except (CiteRayError, OSError) as error:
+            self._refuse(error)
+            for manifest in self._fallbacks():
+                with suppress(CiteRayError, OSError):
+                    return self._open(manifest, None)
+            raise
+
+    def _fallbacks(self) -> Iterator[Manifest]:
+        before = None
+        with suppress(CiteRayError, OSError):
+            history = read_manifest(self._index).history
+            before = read_manifest(self._index, history[-1].version) if history else None
+        if before is not None:
+            yield before
+        yield self._deployed
+
+    def _move(self, pointer: dict[str, str] | None) -> None:
+        if pointer != self._tried:
+            self._tried, self._failures = pointer, 0
+        try:
+            self.current = self._open_published(self.current.value)
+        except Exception as error:  # Whatever it is, the old version goes on serving.
+            self._failures += 1
+            self._looks_to_skip = min(2**self._failures, MOST_LOOKS) - 1
+            self._refuse(error)
+            return
+        self._refused = ""
+        log.info("serving %s now", self.current.manifest.version)
+
+    def _open_published(self, before: T | None) -> Opened[T]:
+        return self._open(read_manifest(self._index), before)
+
+    def _open(self, manifest: Manifest, before: T | None) -> Opened[T]:
+        check_follows(self._deployed, manifest)
+        return Opened(manifest, self._open_version(manifest, before))
+
+    def _refuse(self, error: Exception) -> None:
+        version = self._tried["version"] if self._tried else "what is published"
+        sentence = f"{version} is not served: {error}"
+        if sentence != self._refused:
+            log.warning("%s", sentence)
+        self._refused = sentence
+
+
+def follow_shard(settings: Settings, deployed: Manifest, number: int) -> Follower[ShardVersion]:
+    """Shard `number` of each version; segments that two versions name are opened once."""
+
+    def open_version(manifest: Manifest, before: ShardVersion | None) -> ShardVersion:
+        shared = before.reader if before else None
+        return ShardVersion(load_shard(settings, manifest, number, shared), manifest)
+
+    return Follower(settings.index.place, deployed, open_version)
+
+
+def follow_vocabulary(settings: Settings, deployed: Manifest) -> Follower[Recogniser]:
+    """The recogniser over each version's vocabulary; a transformer is loaded once."""
+    return Follower(settings.index.place, deployed, partial(load_recogniser, settings))

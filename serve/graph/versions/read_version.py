@@ -1,0 +1,64 @@
+"""One shard of one version: what it answers, and which version the answer was read from.
+
+While a graph moves to a new version its shards differ for moments. A citation lives in one
+shard only, so what they find together is valid; what it is called must be honest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from cluster.index.manifest import Manifest
+from cluster.index.read_shard import Candidates, Fetched, ShardQuery, ShardReader, Statistics
+from cluster.index.vectors import Vectors
+from cluster.pubmed.source_order import natural_key
+from cluster.records import Citation
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionName:
+    """A version of the index, and the last source file that is in it."""
+
+    version: str
+    last_source: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> VersionName:
+        return cls(manifest.version, manifest.last_source)
+
+
+def oldest(names: Iterable[VersionName]) -> VersionName:
+    """The oldest of some versions, of which there must be one."""
+    return min(names, key=lambda name: natural_key(name.version))
+
+
+@dataclass(frozen=True, slots=True)
+class FromVersion(Generic[T]):
+    """What a shard answered and the version that it read."""
+
+    value: T
+    read: VersionName
+
+
+class ShardVersion:
+    """A shard's reader with the name of its version."""
+
+    def __init__(self, reader: ShardReader, manifest: Manifest) -> None:
+        self.reader = reader
+        self.name = VersionName.of(manifest)
+
+    def statistics(self, terms: list[str], over: str) -> Statistics:
+        return self.reader.statistics(terms, over)
+
+    def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+        return FromVersion(self.reader.search(query), self.name)
+
+    def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> FromVersion[list[Fetched]]:
+        return FromVersion(self.reader.fetch(pmids, vector), self.name)
+
+    def citation(self, pmid: int) -> Citation | None:
+        return self.reader.citation(pmid)

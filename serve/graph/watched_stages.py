@@ -1,0 +1,62 @@
+"""The stages as one question's search asks them: each under its deadline, losses noted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster.index.vectors import Vectors
+from cluster.records import Citation, Entity
+from cluster.settings.settings import ServeSettings
+from serve.graph.stages import Stages
+from serve.graph.watch_stages import StageWatch
+from serve.llm.watched_model import ModelLimits, WatchedModel
+
+
+class WatchedStages:
+    """What fails or is late gives None or nothing, and the watch names the `loss`.
+
+    `quoted` is how many characters of passages a prompt may hold.
+    """
+
+    def __init__(
+        self, stages: Stages, settings: ServeSettings, watch: StageWatch, quoted: int
+    ) -> None:
+        self.stages = stages
+        self.settings = settings
+        self.watch = watch
+        self.model = WatchedModel(stages, watch, ModelLimits(settings.llm.deadline_s, quoted))
+
+    async def entities(self, text: str, loss: str = "question not expanded") -> list[Entity]:
+        deadline = self.settings.expander.deadline_s
+        return await self.watch.run("expand", self.stages.entities(text), deadline, loss) or []
+
+    async def encode(self, text: str, loss: str = "BM25 only") -> Vectors | None:
+        """The vector (d,) of a question."""
+        deadline = self.settings.encoder.deadline_s
+        return await self.watch.run("encode", self.stages.encode(text), deadline, loss)
+
+    async def embed(self, texts: Sequence[str], loss: str) -> Vectors | None:
+        """The vectors (n, d) of passages."""
+        deadline = self.settings.encoder.deadline_s
+        return await self.watch.run("embed", self.stages.embed(texts), deadline, loss)
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32] | None:
+        work = self.stages.rerank(question, texts)
+        deadline = self.settings.reranker.deadline_s
+        loss = "first-stage order kept"
+        return await self.watch.run("rerank", work, deadline, loss, spare=True)
+
+    async def answering(
+        self, question: str, passages: Sequence[str]
+    ) -> npt.NDArray[np.float32] | None:
+        work = self.stages.answering(question, passages)
+        deadline = self.settings.reranker.deadline_s
+        return await self.watch.run("read", work, deadline, "ranked without the reader", spare=True)
+
+    async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
+        work = self.stages.fetch_online(pmids)
+        deadline = self.settings.request_deadline_s
+        return await self.watch.run("pubmed", work, deadline, "articles not fetched") or []

@@ -1,0 +1,1 @@
+"""What every request meets before its route: keys, rates, limits, the log."""

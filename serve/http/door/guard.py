@@ -1,0 +1,171 @@
+"""The door of the API: what every request meets before its route, and what is noted after.
+
+request ─► id, log, meters ─► headers ─► key, rate ─► body ─► turn ─► route
+
+Plain ASGI, so that a caller who hangs up cancels the work behind it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cluster.settings.settings import HttpSettings
+from serve.http.door.admit_requests import Admission, BusyError, DrainingError
+from serve.http.door.keys import Rates, given_key, owner, read_keys
+from serve.http.door.note_requests import NOTES, Meters, log_request, request_id_of
+from serve.http.door.read_body import BodyError, CallerGoneError, read_body, replay
+from serve.http.header_limits import HEADER_BYTES, TOO_LARGE
+
+# Without a key: what says nothing of anybody's questions, and the page that asks for the key.
+OPEN = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
+OPEN_FOLDERS = ("/static/",)
+# What a stage works for, and so what waits for a turn.
+WORK = frozenset({"/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp"})
+BATCHES = "/v1/batches"
+BATCH_BYTES = 10 << 20
+UNMATCHED = "unmatched"
+SAFE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class RefusedError(Exception):
+    """A reply in the place of the route's."""
+
+    def __init__(self, status: int, message: str, **headers: str) -> None:
+        super().__init__(status, message, headers)
+        self.response = JSONResponse({"error": message}, status, headers=headers)
+
+
+class Guard:
+    """ASGI middleware over the whole application."""
+
+    def __init__(
+        self, app: ASGIApp, settings: HttpSettings, admission: Admission, meters: Meters
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._keys = read_keys(settings.api_keys_env)
+        self._rates = Rates(settings.per_minute)
+        self._admission = admission
+        self._meters = meters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = time.monotonic()
+        headers = Headers(scope=scope)
+        notes: dict[str, Any] = {"id": request_id_of(headers), "method": scope["method"]}
+        NOTES.set(notes)
+        # What a caller who hung up would have been told; nginx' number for it.
+        status = [499]
+
+        async def send_noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status[0] = message["status"]
+                add_headers(message, notes["id"], named="x-request-id" in headers)
+            await send(message)
+
+        try:
+            await self._admit(scope, headers, notes, receive, send_noted)
+        except Exception:
+            status[0] = 500
+            raise
+        finally:
+            route = route_of(scope)
+            self._meters.request(route, status[0], time.monotonic() - begun)
+            self._meters.load(self._admission.running, self._admission.waiting)
+            log_request(notes, route, status[0], begun)
+
+    async def _admit(
+        self,
+        scope: Scope,
+        headers: Headers,
+        notes: MutableMapping[str, Any],
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        try:
+            check_size(headers)
+            self._check_key(scope["path"], headers, notes)
+            body = await self._body(scope, headers, receive)
+            receive = replay(body, receive)
+            if scope["method"] != "POST" or scope["path"] not in WORK:
+                await self._app(scope, receive, send)
+                return
+            async with self._admission.turn():
+                await self._app(scope, receive, send)
+        except CallerGoneError:
+            return
+        except BusyError as error:
+            status = 503 if isinstance(error, DrainingError) else 429
+            retry = {"Retry-After": str(error.retry_after_s)}
+            await RefusedError(status, str(error), **retry).response(scope, receive, send)
+        except RefusedError as refusal:
+            await refusal.response(scope, receive, send)
+
+    def _check_key(self, path: str, headers: Headers, notes: MutableMapping[str, Any]) -> None:
+        if not self._keys or path in OPEN or path.startswith(OPEN_FOLDERS):
+            return
+        name = owner(given_key(headers), self._keys)
+        if name is None:
+            raise RefusedError(
+                401,
+                "no valid API key; send one as `Authorization: Bearer KEY` or `X-API-Key: KEY`",
+                **{"WWW-Authenticate": "Bearer"},
+            )
+        notes["key"] = name
+        if wait := self._rates.wait_s(name):
+            retry = math.ceil(wait)
+            limit = self._settings.per_minute
+            raise RefusedError(
+                429,
+                f"{name} may ask {limit} times a minute; ask again in {retry} s",
+                **{"Retry-After": str(retry)},
+            )
+
+    async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
+        large = scope["path"] == BATCHES
+        limit = BATCH_BYTES if large else self._settings.body_kb << 10
+        try:
+            return await read_body(receive, headers, limit, self._settings.body_s)
+        except BodyError as error:
+            # The rest of the body would be read as the next request.
+            raise RefusedError(error.status, str(error), Connection="close") from None
+
+
+def check_size(headers: Headers) -> None:
+    """Raise RefusedError for headers over `HEADER_BYTES`.
+
+    Serve's proxy refuses them earlier (`header_limits`); this is for a server without its limits.
+    """
+    if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
+        raise RefusedError(431, TOO_LARGE, Connection="close")
+
+
+def route_of(scope: Scope) -> str:
+    """The path of the route that was taken, its variables unfilled."""
+    route = scope.get("route")
+    return str(getattr(route, "path", UNMATCHED))
+
+
+def add_headers(message: Message, request_id: str, *, named: bool) -> None:
+    """The request's id, and what browsers should not do with the reply.
+
+    Ray Serve names each request that comes without an id, and tells the caller itself.
+    """
+    headers = MutableHeaders(scope=message)
+    if not named:
+        headers["X-Request-ID"] = request_id
+    for name, value in SAFE_HEADERS.items():
+        headers.setdefault(name, value)

@@ -1,0 +1,128 @@
+"""What is noted of a request: one structured line in the log, and figures for the meters.
+
+A question's words are noted only where the settings say so.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from cluster.records import Answer, Citation, Question, SearchResult
+from cluster.settings.system_settings import SystemSettings
+from serve.answer_events import Event, Finished
+from serve.http.service import Readiness, Service
+
+log = logging.getLogger("citeray.requests")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+# Of the request that is at work in this context; middleware gives each a dictionary of its own.
+NOTES: ContextVar[dict[str, Any]] = ContextVar("notes")
+
+
+def asker() -> str:
+    """The name of the key that this request came with, "" where the server asks for none."""
+    return str(NOTES.get({}).get("key", ""))
+
+
+class Meters(Protocol):
+    """Figures over all requests. `route` is a path of the API, never a caller's own words."""
+
+    def request(self, route: str, status: int, seconds: float) -> None: ...
+    def question(
+        self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
+    ) -> None: ...
+    def load(self, running: int, waiting: int) -> None: ...
+
+
+class NoMeters:
+    """For tests and processes that nobody measures."""
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        return None
+
+    def question(
+        self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
+    ) -> None:
+        return None
+
+    def load(self, running: int, waiting: int) -> None:
+        return None
+
+
+def request_id_of(headers: Mapping[str, str]) -> str:
+    """The caller's `X-Request-ID` where it is of plain characters, else a new one."""
+    given = headers.get("x-request-id", "")
+    return given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def log_request(notes: Mapping[str, Any], route: str, status: int, begun: float) -> None:
+    """One line; `begun` is of the monotonic clock, in seconds."""
+    ms = round((time.monotonic() - begun) * 1000, 1)
+    log.info("request", extra={"route": route, "status": status, "ms": ms, **notes})
+
+
+class NotedService:
+    """A Service whose questions are noted with what they cost and lost."""
+
+    def __init__(self, service: Service, meters: Meters, *, log_questions: bool) -> None:
+        self._service = service
+        self._meters = meters
+        self._log_questions = log_questions
+
+    def _note(self, kind: str, result: SearchResult | Answer) -> None:
+        self._meters.question(kind, result.system, result.timings_ms, result.degraded)
+        notes = {
+            "kind": kind,
+            "system": result.system,
+            "type": result.question.type,
+            "degraded": list(result.degraded),
+            "coverage": result.coverage,
+            "index_version": result.index_version,
+            "timings_ms": dict(result.timings_ms),
+        }
+        if self._log_questions:
+            notes["question"] = result.question.body
+        NOTES.get({}).update(notes)
+
+    async def search(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> SearchResult:
+        found = await self._service.search(question, system, limit, snippets)
+        self._note("search", found)
+        return found
+
+    async def answer(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> Answer:
+        answer = await self._service.answer(question, system, limit, snippets)
+        self._note("answer", answer)
+        return answer
+
+    async def answer_events(
+        self, question: Question, system: SystemSettings, limit: int, snippets: bool
+    ) -> AsyncGenerator[Event, None]:
+        events = self._service.answer_events(question, system, limit, snippets)
+        try:
+            async for event in events:
+                if isinstance(event, Finished):
+                    self._note("answer", event.answer)
+                yield event
+        finally:
+            await events.aclose()
+
+    async def citation(self, pmid: int) -> Citation | None:
+        return await self._service.citation(pmid)
+
+    def loading(self) -> list[str]:
+        return self._service.loading()
+
+    async def readiness(self) -> Readiness:
+        return await self._service.readiness()
+
+    async def metrics(self) -> bytes:
+        return await self._service.metrics()

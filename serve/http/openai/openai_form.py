@@ -1,0 +1,138 @@
+"""Answers in the form of OpenAI's chat completions, and presets as its models.
+
+The last message of the user is the question; what was said before is not searched for. What
+streams is the checked answer, a sentence at a time: a model's unchecked words are for
+`/v1/answer` alone. The whole Answer is in the message's field `citeray`, which is not OpenAI's.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from cluster.errors import InputError
+from cluster.records import Answer
+from cluster.settings.settings import load_system, system_names
+from serve.answer_events import Event, Finished
+from serve.http.answer_words import answer_pieces
+from serve.http.event_stream import PING_S, as_failure
+from serve.http.openai.openai_errors import CHAT, MODELS, openai_error
+from serve.http.openai.openai_reply import CHATTED, LISTED, NAMED
+from serve.http.openai.openai_request import ChatRequest
+from serve.http.service import Service
+
+CITATIONS = 10
+
+# Tokens are the language model's own affair here; a caller is not billed for them.
+USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+
+
+class Completion:
+    """One chat completion, whole or in chunks."""
+
+    def __init__(self, model: str) -> None:
+        self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time())}
+        self._head["model"] = model
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        message = {
+            "role": "assistant",
+            "content": "\n".join(answer_pieces(answer)),
+            "citeray": asdict(answer),
+        }
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        return {**self._head, "object": "chat.completion", "choices": [choice], "usage": USAGE}
+
+    def chunk(self, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        return {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
+
+    def chunks(self, answer: Answer, *, usage: bool) -> list[dict[str, Any]]:
+        """Those after the first, which only tells the role."""
+        pieces = answer_pieces(answer)
+        texts = [piece if n == 0 else f"\n{piece}" for n, piece in enumerate(pieces)]
+        said = [self.chunk({"content": text}) for text in texts]
+        last = self.chunk({"citeray": asdict(answer)}, "stop")
+        counted = {**self._head, "object": "chat.completion.chunk", "choices": [], "usage": USAGE}
+        return [*said, last, *([counted] if usage else [])]
+
+
+async def _wire(
+    completion: Completion, events: AsyncGenerator[Event, None], *, usage: bool
+) -> AsyncIterator[ServerSentEvent]:
+    yield _sent(completion.chunk({"role": "assistant", "content": ""}))
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Finished):
+                    for chunk in completion.chunks(event.answer, usage=usage):
+                        yield _sent(chunk)
+    except Exception as error:
+        status, message = as_failure(error)
+        yield _sent({"error": {"message": message, "type": "server_error", "code": status}})
+    yield ServerSentEvent("[DONE]", sep="\n")
+
+
+def _sent(data: dict[str, Any]) -> ServerSentEvent:
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return ServerSentEvent(text, sep="\n")
+
+
+def model_card(name: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "citeray",
+        "description": load_system(name).about,
+    }
+
+
+def add_openai_form(api: FastAPI, service: Service) -> None:
+    """Add the routes to `api`."""
+
+    @api.get(MODELS, responses=LISTED)
+    async def models() -> dict[str, Any]:
+        """The presets, as OpenAI's clients list models."""
+        return {"object": "list", "data": [model_card(name) for name in system_names()]}
+
+    @api.get(MODELS + "/{name}", responses=NAMED)
+    async def model(name: str) -> Any:
+        """One preset."""
+        return model_card(name) if name in system_names() else _unknown(name)
+
+    @api.post(CHAT, responses=CHATTED)
+    async def complete(request: ChatRequest) -> Any:
+        """A cited answer as a chat completion; `model` is a preset."""
+        if request.model not in system_names():
+            return _unknown(request.model)
+        try:
+            question = request.question()
+        except InputError as error:
+            return openai_error(400, str(error), param="messages")
+        if loading := service.loading():
+            return openai_error(503, f"still loading: {', '.join(loading)}; try again in a moment")
+        asked = (question, load_system(request.model), CITATIONS, False)
+        completion = Completion(request.model)
+        if request.stream:
+            usage = request.stream_options is not None and request.stream_options.include_usage
+            wire = _wire(completion, service.answer_events(*asked), usage=usage)
+            return EventSourceResponse(wire, ping=PING_S, sep="\n")
+        try:
+            return completion.whole(await service.answer(*asked))
+        except Exception as error:
+            return openai_error(*as_failure(error))
+
+    def _unknown(name: str) -> JSONResponse:
+        known = ", ".join(system_names())
+        message = f"model {name[:100]!r} is unknown; there are: {known}"
+        return openai_error(404, message, "model_not_found", "model")

@@ -1,0 +1,1 @@
+"""The language model: its client, its prompts, the forms of its replies."""

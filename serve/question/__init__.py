@@ -1,0 +1,1 @@
+"""The question: its type, entities, other words, and evidence given with it."""

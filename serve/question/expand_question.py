@@ -1,0 +1,161 @@
+"""Find the entities of a question, and the synonyms that widen its search.
+
+A recogniser is anything with `entities(text) -> list[Entity]`: spans in code points of
+`text`, in order and without overlap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from cluster.errors import InputError
+from cluster.records import Entity
+from cluster.text.vocabulary import Concept, Vocabulary, normalise
+from serve.question.everyday_words import EVERYDAY_WORDS
+
+MAX_NAME_WORDS = 8
+
+_WORD = re.compile(r"\w+(?:['\u2019]s\b)?")
+_ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
+
+
+class Recogniser(Protocol):
+    def entities(self, text: str) -> list[Entity]: ...
+
+
+class VocabularyRecogniser:
+    """Finds names of the vocabulary: the longest match, left to right."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+
+    def entities(self, text: str) -> list[Entity]:
+        """Everyday words and question words are no entities, even if they are headings.
+
+        Of several concepts with one name the most usual one is meant.
+        """
+        words = [match.span() for match in _WORD.finditer(text)]
+        found: list[Entity] = []
+        first = 0
+        while first < len(words):
+            after = first + 1
+            for last in range(min(first + MAX_NAME_WORDS, len(words)), first, -1):
+                entity = self._entity(text, words[first][0], words[last - 1][1])
+                if entity is not None:
+                    found.append(entity)
+                    after = last
+                    break
+            first = after
+        return found
+
+    def _entity(self, text: str, begin: int, end: int) -> Entity | None:
+        key = normalise(text[begin:end])
+        if len(key) < 2 or _is_everyday(key) or not any(c.isalpha() for c in key):
+            return None
+        concepts = self._vocabulary.lookup(text[begin:end])
+        if not concepts:
+            return None
+        meant = concepts[0]
+        return Entity(
+            text=text[begin:end],
+            begin=begin,
+            end=end,
+            concept=meant.id,
+            kind=meant.kind,
+            synonyms=_other_names(meant, key),
+        )
+
+
+def expansion_terms(
+    question: str, entities: Iterable[Entity], *, max_per_entity: int = 3, max_terms: int = 12
+) -> list[str]:
+    """Synonyms of a question's entities to add to its BM25 query, in order of the entities.
+
+    A synonym whose words all stand in the question, or in a term before it, would only
+    weigh those words anew, and a short form that reads as an everyday word once in lower
+    case ("ALL") would search for that: neither is added.
+    """
+    said = _words(question)
+    terms: list[str] = []
+    for entity in entities:
+        added = 0
+        for synonym in entity.synonyms:
+            words = _words(synonym)
+            if words <= said or words <= EVERYDAY_WORDS:
+                continue
+            if added == max_per_entity or len(terms) == max_terms:
+                break
+            terms.append(synonym)
+            said |= words
+            added += 1
+    return terms
+
+
+def _other_names(concept: Concept, key: str) -> tuple[str, ...]:
+    """The concept's names but for the one whose normal form is `key`."""
+    return tuple(name for name in concept.names if normalise(name) != key)
+
+
+def _is_everyday(key: str) -> bool:
+    return key in EVERYDAY_WORDS or (len(key) > 3 and normalise(key.lower()) in EVERYDAY_WORDS)
+
+
+def _words(text: str) -> set[str]:
+    return {normalise(match[0].lower()) for match in _WORD.finditer(text)}
+
+
+class TransformerRecogniser:
+    """Any Hugging Face token classifier with a fast tokeniser, loaded from `model_dir`.
+
+    `labels` are the entity types to keep, without B- and I-; none means all. Raises
+    InputError if the model has no such label.
+    """
+
+    def __init__(
+        self,
+        model_dir: Path,
+        labels: Sequence[str] = (),
+        device: str = "cpu",
+        dtype: str = "float32",
+    ) -> None:
+        # Imported here because a service with the vocabulary alone need not load torch.
+        from cluster.models.hardware import choose_device
+        from cluster.models.tag_entities import EntityTagger
+
+        self._tagger = EntityTagger.load(model_dir, choose_device(device), dtype)
+        known = self._tagger.kinds
+        if unknown := sorted(set(labels) - known):
+            raise InputError(
+                f"{model_dir}: no entity label {', '.join(unknown)}; "
+                f"choose from {', '.join(sorted(known))}"
+            )
+        self._labels = frozenset(labels) or known
+
+    def entities(self, text: str) -> list[Entity]:
+        return [e for e in self._tagger.entities(text) if e.kind in self._labels]
+
+
+class LinkedRecogniser:
+    """What `recogniser` finds, linked to the concepts of `vocabulary` (paper 001, section 4.2).
+
+    A mention keeps its span, kind and score, and gets the concept and synonyms of the most
+    usual concept that bears its name, a leading article apart; without one it stays as found.
+    """
+
+    def __init__(self, recogniser: Recogniser, vocabulary: Vocabulary) -> None:
+        self.recogniser = recogniser
+        self._vocabulary = vocabulary
+
+    def entities(self, text: str) -> list[Entity]:
+        return [self._linked(entity) for entity in self.recogniser.entities(text)]
+
+    def _linked(self, entity: Entity) -> Entity:
+        for name in dict.fromkeys((entity.text, _ARTICLE.sub("", entity.text))):
+            if concepts := self._vocabulary.lookup(name):
+                names = _other_names(concepts[0], normalise(name))
+                return replace(entity, concept=concepts[0].id, synonyms=names)
+        return entity

@@ -1,0 +1,114 @@
+"""Search, answer, doubt, search again: self-RAG as paper 002 runs it (section 3.3, V6).
+
+The model drafts an answer from what was found, says HIGH, MEDIUM or LOW of it, and below
+HIGH names a follow-up query, for at most three rounds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_args
+
+from cluster.errors import LLMError
+from cluster.records import Evidence
+from serve.llm.prompts import number_passages, quote
+from serve.llm.watched_model import WatchedModel
+from serve.search.search_prompts import search_prompt
+
+H = TypeVar("H")
+Confidence = Literal["HIGH", "MEDIUM", "LOW"]
+
+STAGE = "self-check"
+UNCHECKED = "evidence not checked"
+ROUNDS = 3
+# Paper 002, section 3.4 and appendix A.
+TOKENS, TEMPERATURE = 512, 0.1
+MAX_QUERY_CHARACTERS = 300
+
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "confidence": {"type": "string", "enum": list(get_args(Confidence))},
+        "missing": {"type": "string", "maxLength": MAX_QUERY_CHARACTERS},
+        "followup_query": {"type": "string", "maxLength": MAX_QUERY_CHARACTERS},
+    },
+    "required": ["confidence", "missing", "followup_query"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How sure the model is of an answer from the evidence, and what to look for next."""
+
+    confidence: Confidence
+    missing: str
+    followup_query: str
+
+
+async def judge_evidence(
+    question: str, evidence: Sequence[Evidence], model: WatchedModel
+) -> Judgement | None:
+    """The model's word on an answer that it drafts itself; None where it is lost."""
+    values = {
+        "question": quote(question),
+        "evidence": number_passages(evidence, model.limits.evidence_characters),
+    }
+    draft = search_prompt("draft-answer").messages((), **values)
+    answer = await model.ask(
+        STAGE, draft, quote, UNCHECKED, max_tokens=TOKENS, temperature=TEMPERATURE
+    )
+    if answer is None:
+        return None
+    critique = search_prompt("confidence")
+    return await model.ask(
+        STAGE,
+        critique.messages((), **values, answer=answer),
+        read_judgement,
+        UNCHECKED,
+        max_tokens=TOKENS,
+        temperature=TEMPERATURE,
+        json_schema=_SCHEMA,
+    )
+
+
+def read_judgement(text: str) -> Judgement:
+    """Raises LLMError where `text` is not the JSON that was asked for."""
+    try:
+        said = json.loads(text)
+        confidence = str(said["confidence"]).strip().upper()
+        missing, query = str(said.get("missing") or ""), str(said.get("followup_query") or "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise LLMError(f"llm: the confidence has not the asked form: {text!r:.200}") from None
+    for level in get_args(Confidence):
+        if confidence == level:
+            return Judgement(level, missing, " ".join(query.split())[:MAX_QUERY_CHARACTERS])
+    raise LLMError(f"llm: the confidence is {confidence!r:.40}, not HIGH, MEDIUM or LOW")
+
+
+async def search_until_sure(
+    question: str,
+    search: Callable[[str], Awaitable[Sequence[H]]],
+    evidence_of: Callable[[Sequence[H]], Sequence[Evidence]],
+    model: WatchedModel,
+    rounds: int = ROUNDS,
+) -> list[H]:
+    """What `search` finds for the question and then for each follow-up query, in that order.
+
+    It ends when the model is sure, is lost, has nothing new to ask, or after `rounds`
+    searches, so the last of them is not judged. `search` leaves out what was found before.
+    """
+    found = list(await search(question))
+    asked = {question.casefold()}
+    for _ in range(rounds - 1):
+        judgement = await judge_evidence(question, evidence_of(found), model)
+        if judgement is None or judgement.confidence == "HIGH":
+            break
+        query = judgement.followup_query
+        if not query or query.casefold() in asked:
+            break
+        asked.add(query.casefold())
+        found += await search(query)
+    return found

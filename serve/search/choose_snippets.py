@@ -1,0 +1,87 @@
+"""Snippets for a run: the sentences of the evidence that answer, with exact offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cluster.records import Evidence, Passage
+from cluster.text.sentences import sentence_spans
+from serve.support.attribute_sentences import Encoder
+
+
+def choose_snippets(
+    body: str,
+    evidence: Sequence[Evidence],
+    encode: Encoder,
+    *,
+    limit: int = 10,
+    window: int = 2,
+) -> list[Passage]:
+    """The best `window` or fewer consecutive sentences of each passage, in passage order.
+
+    Best is nearest the question by cosine, the earlier and shorter on a tie. `window` 0
+    gives whole passages. A snippet that overlaps one already chosen is left out, as are
+    retracted citations; offsets stay exact into the passage's section.
+    """
+    passages = [item.passage for item in evidence if not item.retracted]
+    if window:
+        passages = _best_windows(body, passages, encode, window)
+    chosen: list[Passage] = []
+    for passage in passages:
+        if len(chosen) == limit:
+            break
+        if passage.text and not any(_overlap(passage, other) for other in chosen):
+            chosen.append(passage)
+    return chosen
+
+
+def _best_windows(
+    body: str, passages: Sequence[Passage], encode: Encoder, window: int
+) -> list[Passage]:
+    windows = [_windows(passage, window) for passage in passages]
+    texts = [part.text for parts in windows for part in parts]
+    if not texts:
+        return []
+    vectors = encode([body, *texts])
+    scores = vectors[1:] @ vectors[0]
+    best: list[Passage] = []
+    start = 0
+    for parts in windows:
+        if parts:
+            best.append(parts[int(np.argmax(scores[start : start + len(parts)]))])
+        start += len(parts)
+    return best
+
+
+def _windows(passage: Passage, size: int) -> list[Passage]:
+    """Every run of up to `size` sentences of the passage, by begin and then by length."""
+    spans = sentence_spans(passage.text)
+    return [
+        cut_passage(passage, spans[first][0], spans[last][1])
+        for first in range(len(spans))
+        for last in range(first, min(first + size, len(spans)))
+    ]
+
+
+def cut_passage(passage: Passage, begin: int, end: int) -> Passage:
+    """The part [begin, end) of the passage's own text, without white space at its ends."""
+    text = passage.text[begin:end]
+    begin += len(text) - len(text.lstrip())
+    text = text.strip()
+    return Passage(
+        passage.pmid,
+        passage.section,
+        passage.begin + begin,
+        passage.begin + begin + len(text),
+        text,
+    )
+
+
+def _overlap(one: Passage, other: Passage) -> bool:
+    return (
+        (one.pmid, one.section) == (other.pmid, other.section)
+        and one.begin < other.end
+        and other.begin < one.end
+    )

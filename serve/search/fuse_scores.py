@@ -1,0 +1,115 @@
+"""Fuses the scores of a question's candidates into one order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cluster.index.read_shard import Candidates
+from cluster.settings.search_settings import FusionSettings, RetrieverSettings
+
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Candidates in fused order, best first: parallel arrays, scores 0 to 1."""
+
+    pmids: npt.NDArray[np.int64]
+    score: Scores
+    dense: Scores
+    bm25: Scores
+
+
+def scaled(scores: Scores) -> Scores:
+    """Divided by the greatest score; negative ones, and all where none is positive, are 0."""
+    positive = np.maximum(scores, 0)
+    greatest = positive.max(initial=0.0)
+    return np.asarray(positive / greatest if greatest > 0 else positive, np.float32)
+
+
+def _ranks(scores: Scores, pmids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The rank of each score, from 1, the best first; ties go to the lower PMID."""
+    ranks = np.empty(len(scores), np.int64)
+    ranks[np.lexsort((pmids, -scores))] = np.arange(1, len(scores) + 1)
+    return ranks
+
+
+def _cut(
+    found: npt.NDArray[np.bool_], ranks: npt.NDArray[np.int64], limit: int
+) -> npt.NDArray[np.bool_]:
+    """Of a branch's own hits, the first `limit` over all shards."""
+    worst = np.sort(ranks[found])[:limit].max(initial=0)
+    return np.asarray(found & (ranks <= worst), np.bool_)
+
+
+def fuse(candidates: Candidates, retrieve: RetrieverSettings, fusion: FusionSettings) -> Fused:
+    """One order over the best `retrieve.dense` and `retrieve.bm25` citations of all shards.
+
+    `weighted` adds the scores, each divided by its greatest, by weight; `rrf` adds
+    weight / (rrf_k + rank) (Cormack et al. 2009). Both score every kept candidate under
+    both branches. A branch whose limit is 0 counts for nothing. Ties go to the lower PMID.
+    """
+    dense_rank = _ranks(candidates.dense, candidates.pmids)
+    bm25_rank = _ranks(candidates.bm25, candidates.pmids)
+    keep = _cut(candidates.found_dense, dense_rank, retrieve.dense) | _cut(
+        candidates.found_bm25, bm25_rank, retrieve.bm25
+    )
+    pmids, dense, bm25 = candidates.pmids[keep], candidates.dense[keep], candidates.bm25[keep]
+    dense_weight = fusion.dense if retrieve.dense else 0.0
+    bm25_weight = fusion.bm25 if retrieve.bm25 else 0.0
+    if fusion.method == "weighted":
+        score = dense_weight * scaled(dense) + bm25_weight * scaled(bm25)
+    else:
+        score = dense_weight / (fusion.rrf_k + _ranks(dense, pmids)) + bm25_weight / (
+            fusion.rrf_k + _ranks(bm25, pmids)
+        )
+    order = np.lexsort((pmids, -score))
+    score = scaled(np.asarray(score[order], np.float32))
+    return Fused(pmids[order], score, dense[order], bm25[order])
+
+
+def rerank_order(fused: Sequence[float], reranked: Sequence[float], weight: float) -> list[float]:
+    """The mixed scores of the reranked head: `weight` of the reranker's, the rest fused.
+
+    Both are divided by their greatest first.
+    """
+    first = scaled(np.asarray(fused, np.float32))
+    second = scaled(np.asarray(reranked, np.float32))
+    return [float(s) for s in (1 - weight) * first + weight * second]
+
+
+def fuse_rankings(rankings: Sequence[Sequence[int]], k: float = 0.0) -> dict[int, float]:
+    """Reciprocal rank fusion of whole rankings of PMIDs: the sum of 1 / (k + rank), from rank 1.
+
+    Paper 003, equation 4, with its k of 0: a document that a ranking lacks gains nothing by
+    it. Best first; ties go to the lower PMID. A PMID counts once a ranking, where it first
+    stands.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, pmid in enumerate(dict.fromkeys(ranking), 1):
+            scores[pmid] = scores.get(pmid, 0.0) + 1 / (k + rank)
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
+
+
+def weigh_recency(
+    scores: Mapping[int, float], years: Mapping[int, int | None], weight: float, half_life: float
+) -> dict[int, float]:
+    """Scores by PMID times 1 + `weight` * 2^(-age / `half_life`), best first.
+
+    Age and half-life are in years, counted from the newest of `years`, so that nothing
+    depends on the day. Paper 003, section 3.4, weighs recent years higher and gives no
+    formula. A citation of unknown year gains nothing. Ties go to the lower PMID.
+    """
+    newest = max((year for year in years.values() if year is not None), default=0)
+
+    def gain(pmid: int) -> float:
+        year = years.get(pmid)
+        return 0.0 if year is None else weight * 0.5 ** ((newest - year) / half_life)
+
+    weighed = {pmid: score * (1 + gain(pmid)) for pmid, score in scores.items()}
+    return dict(sorted(weighed.items(), key=lambda item: (-item[1], item[0])))

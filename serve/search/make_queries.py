@@ -1,0 +1,113 @@
+"""What the search asks of the index: a question's vector and its weighted terms.
+
+A query that the language model was to rewrite is the question's own where it is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cluster.index.vectors import Vectors
+from cluster.records import Entity
+from cluster.settings.system_settings import SystemSettings
+from cluster.text.analysis import analyse
+from serve.graph.watched_stages import WatchedStages
+from serve.question.expand_question import expansion_terms
+from serve.question.rewrite_question import (
+    KEPT,
+    decompose,
+    entity_query,
+    write_hypothesis,
+    write_pseudo_documents,
+)
+
+# An unusually long question costs no more than this many terms.
+MAX_QUERY_TERMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`vector` (d,) of the dense branch, None where the encoder is lost; BM25's `weights`."""
+
+    vector: Vectors | None
+    weights: Mapping[str, float]
+
+
+def query_weights(question: str, synonyms: Sequence[str], weight: float) -> dict[str, float]:
+    """BM25 terms of the question by how often they occur, and of its synonyms by `weight`."""
+    weights: dict[str, float] = dict(Counter(analyse(question)))
+    if weight > 0:
+        for term in analyse(" ".join(synonyms)):
+            weights.setdefault(term, weight)
+    return dict(list(weights.items())[:MAX_QUERY_TERMS])
+
+
+# A task, so that the vector is made while they are found.
+Entities = asyncio.Task[list[Entity]]
+
+
+async def plain_query(
+    body: str, entities: Entities, system: SystemSettings, stages: WatchedStages
+) -> Query:
+    """The question as it is, with the synonyms of its entities where the system wants them."""
+    vector, found = await asyncio.gather(stages.encode(body), entities)
+    return Query(vector, _own_weights(body, found, system))
+
+
+async def rewritten_queries(
+    body: str, entities: Entities, system: SystemSettings, stages: WatchedStages
+) -> list[Query]:
+    """The queries of `system.rewrite`; the plain one alone where the model is lost."""
+    match system.rewrite.kind:
+        case "hyde":
+            vector, found = await asyncio.gather(_hypothetical_vector(body, stages), entities)
+            return [Query(vector, _own_weights(body, found, system))]
+        case "sub-questions":
+            asked = await decompose(body, stages.model) or [body]
+            queries = (plain_query(text, entities, system, stages) for text in asked)
+            return list(await asyncio.gather(*queries))
+        case "pseudo-documents":
+            plain, named = await asyncio.gather(
+                plain_query(body, entities, system, stages), _named_weights(body, system, stages)
+            )
+            return [Query(plain.vector, named or plain.weights)]
+        case "expansion":
+            text = " ".join([body, *await write_pseudo_documents(body, stages.model)])
+            return [await plain_query(text, entities, system, stages)]
+        case "none":
+            return [await plain_query(body, entities, system, stages)]
+
+
+def _own_weights(body: str, entities: Sequence[Entity], system: SystemSettings) -> dict[str, float]:
+    synonyms = expansion_terms(body, entities) if system.expansion_weight else []
+    return query_weights(body, synonyms, system.expansion_weight)
+
+
+async def _hypothetical_vector(body: str, stages: WatchedStages) -> Vectors | None:
+    """The vector of an abstract that would answer, encoded as abstracts are."""
+    hypothesis = await write_hypothesis(body, stages.model)
+    if hypothesis is not None:
+        vectors = await stages.embed([hypothesis], KEPT)
+        if vectors is not None:
+            first: Vectors = vectors[0]
+            return first
+    return await stages.encode(body)
+
+
+async def _named_weights(
+    body: str, system: SystemSettings, stages: WatchedStages
+) -> dict[str, float]:
+    """The question's terms and those of the names in pseudo-documents; none without a document."""
+    rewrite = system.rewrite
+    documents = await write_pseudo_documents(body, stages.model, rewrite.documents)
+    if not documents:
+        return {}
+    found = await asyncio.gather(
+        *(stages.entities(text, "pseudo-documents without names") for text in documents)
+    )
+    names = [[entity.text for entity in of_document] for of_document in found]
+    weights = entity_query(body, names, rewrite.repeat)
+    return dict(list(weights.items())[:MAX_QUERY_TERMS])

@@ -1,0 +1,1 @@
+"""PubMed online: NCBI's E-utilities as a retriever."""

@@ -1,0 +1,196 @@
+"""Requests to E-utilities until they are answered: pace, cache, asking again, deadline.
+
+httpx rather than Biopython's `Bio.Entrez`, which blocks its thread, sleeps 15 s between
+tries, has no timeout, keeps key and pace in globals without a lock, and fetches DTDs from
+the network to parse what it got.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
+
+import httpx
+
+from cluster.errors import CiteRayError, PubMedError
+from cluster.settings.settings import EntrezSettings
+from serve.search.pubmed.cache_replies import ReplyCache
+from serve.search.pubmed.keep_pace import PER_SECOND, PER_SECOND_WITH_KEY, RateLimiter, limiter_of
+from serve.search.pubmed.read_replies import PassingError
+
+T = TypeVar("T")
+LOG = logging.getLogger(__name__)
+MIB = 1024**2
+MAX_WAIT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to go on asking.
+
+    After a failure `backoff_s` is waited, then twice that, ... each less a random share of
+    up to a half, or what Retry-After asks; at most 20 s, at most `retries` times.
+    200 records take some 4 MiB, and those of thousands of collaborators a few MiB each.
+    """
+
+    retries: int = 4
+    backoff_s: float = 0.5
+    max_reply_bytes: int = 64 * MIB
+
+
+class Entrez:
+    """Requests over POST that share connections and one deadline.
+
+    The API key is read from the environment at the start, sent in the body (never in an
+    address, which would be logged), and never written anywhere.
+    """
+
+    def __init__(
+        self,
+        settings: EntrezSettings,
+        http: httpx.AsyncClient,
+        limiter: RateLimiter | None,
+        patience: Patience,
+    ) -> None:
+        self.url = settings.base_url.rstrip("/")
+        self.last_problem = ""
+        self._settings = settings
+        self._http = http
+        self._patience = patience
+        self._key = os.environ.get(settings.api_key_env, "") if settings.api_key_env else ""
+        per_second = PER_SECOND_WITH_KEY if self._key else PER_SECOND
+        self._limiter = limiter or limiter_of(self.url, per_second)
+        self._cache = ReplyCache(settings.cache, settings.cache_days, settings.cache_mb * MIB)
+
+    async def ask(
+        self,
+        utility: str,
+        params: Mapping[str, str],
+        read: Callable[[bytes], T],
+        *,
+        cached: bool = True,
+    ) -> T:
+        """What `read` makes of the reply; only a reply that it can read is kept in the cache.
+
+        Raises PubMedError when the server stays unreachable or at fault, and what `read`
+        raises, but for PassingError, after which the request is made again.
+        """
+        place = f"{self.url}/{utility}"
+        kept = await asyncio.to_thread(self._cache.read, place, params) if cached else None
+        if kept is not None:
+            # What the disk has spoilt is asked for anew.
+            with suppress(CiteRayError):
+                return await asyncio.to_thread(read, kept)
+        reply, result = await self._ask_until_read(place, params, read)
+        if cached:
+            failure = await asyncio.to_thread(self._cache.write, place, params, reply)
+            if failure:
+                LOG.warning("PubMed's reply is not cached: %s", failure)
+        return result
+
+    async def _ask_until_read(
+        self, place: str, params: Mapping[str, str], read: Callable[[bytes], T]
+    ) -> tuple[bytes, T]:
+        tries = 0
+        while True:
+            await self._limiter.wait()
+            try:
+                reply = await self._post(place, params)
+                return reply, await asyncio.to_thread(read, reply)
+            except PassingError as problem:
+                tries += 1
+                self.last_problem = str(problem)
+                if tries > self._patience.retries:
+                    raise PubMedError(
+                        f"{place}: failed {tries} times, the last time as "
+                        f"{problem}; try again later"
+                    ) from problem
+                wait_s = self._wait_s(tries, problem)
+                if problem.crowded:
+                    self._limiter.hold(wait_s)
+            await asyncio.sleep(wait_s)
+
+    def _wait_s(self, tries: int, problem: PassingError) -> float:
+        backoff_s = self._patience.backoff_s * 2 ** (tries - 1) * random.uniform(0.5, 1)
+        return min(backoff_s if problem.wait_s is None else problem.wait_s, MAX_WAIT_S)
+
+    async def _post(self, place: str, params: Mapping[str, str]) -> bytes:
+        """The body of a reply that is worth reading: E-utilities explain a 400 there."""
+        timeout_s = self._settings.timeout_s
+        try:
+            # httpx' own timeout is per read: a server that trickles bytes would escape it.
+            async with (
+                asyncio.timeout(timeout_s),
+                self._http.stream("POST", place, data=self._form(params)) as response,
+            ):
+                reply = await self._read_limited(response)
+        except (TimeoutError, httpx.TimeoutException):
+            raise PassingError(f"no answer within {timeout_s:g} s") from None
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise PubMedError(f"{place}: {error}; mend entrez.base_url") from None
+        except httpx.HTTPError as error:
+            raise PassingError(f"a broken connection ({str(error) or repr(error)})") from None
+        status = response.status_code
+        if status == 429 or status >= 500:
+            asked = response.headers.get("Retry-After", "")
+            wait_s = float(asked) if asked.isdecimal() else None
+            raise PassingError(f"HTTP {status}", wait_s, crowded=status == 429)
+        if status not in (200, 400):
+            raise PubMedError(f"{place}: HTTP {status}; check entrez.base_url")
+        return reply
+
+    async def _read_limited(self, response: httpx.Response) -> bytes:
+        reply = bytearray()
+        async for chunk in response.aiter_bytes():
+            reply += chunk
+            if len(reply) > self._patience.max_reply_bytes:
+                raise PubMedError(
+                    f"{response.url}: a reply of more than {self._patience.max_reply_bytes} "
+                    "bytes, as PubMed never sends; check entrez.base_url"
+                )
+        return bytes(reply)
+
+    def _form(self, params: Mapping[str, str]) -> dict[str, str]:
+        caller = {
+            "tool": self._settings.tool,
+            "email": self._settings.email,
+            "api_key": self._key,
+        }
+        return {"db": "pubmed", **params, **{k: v for k, v in caller.items() if v}}
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """httpx' own, made once: reading the certificates takes a tenth of a second each time."""
+    return httpx.create_ssl_context()
+
+
+@asynccontextmanager
+async def entrez_session(
+    settings: EntrezSettings,
+    limiter: RateLimiter | None,
+    patience: Patience,
+) -> AsyncIterator[Entrez]:
+    """Give an Entrez for at most `settings.deadline_s`; without a limiter, the process' own.
+
+    Raises PubMedError when the deadline passes, with the last thing that went wrong.
+    """
+    async with httpx.AsyncClient(verify=_tls(), timeout=settings.timeout_s) as http:
+        entrez = Entrez(settings, http, limiter, patience)
+        try:
+            async with asyncio.timeout(settings.deadline_s):
+                yield entrez
+        except TimeoutError:
+            last = f" (last: {entrez.last_problem})" if entrez.last_problem else ""
+            raise PubMedError(
+                f"{entrez.url}: not done within {settings.deadline_s:g} s{last}; "
+                "try again later, ask for less, or raise entrez.deadline_s"
+            ) from None

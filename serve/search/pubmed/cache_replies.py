@@ -1,0 +1,79 @@
+"""Replies kept on disk as the bytes that came, one file a request, oldest thrown out first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from cluster.storage.whole_files import write_atomically
+
+DAY_S = 86_400.0
+
+
+class ReplyCache:
+    """Keeps replies for `days`, in at most `max_bytes`; 0 days keep nothing.
+
+    A disk that cannot be read or written costs the cache and nothing else: `read` finds
+    nothing then, and `write` says why as its result. `clock` gives Unix time in seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        days: float,
+        max_bytes: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._folder = folder
+        self._age_s = days * DAY_S
+        self._max_bytes = max_bytes
+        self._clock = clock
+
+    def read(self, place: str, params: Mapping[str, str]) -> bytes | None:
+        """The reply to this very request, if it is here and not too old."""
+        path = self._path(place, params)
+        try:
+            if self._clock() - path.stat().st_mtime >= self._age_s:
+                return None
+            return path.read_bytes()
+        except OSError:
+            return None
+
+    def write(self, place: str, params: Mapping[str, str], reply: bytes) -> str:
+        """Keep `reply`; returns "" or, where that failed, the reason in words."""
+        if self._age_s <= 0 or len(reply) > self._max_bytes:
+            return ""
+        path = self._path(place, params)
+        try:
+            write_atomically(path, reply)
+            now = self._clock()
+            os.utime(path, (now, now))
+            self._throw_out()
+        except OSError as error:
+            return f"{path}: {error.strerror or error}"
+        return ""
+
+    def _path(self, place: str, params: Mapping[str, str]) -> Path:
+        request = json.dumps([place, sorted(params.items())])
+        return self._folder / hashlib.sha256(request.encode()).hexdigest()
+
+    def _throw_out(self) -> None:
+        """Another process may do the same at the same moment, so a file may be gone already."""
+        kept = []
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                kept.append((found.st_mtime, found.st_size, entry.path))
+        total = sum(size for _, size, _ in kept)
+        for changed, size, path in sorted(kept):
+            if total <= self._max_bytes and self._clock() - changed < self._age_s:
+                break
+            Path(path).unlink(missing_ok=True)
+            total -= size

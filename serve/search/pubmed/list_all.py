@@ -1,0 +1,85 @@
+"""All records of a query, where PubMed's esearch ends after the first 9,999.
+
+"For PubMed, ESearch can only retrieve the first 9,999 records matching the query", with
+the history server as without (https://www.ncbi.nlm.nih.gov/books/NBK25499/). So the result
+is stored there, and taken in ranges of the date of entry, which a record has but one of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+
+from cluster.errors import PubMedError
+from serve.search.pubmed.ask_entrez import Entrez
+from serve.search.pubmed.read_replies import Found, HistoryLostError, read_search
+
+REACH = 9_999
+# How often a search that the history server has forgotten is stored again.
+RENEWALS = 3
+# Older than any record; a year ahead makes up for clocks that are wrong.
+EARLIEST = date(1700, 1, 1)
+AHEAD = timedelta(days=366)
+DAY = timedelta(days=1)
+
+
+async def list_all(entrez: Entrez, params: Mapping[str, str], limit: int) -> Found:
+    """Up to `limit` PMIDs: the first 9,999 in the order asked, then the newest entries first.
+
+    `params` are esearch's. Raises PubMedError where one day's entries are more than 9,999.
+    """
+    whole = await _store(entrez, params)
+    pmids = dict.fromkeys(whole.pmids)
+    spans = [(EARLIEST, date.today() + AHEAD)] if whole.count > len(pmids) else []
+    renewals = 0
+    while spans and len(pmids) < limit:
+        first, last = span = spans.pop()
+        try:
+            part = await _search_span(entrez, params, whole, first, last)
+        except HistoryLostError:
+            renewals += 1
+            if renewals > RENEWALS:
+                raise
+            whole = replace(await _store(entrez, params), pmids=whole.pmids)
+            spans.append(span)
+            continue
+        if part.count <= REACH:
+            pmids.update(dict.fromkeys(part.pmids))
+        else:
+            spans += _halves(first, last, part.count)
+    return replace(whole, pmids=tuple(pmids)[:limit])
+
+
+def _halves(first: date, last: date, count: int) -> list[tuple[date, date]]:
+    """The two halves of a span, the newer last."""
+    if first == last:
+        raise PubMedError(
+            f"esearch.fcgi: {count} records were entered on {first}, of which PubMed lists "
+            f"only {REACH}; narrow the query"
+        )
+    middle = first + (last - first) // 2
+    return [(first, middle), (middle + DAY, last)]
+
+
+async def _store(entrez: Entrez, params: Mapping[str, str]) -> Found:
+    stored = {**params, "usehistory": "y", "retmax": str(REACH)}
+    return await entrez.ask("esearch.fcgi", stored, read_search, cached=False)
+
+
+async def _search_span(
+    entrez: Entrez, params: Mapping[str, str], whole: Found, first: date, last: date
+) -> Found:
+    """Those records of the stored search that were entered from `first` to `last`."""
+    span = {
+        "term": f"#{whole.query_key} AND {first:%Y/%m/%d}:{last:%Y/%m/%d}[edat]",
+        "WebEnv": whole.web_env,
+        "usehistory": "y",
+        "retmax": str(REACH),
+        "retmode": params["retmode"],
+        "sort": params["sort"],
+    }
+    part = await entrez.ask("esearch.fcgi", span, read_search, cached=False)
+    if any(each.startswith("#") for each in part.unknown):
+        raise HistoryLostError(f"esearch.fcgi: the stored search {span['WebEnv']} is gone")
+    return part

@@ -1,0 +1,113 @@
+"""Hits by PubMed online: its PMIDs read in this index, or its own records beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cluster.index.read_shard import Fetched
+from cluster.index.vectors import Vectors
+from cluster.records import Citation, Entity
+from cluster.settings.search_settings import OnlineSettings
+from serve.graph.watched_stages import WatchedStages
+from serve.search.pubmed.search_online import find_online, finds_too_little, whole_abstract
+from serve.search.rank_exactly import distinct, rank_exactly
+from serve.search.rank_hits import Hit, abstract_first, rescored
+from serve.search.search_shards import ShardSearch
+
+ORDER_KEPT = "PubMed's order kept"
+
+
+async def local_passages(
+    body: str,
+    entities: Sequence[Entity],
+    online: OnlineSettings,
+    shards: ShardSearch,
+    stages: WatchedStages,
+) -> list[Hit]:
+    """The passages in this index of what PubMed finds, the nearest to the question first.
+
+    Paper 000, section 3.2. PMIDs that the index lacks are counted as a loss; without the
+    encoder each citation's first passage stands in PubMed's order.
+    """
+    pmids = await _find(body, entities, online, stages)
+    fetched = await shards.fetch(pmids, None, count_lost=True)
+    if missing := len(pmids) - len(fetched):
+        stages.watch.note(f"pubmed: {missing} of {len(pmids)} PMIDs are not in this index")
+    vector = await stages.encode(body, ORDER_KEPT)
+    ranked = await _rank(fetched, vector, stages)
+    if ranked is None:
+        firsts = [Hit(f, next(iter(abstract_first(f)), None), 0.0, {}, alone=True) for f in fetched]
+        return rescored(firsts, [1 / rank for rank in range(1, len(firsts) + 1)])
+    return rescored(ranked, [h.score for h in ranked])
+
+
+async def back_off(
+    body: str,
+    entities: Sequence[Entity],
+    vector: Vectors | None,
+    hits: Sequence[Hit],
+    online: OnlineSettings,
+    stages: WatchedStages,
+) -> list[Hit]:
+    """`hits`, and where they are too little PubMed's articles among them, by their cosines.
+
+    Paper 001, section 4.1. An article is one passage, its abstract. `vector` None counts as
+    too little, and the articles follow the hits in PubMed's order.
+    """
+    near = [h.scores["dense"] for h in hits] if vector is not None else []
+    if not finds_too_little(near, online.at_least, online.similarity):
+        return list(hits)
+    held = {h.pmid for h in hits}
+    pmids = [p for p in await _find(body, entities, online, stages) if p not in held]
+    fetched = _articles(await stages.fetch_online(pmids)) if pmids else []
+    if not fetched:
+        return list(hits)
+    ranked = await _rank(fetched, vector, stages)
+    if ranked is None:
+        lowest = min((h.score for h in hits), default=1.0)
+        late = [Hit(f, 0, lowest * 0.999, {}, alone=True) for f in fetched]
+        return [*hits, *late]
+    every = sorted([*hits, *ranked], key=lambda h: (-h.scores["dense"], h.pmid, h.place or 0))
+    return rescored(every, [h.scores["dense"] for h in every])
+
+
+async def _find(
+    body: str, entities: Sequence[Entity], online: OnlineSettings, stages: WatchedStages
+) -> list[int]:
+    return await find_online(
+        body,
+        entities,
+        stages.stages,
+        stages.watch,
+        limit=online.limit,
+        deadline_s=stages.settings.request_deadline_s,
+    )
+
+
+def _articles(citations: Sequence[Citation]) -> list[Fetched]:
+    whole = [(citation, whole_abstract(citation)) for citation in citations]
+    return [Fetched(c, (p,), (0.0,)) for c, p in whole if p is not None]
+
+
+async def _rank(
+    fetched: Sequence[Fetched], vector: Vectors | None, stages: WatchedStages
+) -> list[Hit] | None:
+    """Their passages by cosine, which is each hit's score; None without the encoder."""
+    passages = distinct([p for f in fetched for p in f.passages])
+    if vector is None or not passages:
+        return None if passages else []
+    vectors = await stages.embed([p.text for p in passages], ORDER_KEPT)
+    if vectors is None:
+        return None
+    ranked = rank_exactly(passages, vectors, vector, len(passages))
+    cosines = dict(ranked)
+    known = {
+        f.citation.pmid: Fetched(f.citation, f.passages, tuple(cosines[p] for p in f.passages))
+        for f in fetched
+    }
+    hits = []
+    for passage, cosine in ranked:
+        of = known[passage.pmid]
+        place = of.passages.index(passage)
+        hits.append(Hit(of, place, cosine, {"dense": cosine}, alone=True))
+    return hits

@@ -1,0 +1,157 @@
+"""What the bytes of a reply mean: a result, or one of the ways in which NCBI says no.
+
+E-utilities say no with HTTP 200 as often as with an error status, so that every reply is
+read for it (https://www.ncbi.nlm.nih.gov/books/NBK25499/; the texts are as seen in bug
+reports, such as biopython/biopython#4193 and wcmc-its/ReCiter#324).
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.errors import CiteRayError, InputError, PubMedError, SourceError
+from cluster.pubmed.parse_articles import parse_stream
+from cluster.records import Citation, Rejected
+
+SOURCE = "efetch"
+_ERROR_ELEMENT = re.compile(rb"<ERROR>(.*?)</ERROR>", re.DOTALL)
+_LOST_HISTORY = re.compile(r"history|webenv|query #|query_key", re.IGNORECASE)
+_PASSING = re.compile(
+    r"rate limit|backend failed|time-?d? ?out|temporar|empty response|unavailable|try again",
+    re.IGNORECASE,
+)
+# What a reply that is JSON, but not as E-utilities write it, may raise.
+_UNLIKE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+_NO_SUCH_IDS = re.compile(r"ID list is empty|no correct IDs|Invalid uid", re.IGNORECASE)
+
+
+class PassingError(CiteRayError):
+    """What may well be better when asked again; `wait_s` where the server asked for a pause.
+
+    `crowded` where the server had too many requests from here.
+    """
+
+    def __init__(self, message: str, wait_s: float | None = None, crowded: bool = False) -> None:
+        super().__init__(message, wait_s, crowded)
+        self.wait_s = wait_s
+        self.crowded = crowded
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class HistoryLostError(PubMedError):
+    """The history server has forgotten a stored search; it must be run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An esearch reply. `unknown` are the phrases and fields that PubMed could not place."""
+
+    count: int
+    pmids: tuple[int, ...]
+    unknown: tuple[str, ...] = ()
+    web_env: str = ""
+    query_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An efetch reply; `rejected` says of each record that is no citation why."""
+
+    citations: tuple[Citation, ...] = ()
+    rejected: tuple[str, ...] = ()
+
+
+def read_search(reply: bytes) -> Found:
+    """Read esearch's JSON.
+
+    Raises PassingError where asking again may help, HistoryLostError, InputError where
+    PubMed refuses the query, and PubMedError where it refuses the caller.
+    """
+    try:
+        # NCBI leaves line feeds in its strings bare.
+        data: Any = json.loads(reply, strict=False)
+        if "error" in data:
+            raise _refusal(str(data["error"]), InputError)
+        result = data["esearchresult"]
+        if "ERROR" in result:
+            raise _refusal(str(result["ERROR"]), InputError)
+        return Found(
+            count=int(result["count"]),
+            pmids=tuple([int(pmid) for pmid in result["idlist"]]),
+            unknown=_unknown(result),
+            web_env=str(result.get("webenv", "")),
+            query_key=str(result.get("querykey", "")),
+        )
+    except _UNLIKE as error:
+        raise PassingError(f"the reply is no search result ({_start_of(reply)})") from error
+
+
+def _unknown(result: dict[str, Any]) -> tuple[str, ...]:
+    errors, warnings = result.get("errorlist", {}), result.get("warninglist", {})
+    return (
+        *errors.get("phrasesnotfound", ()),
+        *errors.get("fieldsnotfound", ()),
+        *warnings.get("quotedphrasesnotfound", ()),
+    )
+
+
+def read_citations(reply: bytes) -> Fetched:
+    """Read efetch's XML; PMIDs that PubMed does not know are simply not among the citations.
+
+    Raises PassingError where asking again may help (a truncated reply too), and
+    PubMedError where NCBI refuses the request.
+    """
+    refused = _refused_fetch(reply)
+    if refused and _NO_SUCH_IDS.search(refused):
+        return Fetched()
+    if refused:
+        raise _refusal(refused, PubMedError)
+    try:
+        records = list(parse_stream(io.BytesIO(reply), SOURCE))
+    except SourceError as error:
+        raise PassingError(f"the reply is no whole set of records ({error})") from error
+    return Fetched(
+        tuple([each for each in records if isinstance(each, Citation)]),
+        tuple([each.detail for each in records if isinstance(each, Rejected)]),
+    )
+
+
+def _refused_fetch(reply: bytes) -> str:
+    """What efetch says went wrong, in its own XML or in the gateway's JSON; "" for records."""
+    if reply.lstrip()[:1] == b"{":
+        try:
+            return str(json.loads(reply, strict=False)["error"])
+        except _UNLIKE:
+            return ""
+    if b"<PubmedArticleSet" in reply[:4096]:
+        return ""
+    found = _ERROR_ELEMENT.search(reply)
+    return html.unescape(found[1].decode(errors="replace")) if found else ""
+
+
+def _refusal(text: str, otherwise: type[CiteRayError]) -> CiteRayError:
+    """The error for NCBI's `text`; `otherwise` where it is about the request itself."""
+    said = " ".join(text.split())[:200]
+    if "api key" in said.lower():
+        return PubMedError(
+            f"E-utilities refuse the API key ({said}); set the environment variable that "
+            "entrez.api_key_env names to a valid key, or unset it"
+        )
+    if "retstart" not in said:
+        if _LOST_HISTORY.search(said):
+            return HistoryLostError(f"E-utilities have lost a stored search ({said}); search again")
+        if _PASSING.search(said):
+            return PassingError(said, crowded="rate limit" in said.lower())
+    return otherwise(f"PubMed refuses the request ({said}); mend the query")
+
+
+def _start_of(reply: bytes) -> str:
+    start = " ".join(reply[:120].decode(errors="replace").split())
+    return f"it starts with {start!r}" if start else "it is empty"

@@ -1,0 +1,162 @@
+"""Hits: fetched citations, or single passages of them, in the order that a search gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cluster.index.bm25 import Bm25Query
+from cluster.index.read_shard import Candidates, Fetched
+from cluster.records import Evidence, RankedCitation
+from cluster.settings.search_settings import FusionSettings, RetrieverSettings
+from cluster.text.analysis import analyse
+from serve.search.fuse_scores import Fused, fuse
+
+
+def abstract_first(fetched: Fetched) -> list[int]:
+    """The places of the abstract's passages; of the title's where there is no other."""
+    places = range(len(fetched.passages))
+    return [i for i in places if fetched.passages[i].section == "abstract"] or list(places)
+
+
+def best_passage(fetched: Fetched) -> int | None:
+    """The passage nearest to the question; one of the abstract where there is one."""
+    places = abstract_first(fetched)
+    return max(places, key=lambda i: (fetched.dense[i], -i)) if places else None
+
+
+def rerank_text(fetched: Fetched) -> str:
+    """The title and the best passage: what a cross-encoder reads of a citation."""
+    best = best_passage(fetched)
+    citation = fetched.citation
+    parts = [citation.title] if citation.has_title else []
+    if best is not None and fetched.passages[best].section == "abstract":
+        parts.append(fetched.passages[best].text)
+    return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A citation with the passage that speaks for it, or a passage `alone`, so far in order.
+
+    `place` is that of the passage among the fetched ones; None where the citation has none.
+    """
+
+    fetched: Fetched
+    place: int | None
+    score: float
+    scores: Mapping[str, float]
+    alone: bool = False
+
+    @property
+    def pmid(self) -> int:
+        return self.fetched.citation.pmid
+
+    @property
+    def key(self) -> tuple[int, int | None]:
+        """What two hits of the same thing have in common."""
+        return (self.pmid, self.place if self.alone else None)
+
+    @property
+    def text(self) -> str:
+        """What a reranker reads of it."""
+        if self.alone and self.place is not None:
+            return self.fetched.passages[self.place].text
+        return rerank_text(self.fetched)
+
+    @property
+    def passage(self) -> str:
+        """The text of its passage; that of its citation where it has none."""
+        return self.text if self.place is None else self.fetched.passages[self.place].text
+
+    def citation(self) -> RankedCitation:
+        c = self.fetched.citation
+        return RankedCitation(c.pmid, self.score, self.scores, c.title, c.year, c.retracted)
+
+    def evidence(self) -> Evidence | None:
+        if self.place is None:
+            return None
+        c, place = self.fetched.citation, self.place
+        scores = {**self.scores, "passage": self.fetched.dense[place], "score": self.score}
+        passage, types = self.fetched.passages[place], c.publication_types
+        return Evidence(passage, scores, c.title, c.year, c.retracted, publication_types=types)
+
+
+def citation_hits(fused: Fused, wanted: int, fetched: Sequence[Fetched]) -> list[Hit]:
+    """The first `wanted` of `fused` that could be fetched, in their order."""
+    held = {f.citation.pmid: f for f in fetched}
+    rows = zip(fused.pmids[:wanted].tolist(), fused.score, fused.dense, fused.bm25, strict=False)
+    return [
+        Hit(held[pmid], best_passage(held[pmid]), float(score), _scores(score, dense, bm25))
+        for pmid, score, dense, bm25 in rows
+        if pmid in held
+    ]
+
+
+def passage_hits(
+    fused: Fused,
+    fetched: Sequence[Fetched],
+    bm25: Bm25Query | None,
+    retrieve: RetrieverSettings,
+    fusion: FusionSettings,
+) -> list[Hit]:
+    """The best passages of the fetched citations, as many as `retrieve` wants of each branch.
+
+    They are the best of the whole index where one branch finds: a passage among the best n
+    is of one of the n citations with the best passages. `bm25` has statistics of passages.
+    """
+    held = {f.citation.pmid: f for f in fetched}
+    places = [
+        (held[pmid], i)
+        for pmid in fused.pmids.tolist()
+        if pmid in held
+        for i in abstract_first(held[pmid])
+    ]
+    lexical = [bm25.score(analyse(f.passages[i].text)) if bm25 else 0.0 for f, i in places]
+    candidates = Candidates(
+        np.arange(len(places)),
+        np.asarray([f.dense[i] for f, i in places], np.float32),
+        np.asarray(lexical, np.float32),
+        np.ones(len(places), np.bool_),
+        np.asarray(lexical, np.float32) > 0,
+    )
+    ranked = fuse(candidates, retrieve, fusion)
+    rows = zip(ranked.pmids.tolist(), ranked.score, ranked.dense, ranked.bm25, strict=True)
+    return [
+        Hit(of, place, float(score), _scores(score, dense, term), alone=True)
+        for row, score, dense, term in rows
+        for of, place in [places[row]]
+    ]
+
+
+def _scores(fused: float, dense: float, bm25: float) -> dict[str, float]:
+    return {"fused": float(fused), "dense": float(dense), "bm25": float(bm25)}
+
+
+def united(parts: Iterable[Sequence[Hit]]) -> list[Hit]:
+    """The hits of several searches, each once with its best score, best first.
+
+    Ties go to the lower PMID and the earlier passage.
+    """
+    best: dict[tuple[int, int | None], Hit] = {}
+    for hit in (hit for part in parts for hit in part):
+        if hit.key not in best or best[hit.key].score < hit.score:
+            best[hit.key] = hit
+    return sorted(best.values(), key=lambda hit: (-hit.score, hit.pmid, hit.place or 0))
+
+
+def one_a_citation(hits: Iterable[Hit]) -> list[Hit]:
+    """The first hit of each citation, in the order of those."""
+    first: dict[int, Hit] = {}
+    for hit in hits:
+        first.setdefault(hit.pmid, hit)
+    return list(first.values())
+
+
+def rescored(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
+    """The hits with new scores, divided by the greatest, in the order they have."""
+    greatest = max(scores, default=0.0)
+    scale = 1 / greatest if greatest > 0 else 1.0
+    return [replace(h, score=max(s, 0.0) * scale) for h, s in zip(hits, scores, strict=True)]

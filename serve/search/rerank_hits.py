@@ -1,0 +1,58 @@
+"""The head of a ranking scored again: by the reranker, the reader or the language model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cluster.settings.search_settings import RerankSettings
+from serve.graph.watched_stages import WatchedStages
+from serve.search.fuse_scores import rerank_order
+from serve.search.rank_hits import Hit
+from serve.search.rerank_by_llm import rerank_listwise, rerank_pointwise
+
+
+async def rerank_hits(
+    question: str, hits: Sequence[Hit], rerank: RerankSettings, stages: WatchedStages
+) -> list[Hit]:
+    """The head reranked, then the tail as it was, its scores below the head's.
+
+    The order stays where the reranker is lost.
+    """
+    head, tail = list(hits[: rerank.depth]), hits[rerank.depth :]
+    scores = await _scores(question, head, rerank, stages) if head else None
+    if scores is None:
+        return list(hits)
+    mixed = rerank_order([h.score for h in head], scores, rerank.weight)
+    by = "reader" if rerank.by == "reader" else "rerank"
+    head = [
+        replace(h, score=m, scores={**h.scores, by: s})
+        for h, m, s in zip(head, mixed, scores, strict=True)
+    ]
+    head.sort(key=lambda h: (-h.score, h.pmid, h.place or 0))
+    lowest = head[-1].score
+    return head + [replace(h, score=min(h.score, lowest) * 0.999) for h in tail]
+
+
+async def _scores(
+    question: str, head: Sequence[Hit], rerank: RerankSettings, stages: WatchedStages
+) -> list[float] | None:
+    texts = [h.text for h in head]
+    match rerank.by:
+        case "model":
+            scores = await stages.rerank(question, texts)
+            return None if scores is None else [float(s) for s in scores]
+        case "reader":
+            scores = await stages.answering(question, [h.passage for h in head])
+            return None if scores is None else [float(s) for s in scores]
+        case "pointwise":
+            return await rerank_pointwise(question, texts, stages.model)
+        case "listwise":
+            order = await rerank_listwise(
+                question, texts, stages.model, window=rerank.window, stride=rerank.stride
+            )
+            if order is None:
+                return None
+            # An order has no scores: even steps down from 1.
+            by_place = {place: 1 - rank / len(order) for rank, place in enumerate(order)}
+            return [by_place[place] for place in range(len(order))]

@@ -1,0 +1,168 @@
+"""Passages scored against their question, more closely than a search of the whole index can.
+
+A reranker only scores; who calls it sorts, cuts and says when it was skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+from sentence_transformers import CrossEncoder
+from torch.nn import Sigmoid
+
+from cluster.errors import InputError
+from cluster.models.encoder import Encoder
+from cluster.models.hardware import choose_device, choose_dtype
+
+Pair = tuple[str, str]
+Scores = NDArray[np.float32]
+Halves = NDArray[np.float16]
+
+
+class Reranker(Protocol):
+    """Scores are float32 of shape (n,), higher is better and comparable between questions."""
+
+    def score(self, question: str, passages: Sequence[str]) -> Scores:
+        """One score a passage, in their order."""
+
+    def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
+        """One score for each (question, passage), in their order: several requests at once."""
+
+
+class LateInteractionReranker:
+    """The mean over question tokens of the best cosine with any passage token, -1 to 1.
+
+    This is ColBERT's MaxSim (Khattab and Zaharia 2020, section 3.3) with a mean for its sum, so
+    that questions of different lengths compare, and with the token vectors of an encoder that was
+    trained for single vectors. A question or passage without tokens scores 0. The vectors of the
+    texts used last are kept, in 16 bits, up to `cache_mb`: a token of a passage costs the model the
+    same for every question.
+    """
+
+    def __init__(self, encoder: Encoder, batch_size: int | None = None, cache_mb: int = 0) -> None:
+        self._encoder = encoder
+        self._batch_size = batch_size
+        self._kept: LRUCache[str, Halves] = LRUCache(cache_mb << 20, lambda vectors: vectors.nbytes)
+        self._keeping = Lock()
+
+    def score(self, question: str, passages: Sequence[str]) -> Scores:
+        return self.score_pairs([(question, passage) for passage in passages])
+
+    def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
+        # One run over all distinct texts: requests that share passages pay for them once.
+        vectors = self._token_vectors(list(dict.fromkeys(text for pair in pairs for text in pair)))
+        scores = np.zeros(len(pairs), dtype=np.float32)
+        for question in dict.fromkeys(question for question, _ in pairs):
+            places = [i for i, pair in enumerate(pairs) if pair[0] == question]
+            scores[places] = mean_max_sim(vectors[question], [vectors[pairs[i][1]] for i in places])
+        return scores
+
+    def _token_vectors(self, texts: Sequence[str]) -> dict[str, Scores]:
+        with self._keeping:
+            halves = {text: self._kept[text] for text in texts if text in self._kept}
+        new = [text for text in texts if text not in halves]
+        for text, vectors in zip(
+            new, self._encoder.token_vectors(new, self._batch_size), strict=True
+        ):
+            halves[text] = vectors.astype(np.float16)
+            # A cache of 0 MB has room for none.
+            with self._keeping, suppress(ValueError):
+                self._kept[text] = halves[text]
+        return {text: vectors.astype(np.float32) for text, vectors in halves.items()}
+
+
+def mean_max_sim(question: Scores, passages: Sequence[Scores]) -> Scores:
+    """Scores (n,) of passages, each (tokens, d), for a question (tokens, d); all of length 1."""
+    scores = np.zeros(len(passages), dtype=np.float32)
+    filled = [place for place, passage in enumerate(passages) if len(passage)]
+    if filled and len(question):
+        starts = np.cumsum([0, *(len(passages[place]) for place in filled[:-1])])
+        cosines = np.concatenate([passages[place] for place in filled]) @ question.T
+        scores[filled] = np.maximum.reduceat(cosines, starts).mean(axis=1)
+    return scores
+
+
+class CrossEncoderReranker:
+    """A sequence-classification model over "question [SEP] passage", its logit squashed to 0..1.
+
+    Any Hugging Face cross-encoder with one label loads; pairs over `max_tokens` (by default what
+    the model takes) are cut at the end of the longer text. Raises InputError for a folder that
+    does not load or that has several labels.
+    """
+
+    def __init__(
+        self,
+        model_dir: Path,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        max_tokens: int | None = None,
+        batch_size: int = 32,
+    ) -> None:
+        self._batch_size = batch_size
+        self._model = _load_cross_encoder(model_dir, choose_device(device), dtype, max_tokens)
+        if self._model.num_labels != 1:
+            raise InputError(
+                f"{model_dir} gives {self._model.num_labels} scores a pair where a reranker needs "
+                "one: name a model trained with one label"
+            )
+
+    def score(self, question: str, passages: Sequence[str]) -> Scores:
+        return self.score_pairs([(question, passage) for passage in passages])
+
+    def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
+        if not pairs:
+            return np.zeros(0, dtype=np.float32)
+        scores = self._model.predict(
+            list(pairs),
+            batch_size=self._batch_size,
+            show_progress_bar=False,
+            activation_fn=Sigmoid(),
+            convert_to_numpy=True,
+        )
+        return np.asarray(scores, dtype=np.float32)
+
+
+def _load_cross_encoder(
+    model_dir: Path, device: str, dtype: str, max_tokens: int | None
+) -> CrossEncoder:
+    if not (model_dir / "config.json").is_file():
+        raise InputError(f"{model_dir} is not a model's folder (it has no config.json)")
+    try:
+        return CrossEncoder(
+            str(model_dir),
+            device=device,
+            max_length=max_tokens,
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"dtype": choose_dtype(dtype, device), "use_safetensors": True},
+        )
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        raise InputError(
+            f"{model_dir} does not load as a cross-encoder ({error}): fetch it again with "
+            "`models pull`, or name another model"
+        ) from error
+
+
+RERANKERS: dict[str, Callable[..., Reranker]] = {
+    "late-interaction": LateInteractionReranker,
+    "cross-encoder": CrossEncoderReranker,
+}
+
+
+def make_reranker(kind: str, **arguments: Any) -> Reranker:
+    """The reranker called `kind`, built with the arguments of its class.
+
+    "late-interaction" takes `encoder`, "cross-encoder" takes `model_dir` and the rest. Raises
+    InputError for any other kind.
+    """
+    if kind not in RERANKERS:
+        raise InputError(f"reranker {kind!r} is unknown: choose one of {', '.join(RERANKERS)}")
+    return RERANKERS[kind](**arguments)

@@ -1,0 +1,192 @@
+"""From a question to ranked citations and the passages that may support an answer.
+
+question ─► queries ─► shards (dense + BM25) ─► fuse ─► fetch ─► rerank ─► evidence
+            rewrite    or PubMed online                          (again where not sure)
+
+What a preset composes of it, `cluster/settings/search_settings.py` says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from cluster.records import Entity, Evidence, Question, SearchResult
+from cluster.settings.settings import ServeSettings
+from cluster.settings.system_settings import SystemSettings
+from serve.graph.stages import IndexFacts, Stages
+from serve.graph.watch_stages import StageWatch
+from serve.graph.watched_stages import WatchedStages
+from serve.question.guess_type import guess_type
+from serve.search.check_confidence import search_until_sure
+from serve.search.fuse_scores import fuse
+from serve.search.make_queries import Query, plain_query, rewritten_queries
+from serve.search.pubmed.online_hits import back_off, local_passages
+from serve.search.rank_by_type import rank_by_type, recent_first
+from serve.search.rank_hits import Hit, citation_hits, one_a_citation, passage_hits, united
+from serve.search.rerank_hits import rerank_hits
+from serve.search.search_shards import ShardSearch
+
+QUOTED = 2000
+
+
+def bm25_alone(system: SystemSettings) -> SystemSettings:
+    """The system without its dense branch, for when the encoder is lost."""
+    limit = max(system.retrieve.bm25, system.retrieve.dense)
+    retrieve = system.retrieve.model_copy(update={"dense": 0, "bm25": limit})
+    if system.ranks == "passages":
+        retrieve = retrieve.model_copy(update={"bm25_over": "passages"})
+    fusion = system.fuse.model_copy(update={"dense": 0.0, "bm25": 1.0})
+    return system.model_copy(update={"retrieve": retrieve, "fuse": fusion})
+
+
+def evidence_of(hits: Sequence[Hit], limit: int) -> list[Evidence]:
+    """The passages of the first `limit` hits that are not retracted."""
+    live = [h for h in hits if not h.fetched.citation.retracted]
+    return [e for e in (h.evidence() for h in live[:limit]) if e is not None]
+
+
+class Searcher:
+    """Searches an index; holds no state between questions.
+
+    `quoted` is how many characters of passages a prompt of the search may hold.
+    """
+
+    def __init__(
+        self, stages: Stages, facts: IndexFacts, settings: ServeSettings, quoted: int = QUOTED
+    ) -> None:
+        self._stages = stages
+        self._facts = facts
+        self._settings = settings
+        self._quoted = quoted
+
+    async def search(
+        self, question: Question, system: SystemSettings, limit: int, watch: StageWatch
+    ) -> SearchResult:
+        """The best `limit` citations and the evidence of `system.evidence` hits.
+
+        Raises StageLostError when no shard answers.
+        """
+        stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
+        shards = ShardSearch(stages, self._facts)
+        one = _QuestionSearch(question, system, limit, stages, shards)
+        hits, evidence = await one.run()
+        read = await shards.version()
+        return SearchResult(
+            question,
+            system.name,
+            tuple(h.citation() for h in one_a_citation(hits)[:limit]),
+            tuple(evidence),
+            (),
+            tuple(await one.entities),
+            tuple(watch.degraded),
+            shards.coverage,
+            read.version,
+            read.last_source,
+            dict(watch.timings_ms),
+        )
+
+
+class _QuestionSearch:
+    """The search of one question by one system."""
+
+    def __init__(
+        self,
+        question: Question,
+        system: SystemSettings,
+        limit: int,
+        stages: WatchedStages,
+        shards: ShardSearch,
+    ) -> None:
+        self._question = question
+        self._system = system
+        self._wanted = max(limit, system.rerank.depth, system.refine.depth, system.evidence)
+        self._stages = stages
+        self._shards = shards
+        self.entities = asyncio.create_task(self._entities())
+
+    async def run(self) -> tuple[list[Hit], list[Evidence]]:
+        """(hits, best first, evidence)."""
+        if self._system.self_check:
+            return await self._until_sure()
+        hits = await self._ranked(self._question.body)
+        return hits, evidence_of(hits, self._system.evidence)
+
+    async def _entities(self) -> list[Entity]:
+        if not self._system.expand:
+            return []
+        return await self._stages.entities(self._question.body)
+
+    async def _until_sure(self) -> tuple[list[Hit], list[Evidence]]:
+        """Each round brings `evidence` new hits; the others of all rounds follow them."""
+        every: dict[tuple[int, int | None], Hit] = {}
+        shown: dict[tuple[int, int | None], Hit] = {}
+        limit = self._system.evidence
+
+        async def search(body: str) -> list[Hit]:
+            hits = await self._ranked(body)
+            new = [h for h in hits if h.key not in shown][:limit]
+            every.update({h.key: h for h in hits if h.key not in every})
+            shown.update({h.key: h for h in new})
+            return new
+
+        found = await search_until_sure(
+            self._question.body,
+            search,
+            lambda hits: evidence_of(hits, len(hits)),
+            self._stages.model,
+            self._system.self_check,
+        )
+        rest = [h for key, h in every.items() if key not in shown]
+        return found + rest, evidence_of(found, len(found))
+
+    async def _ranked(self, body: str) -> list[Hit]:
+        """All hits of a question in their last order."""
+        system, stages = self._system, self._stages
+        if system.online.when == "always":
+            hits = await local_passages(
+                body, await self.entities, system.online, self._shards, stages
+            )
+            return await self._rerank(hits)
+        if system.rankings is not None:
+            kind = self._question.type
+            kind = guess_type(self._question.body) if kind == "unknown" else kind
+            hits = await rank_by_type(kind, system.rankings, self._find, self._rerank)
+        else:
+            hits = await self._rerank(await self._first_stage(body))
+        return recent_first(hits, system.recency)
+
+    async def _find(self, rewritten: bool) -> list[Hit]:
+        body = self._question.body
+        if rewritten:
+            return await self._first_stage(body)
+        query = await plain_query(body, self.entities, self._system, self._stages)
+        return await self._hits(query)
+
+    async def _first_stage(self, body: str) -> list[Hit]:
+        queries = await rewritten_queries(body, self.entities, self._system, self._stages)
+        parts = await asyncio.gather(*(self._hits(query) for query in queries))
+        hits = united(parts) if len(parts) > 1 else parts[0]
+        online = self._system.online
+        if online.when == "too-few":
+            entities = await self.entities
+            hits = await back_off(body, entities, queries[0].vector, hits, online, self._stages)
+        return hits
+
+    async def _hits(self, query: Query) -> list[Hit]:
+        """What the shards hold for one query, in fused order."""
+        system = self._system if query.vector is not None else bm25_alone(self._system)
+        retrieve, fusion = system.retrieve, system.fuse
+        found = await self._shards.find(query, retrieve)
+        fused = fuse(found.candidates, retrieve, fusion)
+        if system.ranks == "citations":
+            pmids = fused.pmids[: self._wanted].tolist()
+            fetched = await self._shards.fetch(pmids, query.vector)
+            return citation_hits(fused, self._wanted, fetched)
+        fetched = await self._shards.fetch(fused.pmids.tolist(), query.vector)
+        return passage_hits(fused, fetched, found.bm25, retrieve, fusion)
+
+    async def _rerank(self, hits: Sequence[Hit]) -> list[Hit]:
+        body = self._question.body
+        reranked = await rerank_hits(body, hits, self._system.rerank, self._stages)
+        return await rerank_hits(body, reranked, self._system.refine, self._stages)

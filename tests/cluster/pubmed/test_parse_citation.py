@@ -1,0 +1,301 @@
+"""Every field of a Citation, read off hand-made XML, and off real records where present."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
+from tests.cluster.pubmed_sets import abstract, article, parse, parse_one
+
+SHARED = Path(__file__).resolve().parents[3].parent / "shared/data"
+SAMPLES = SHARED / "xml-samples"
+CORPUS = SHARED / "bioasq/corpus"
+
+
+def test_pmid_and_version_come_from_the_record_itself() -> None:
+    citation = parse_one(pmid='<PMID Version="2"> 123 </PMID>')
+    assert (citation.pmid, citation.version) == (123, 2)
+
+
+def test_version_is_1_where_none_is_given() -> None:
+    assert parse_one(pmid="<PMID>5</PMID>").version == 1
+
+
+def test_title_keeps_the_text_of_inline_markup_and_after_it() -> None:
+    title = "Role of <i>Foxp3<sup>+</sup></i> T&amp;B cells in H<sub>2</sub>O."
+    assert (
+        parse_one(inside=f"<ArticleTitle>{title}</ArticleTitle>").title
+        == "Role of Foxp3+ T&B cells in H2O."
+    )
+
+
+def test_text_keeps_mathml() -> None:
+    math = (
+        '<AbstractText>Let <mml:math xmlns:mml="http://www.w3.org/1998/Math/MathML"><mml:mi>x'
+        "</mml:mi><mml:mo>=</mml:mo><mml:mn>2</mml:mn></mml:math> hold.</AbstractText>"
+    )
+    assert parse_one(inside=abstract(math)).abstract == "Let x=2 hold."
+
+
+def test_structured_abstract_keeps_every_section_and_label() -> None:
+    inner = (
+        '<AbstractText Label="AIM" NlmCategory="OBJECTIVE">To see.</AbstractText>'
+        "<AbstractText>Plain.</AbstractText>"
+        '<AbstractText Label="RESULTS">Seen <b>well</b>.</AbstractText>'
+        "<CopyrightInformation>(c) Nobody</CopyrightInformation>"
+    )
+    assert parse_one(inside=abstract(inner)).sections == (
+        Section("AIM", "To see."),
+        Section("", "Plain."),
+        Section("RESULTS", "Seen well."),
+    )
+
+
+def test_empty_sections_are_left_out() -> None:
+    inner = (
+        '<AbstractText Label="AIM"/><AbstractText Label="RESULTS">  </AbstractText>'
+        '<AbstractText Label="END">Done.</AbstractText>'
+    )
+    assert parse_one(inside=abstract(inner)).sections == (Section("END", "Done."),)
+
+
+def test_a_record_with_only_empty_sections_is_kept_without_abstract() -> None:
+    assert parse_one(inside=abstract("<AbstractText/>")).abstract == ""
+
+
+def test_white_space_runs_become_one_space_and_other_spaces_stay() -> None:
+    inner = "<AbstractText>\n  a \t b\n<i> c</i>\u00a0d\u2009\u2009e </AbstractText>"
+    assert parse_one(inside=abstract(inner)).abstract == "a b c\u00a0d\u2009\u2009e"
+
+
+def test_character_references_cdata_and_comments_are_read_as_text() -> None:
+    inner = "<AbstractText>&#945; &lt; 2<!-- no --> <![CDATA[<x>]]></AbstractText>"
+    assert parse_one(inside=abstract(inner)).abstract == "\u03b1 < 2 <x>"
+
+
+def test_references_to_entities_of_the_unread_dtd_are_not_lost() -> None:
+    inner = "<AbstractText>TNF-&alpha; rose; &nosuch; too</AbstractText>"
+    assert parse_one(inside=abstract(inner)).abstract == "TNF-\u03b1 rose; &nosuch; too"
+
+
+def test_other_abstracts_keep_their_language_and_sections() -> None:
+    after = (
+        '<OtherAbstract Type="Publisher" Language="spa"><AbstractText Label="FIN">Uno.'
+        '</AbstractText><AbstractText>Dos.</AbstractText></OtherAbstract><OtherAbstract Type="KIE" '
+        'Language="eng"><AbstractText>Three.</AbstractText></OtherAbstract>'
+    )
+    citation = parse_one(after=after)
+    assert citation.other_abstracts == (
+        OtherAbstract("spa", "Publisher", (Section("FIN", "Uno."), Section("", "Dos."))),
+        OtherAbstract("eng", "KIE", (Section("", "Three."),)),
+    )
+    assert citation.abstract == ""
+
+
+@pytest.mark.parametrize(
+    ("journal", "info", "expected"),
+    [
+        ("<Title>Long Name</Title><ISOAbbreviation>Lg Nm</ISOAbbreviation>", "", "Long Name"),
+        ("<Title/><ISOAbbreviation>Lg Nm</ISOAbbreviation>", "Medl", "Lg Nm"),
+        ("", "Medl", "Medl"),
+        ("", "", ""),
+    ],
+)
+def test_journal_is_the_fullest_name_given(journal: str, info: str, expected: str) -> None:
+    citation = parse_one(
+        inside=f"<Journal>{journal}</Journal><ArticleTitle>T</ArticleTitle>",
+        after=f"<MedlineJournalInfo><MedlineTA>{info}</MedlineTA></MedlineJournalInfo>",
+    )
+    assert citation.journal == expected
+
+
+@pytest.mark.parametrize(
+    ("date", "year", "month"),
+    [
+        ("<Year>2001</Year><Month>Jun</Month><Day>3</Day>", 2001, 6),
+        ("<Year>2001</Year><Month>06</Month>", 2001, 6),
+        ("<Year>2001</Year><Month>September</Month>", 2001, 9),
+        ("<Year>2001</Year><Month>13</Month>", 2001, None),
+        ("<Year>1990</Year><Season>Spring</Season>", 1990, 4),
+        ("<Year>1990</Year><Season>Autumn</Season>", 1990, 10),
+        ("<Year>1990</Year>", 1990, None),
+        ("<MedlineDate>2000 Nov-Dec</MedlineDate>", 2000, 11),
+        ("<MedlineDate>1998 Dec-1999 Jan</MedlineDate>", 1998, 12),
+        ("<MedlineDate>1975-1976 Winter</MedlineDate>", 1975, 1),
+        ("<MedlineDate>1975-1976</MedlineDate>", 1975, None),
+        ("<MedlineDate>undated</MedlineDate>", None, None),
+        ("<Year>MMXX</Year>", None, None),
+        ("", None, None),
+    ],
+)
+def test_year_and_month_of_the_publication(date: str, year: int | None, month: int | None) -> None:
+    issue = f"<Journal><JournalIssue><PubDate>{date}</PubDate></JournalIssue></Journal>"
+    citation = parse_one(
+        inside=issue + "<ArticleTitle>T</ArticleTitle><ArticleDate><Year>1888</Year></ArticleDate>"
+    )
+    assert (citation.year, citation.month) == (year, month)
+
+
+def test_every_language_and_publication_type_is_kept_in_order() -> None:
+    citation = parse_one(
+        inside="<ArticleTitle>T</ArticleTitle><Language>eng</Language><Language>fre</Language>"
+        "<PublicationTypeList><PublicationType>Journal Article</PublicationType>"
+        "<PublicationType>Retracted Publication</PublicationType></PublicationTypeList>"
+    )
+    assert citation.languages == ("eng", "fre")
+    assert citation.publication_types == ("Journal Article", "Retracted Publication")
+    assert citation.retracted
+
+
+def test_a_mesh_heading_is_major_by_its_descriptor_or_any_qualifier() -> None:
+    after = (
+        "<MeshHeadingList>"
+        '<MeshHeading><DescriptorName UI="D1" MajorTopicYN="N">A</DescriptorName></MeshHeading>'
+        '<MeshHeading><DescriptorName UI="D2" MajorTopicYN="Y">B</DescriptorName></MeshHeading>'
+        '<MeshHeading><DescriptorName UI="D3" MajorTopicYN="N">C</DescriptorName>'
+        '<QualifierName UI="Q1" MajorTopicYN="Y">x</QualifierName>'
+        '<QualifierName UI="Q2" MajorTopicYN="N">y</QualifierName></MeshHeading></MeshHeadingList>'
+    )
+    assert parse_one(after=after).mesh == (
+        MeshHeading("D1", "A", False),
+        MeshHeading("D2", "B", True),
+        MeshHeading("D3", "C", True),
+    )
+
+
+def test_chemicals_are_kept_with_their_identifiers() -> None:
+    after = (
+        "<ChemicalList><Chemical><RegistryNumber>0</RegistryNumber>"
+        '<NameOfSubstance UI="D009369">Aspirin</NameOfSubstance></Chemical></ChemicalList>'
+    )
+    assert parse_one(after=after).chemicals == (Chemical("D009369", "Aspirin"),)
+
+
+def test_keywords_of_every_list_are_kept() -> None:
+    after = (
+        '<KeywordList Owner="NOTNLM"><Keyword>a <i>b</i></Keyword><Keyword/></KeywordList>'
+        '<KeywordList Owner="KIE"><Keyword>c</Keyword></KeywordList>'
+    )
+    assert parse_one(after=after).keywords == ("a b", "c")
+
+
+def test_identifiers_are_the_articles_own_and_not_those_of_its_references() -> None:
+    reference = (
+        "<ReferenceList><Reference><ArticleIdList>"
+        '<ArticleId IdType="doi">10.1/other</ArticleId><ArticleId IdType="pmc">PMC9</ArticleId>'
+        "</ArticleIdList></Reference></ReferenceList>"
+    )
+    own = '<ArticleIdList><ArticleId IdType="doi">10.1/own</ArticleId></ArticleIdList>'
+    citation = parse_one(data=own + reference)
+    assert (citation.doi, citation.pmcid) == ("10.1/own", "")
+    only_reference = parse_one(data=reference)
+    assert (only_reference.doi, only_reference.pmcid) == ("", "")
+
+
+def test_doi_falls_back_to_a_valid_electronic_location() -> None:
+    locations = (
+        '<ELocationID EIdType="pii">S1</ELocationID>'
+        '<ELocationID EIdType="doi" ValidYN="N">10.1/bad</ELocationID>'
+        '<ELocationID EIdType="doi" ValidYN="Y">10.1/good</ELocationID>'
+    )
+    ids = '<ArticleIdList><ArticleId IdType="pmc">PMC7</ArticleId></ArticleIdList>'
+    citation = parse_one(inside="<ArticleTitle>T</ArticleTitle>" + locations, data=ids)
+    assert (citation.doi, citation.pmcid) == ("10.1/good", "PMC7")
+
+
+def test_links_name_their_kind_pmid_and_source() -> None:
+    after = (
+        '<CommentsCorrectionsList><CommentsCorrections RefType="RetractionIn"><RefSource>J. 2020'
+        '</RefSource><PMID Version="1">42</PMID></CommentsCorrections>'
+        '<CommentsCorrections RefType="Cites"><RefSource>Book</RefSource></CommentsCorrections>'
+        "</CommentsCorrectionsList>"
+    )
+    citation = parse_one(after=after)
+    assert citation.links == (Link("RetractionIn", 42, "J. 2020"), Link("Cites", None, "Book"))
+    assert citation.pmid == 1
+    assert citation.retracted
+
+
+def test_a_retraction_notice_as_nlm_writes_it_is_no_retracted_article() -> None:
+    citation = parse_one(
+        inside="<ArticleTitle>Retraction.</ArticleTitle><PublicationTypeList>"
+        '<PublicationType UI="D016440">Retraction of Publication</PublicationType>'
+        "</PublicationTypeList>",
+        after='<CommentsCorrectionsList><CommentsCorrections RefType="RetractionOf">'
+        '<RefSource>J. 2019</RefSource><PMID Version="1">7</PMID></CommentsCorrections>'
+        "</CommentsCorrectionsList>",
+    )
+    assert citation.links == (Link("RetractionOf", 7, "J. 2019"),)
+    assert not citation.retracted
+
+
+def test_source_and_position_are_the_file_and_the_ordinal() -> None:
+    records = parse(article(), article())
+    assert [(r.source, r.position) for r in records] == [("set.xml", 0), ("set.xml", 1)]
+
+
+# --- real files, where present
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="shared real records not present")
+def test_every_real_sample_is_read_whole() -> None:
+    records = [r for path in sorted(SAMPLES.glob("*.xml")) for r in read_records(path)]
+    assert [r.pmid for r in records if isinstance(r, Citation)] == [
+        12091962,
+        9997,
+        11748933,
+        11700088,
+        27797938,
+        31393839,
+    ]
+    assert all(isinstance(r, Citation) for r in records)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="shared real records not present")
+def test_a_rich_real_record_is_read_field_by_field() -> None:
+    (record,) = read_records(SAMPLES / "biopython-pubmed4.xml")
+    assert isinstance(record, Citation)
+    assert [s.label for s in record.sections] == ["OBJECTIVE", "DESIGN", "RESULTS", "CONCLUSIONS"]
+    assert (record.journal, record.year, record.month) == ("Gut", 2017, 6)
+    assert (record.doi, record.pmcid) == ("10.1136/gutjnl-2016-312510", "PMC5442267")
+    assert len(record.mesh) == 21
+    assert MeshHeading("D010190", "Pancreatic Neoplasms", True) in record.mesh
+    assert len(record.links) == 49
+    assert record.links[0] == Link("CommentIn", 27920200, "Gut. 2017 Jun;66(6):1")
+    assert record.keywords == ("PANCREATIC CANCER",)
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="shared real records not present")
+def test_a_real_season_and_medline_date_are_read() -> None:
+    (spring, _) = read_records(SAMPLES / "biopython-pubmed1.xml")
+    (bare,) = read_records(SAMPLES / "fatcat-pubmed_31393839.xml")
+    assert isinstance(spring, Citation)
+    assert isinstance(bare, Citation)
+    assert (spring.year, spring.month) == (1990, 4)
+    assert (bare.year, bare.month) == (2019, None)
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="shared corpus not present")
+def test_gold_snippets_stand_at_their_offsets_in_the_canonical_text() -> None:
+    texts = {
+        str(r.pmid): {"title": r.title, "abstract": r.abstract}
+        for path in sorted(CORPUS.glob("*.xml.gz"))
+        for r in read_records(path)
+        if isinstance(r, Citation)
+    }
+    questions = json.loads((SHARED / "bioasq/questions-dev.json").read_text())["questions"]
+    snippets = [snippet for question in questions for snippet in question["snippets"]]
+    wrong = [
+        s
+        for s in snippets
+        if texts[s["document"].rsplit("/", 1)[1]][s["beginSection"]][
+            s["offsetInBeginSection"] : s["offsetInEndSection"]
+        ]
+        != s["text"]
+    ]
+    assert len(texts) == 13_449
+    assert wrong == []

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import ray
+from ray.exceptions import RayTaskError, WorkerCrashedError
+
+from cluster.errors import CiteRayError, StorageError
+from cluster.ray.session import plain_error, ray_session, start_error
+from cluster.settings.settings import RaySettings
+
+ROOT = Path(__file__).resolve().parents[3]
+# The command line with a Ray whose first process ends at once, as on a machine without room.
+CANNOT_START = """
+import ray._private.services as services
+from commands.cli import main
+
+services.GCS_SERVER_EXECUTABLE = "/bin/true"
+main()
+"""
+
+
+def raised_in_a_task(cause: Exception) -> RayTaskError:
+    """As the driver gets it: a RayTaskError that is also of the cause's class."""
+    error: RayTaskError = RayTaskError("stage", "a long traceback", cause)
+    return error.as_instanceof_cause()
+
+
+def test_the_error_of_a_task_is_the_sentence_that_was_raised_there() -> None:
+    found = plain_error(raised_in_a_task(StorageError("/index: the disk is full")))
+    assert type(found) is StorageError
+    assert str(found) == "/index: the disk is full"
+
+
+def test_what_ray_adds_below_the_sentence_is_left_out() -> None:
+    found = plain_error(raised_in_a_task(CiteRayError("one sentence\nFailed to apply UDF")))
+    assert str(found) == "one sentence"
+
+
+def test_an_error_that_went_through_two_tasks_is_the_first_one() -> None:
+    inner = raised_in_a_task(CiteRayError("one sentence"))
+    assert str(plain_error(raised_in_a_task(inner))) == "one sentence"
+
+
+def test_a_worker_that_is_lost_for_good_is_told_with_what_to_do() -> None:
+    said = str(plain_error(WorkerCrashedError()))
+    assert "WorkerCrashedError" in said
+    assert said.endswith("run the same command again")
+
+
+def test_an_error_that_nobody_foresaw_stays_whole() -> None:
+    assert plain_error(raised_in_a_task(KeyError("pmid"))) is None
+
+
+@pytest.mark.parametrize("code", [1, 2])
+def test_the_exit_code_survives_a_task(code: int) -> None:
+    class OwnError(CiteRayError):
+        exit_code = code
+
+    found = plain_error(raised_in_a_task(OwnError("one sentence")))
+    assert found is not None
+    assert found.exit_code == code
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> list[str]:
+    """A build of an empty source, which asks for a Ray first."""
+    (tmp_path / "n1.xml").write_text("<PubmedArticleSet/>")
+    command = [sys.executable, "-c", CANNOT_START, "index", "build", str(tmp_path / "n1.xml")]
+    return [*command, "--set", f"index.path={tmp_path / 'index'}"]
+
+
+def said(command: list[str], **environment: str) -> tuple[int, list[str]]:
+    """The exit code of a command that gets no Ray, and what it says in lines of its own."""
+    # So long Ray waits for its first process, or for an answer, in seconds.
+    given = {**os.environ, "RAY_gcs_server_port_wait_time_s": "1", **environment}
+    done = subprocess.run(
+        command, cwd=ROOT, env=given, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    lines = done.stderr.splitlines()
+    return done.returncode, [line for line in lines if line.startswith("citeray: ")]
+
+
+def test_a_ray_that_does_not_start_in_time_is_one_sentence_with_the_mend(
+    build: list[str], tmp_path: Path
+) -> None:
+    code, (line,) = said(build, RAY_ADDRESS="")
+    assert code == 1
+    assert "Ray could not be started on this machine (" in line
+    assert "lower ray.cpus and ray.object_store_mb" in line
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_folder_in_which_ray_cannot_make_its_sockets_is_one_sentence(
+    build: list[str], tmp_path: Path
+) -> None:
+    code, (line,) = said(build, RAY_ADDRESS="", RAY_TMPDIR=str(tmp_path / ("a" * 100)))
+    assert code == 1
+    assert "AF_UNIX path length cannot exceed" in line
+    assert "name another with a short path in RAY_TMPDIR" in line
+
+
+def test_an_address_at_which_no_ray_answers_is_named(build: list[str]) -> None:
+    code, (line,) = said(build, RAY_ADDRESS="127.0.0.1:9")
+    assert code == 1
+    assert line.startswith("citeray: RAY_ADDRESS=127.0.0.1:9: no Ray can be joined there (")
+
+
+def test_only_the_first_line_of_what_ray_says_is_told() -> None:
+    late = Exception("The current node timed out during startup. This could happen\nTraceback")
+    assert "during startup. This could happen); if it is busy" in str(start_error(late, ""))
+
+
+def test_what_ray_says_as_it_starts_and_stops_stays_off_standard_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ray, "init", lambda **_: print("workers have been started"))
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address=""))
+    monkeypatch.setattr(ray, "shutdown", lambda: print("workers have ended"))
+    with ray_session(RaySettings(cpus=1, object_store_mb=128)):
+        print("a step of the work")
+    heard = capsys.readouterr()
+    assert heard.out == ""
+    assert heard.err.splitlines() == [
+        "workers have been started",
+        "a step of the work",
+        "workers have ended",
+    ]

@@ -1,0 +1,156 @@
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from cluster.errors import InputError
+from cluster.settings.settings import load_settings, load_system, system_names
+from cluster.settings.system_settings import SystemSettings
+
+
+def test_the_default_is_the_laptop() -> None:
+    settings = load_settings()
+    assert settings.serve.host == "127.0.0.1"
+    assert settings.index.shards == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["laptop.yaml", "laptop-hub.yaml", "gpu-node.yaml", "cluster.yaml"]
+)
+def test_every_shipped_file_is_valid(name: str) -> None:
+    load_settings(name)
+
+
+def test_the_laptop_with_the_hub_names_each_model_at_a_commit() -> None:
+    settings = load_settings("laptop-hub.yaml")
+    models = (settings.llm.model, settings.reranker.model, settings.support.model)
+    assert all(re.fullmatch(r"hf:[\w.-]+/[\w.-]+@[0-9a-f]{40}", name) for name in models)
+    assert (settings.llm.ideal_from, settings.llm.exact_from) == ("model", "model")
+    assert settings.encoder == load_settings().encoder
+
+
+def test_cluster_names_a_tensor_parallel_model_and_many_shards() -> None:
+    settings = load_settings("cluster.yaml")
+    assert settings.llm.tensor_parallel > 1
+    assert settings.index.shards >= 16
+
+
+def test_a_file_overrides_only_what_it_names(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("index: {shards: 7}\n", encoding="utf-8")
+    settings = load_settings(path)
+    assert settings.index.shards == 7
+    assert settings.index.hnsw_m == load_settings().index.hnsw_m
+
+
+def test_a_file_may_be_laid_over_a_shipped_one(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("over: cluster.yaml\nserve: {shard: {pool: retrieval}}\n", encoding="utf-8")
+    settings, under = load_settings(path), load_settings("cluster.yaml")
+    assert settings.llm == under.llm
+    assert settings.serve.shard == under.serve.shard.model_copy(update={"pool": "retrieval"})
+
+
+@pytest.mark.parametrize("under", ["mine.yaml", "../laptop.yaml", "[a]", "models"])
+def test_a_file_is_laid_over_shipped_ones_only(tmp_path: Path, under: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"over: {under}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"mine\.yaml: over: .* is none of the files shipped"):
+        load_settings(path)
+
+
+def test_set_overrides_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("index: {shards: 7}\n", encoding="utf-8")
+    assert load_settings(path, ["index.shards=3"]).index.shards == 3
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_valid_one() -> None:
+    with pytest.raises(InputError, match=r"unknown key index\.shard; did you mean shards\?"):
+        load_settings(None, ["index.shard=3"])
+
+
+def test_an_unknown_section_is_refused_with_the_nearest_valid_one() -> None:
+    with pytest.raises(InputError, match=r"unknown key indx; did you mean index\?"):
+        load_settings(None, ["indx.shards=3"])
+
+
+def test_all_bad_values_are_reported_together() -> None:
+    with pytest.raises(InputError) as caught:
+        load_settings(None, ["index.shards=0", "serve.port=99999"])
+    assert "index.shards" in str(caught.value)
+    assert "serve.port" in str(caught.value)
+
+
+def test_a_set_without_a_value_is_refused() -> None:
+    with pytest.raises(InputError, match=r"expected key=value"):
+        load_settings(None, ["index.shards"])
+
+
+def test_a_missing_file_names_the_shipped_ones() -> None:
+    with pytest.raises(InputError, match=r"laptop\.yaml"):
+        load_settings("nowhere.yaml")
+
+
+def test_a_file_that_is_not_yaml_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("index: [", encoding="utf-8")
+    with pytest.raises(InputError, match=r"bad\.yaml: not YAML"):
+        load_settings(path)
+
+
+def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "list.yaml"
+    path.write_text("- 1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"expected a mapping"):
+        load_settings(path)
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_every_preset_is_valid_and_named_as_its_file(name: str) -> None:
+    assert load_system(name).name == name
+
+
+def test_an_unknown_preset_lists_the_presets() -> None:
+    with pytest.raises(InputError, match=r"citeray"):
+        load_system("nonesuch")
+
+
+def test_a_set_with_an_empty_value_clears_a_text() -> None:
+    assert load_settings(None, ["vocabulary.concepts="]).vocabulary.concepts == ""
+
+
+def test_another_configs_engine_replaces_the_laptops_whole() -> None:
+    engine = load_settings("gpu-node.yaml").llm.engine
+    assert "enforce_eager" not in engine
+    assert "speculative_config" not in engine
+    assert "kv_cache_memory_bytes" not in engine
+    assert "VLLM_CPU_OMP_THREADS_BIND" not in load_settings("cluster.yaml").llm.environment
+
+
+def test_set_changes_one_engine_argument_and_leaves_the_others() -> None:
+    engine = load_settings(None, ["llm.engine.max_num_seqs=2"]).llm.engine
+    assert engine["max_num_seqs"] == 2
+    assert engine["max_model_len"] == load_settings().llm.engine["max_model_len"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "complaint"),
+    [
+        ("sinai", {"retrieve": {"dense": 5, "bm25": 0}}, "online.when always"),
+        ("aqams", {"retrieve": {"dense": 0, "bm25": 5}}, "online.when too-few"),
+        ("udine-b", {"retrieve": {"dense": 0, "bm25": 5}}, "set retrieve.bm25_over"),
+        ("huang", {"ranks": "passages"}, "bm25_over|rankings"),
+        ("biorag-v1", {"recency": {"weight": 1}}, "recency weighs citations"),
+        ("udine-a", {"rerank": {"depth": 5, "window": 5, "stride": 6}}, "rerank.stride"),
+        ("huang", {"rankings": {"by_type": {"list": ["plain"]}}}, "no rankings for factoid"),
+        ("biorag-v2", {"rewrite": {"kind": "hide"}}, "hyde"),
+        ("biorag-v6", {"self_check": 4}, "less than or equal to 3"),
+    ],
+)
+def test_a_preset_whose_parts_do_not_fit_is_refused(
+    preset: str, changes: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        SystemSettings.model_validate({**load_system(preset).model_dump(), **changes})

@@ -1,0 +1,168 @@
+"""Compare-and-swap in a folder, in a store of S3's protocol, and in one of GCS's."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI, Request, Response
+
+from cluster.errors import CiteRayError, StorageError
+from cluster.storage import compare_and_swap
+from cluster.storage.compare_and_swap import (
+    LOCK,
+    SwapConflictError,
+    read_stamped,
+    require_conditional_writes,
+    swap,
+)
+from cluster.storage.places import Place, StoredPlace, put
+from tests.gcs_server import gcs_server, gcs_url
+from tests.object_store import BUCKET, s3_server
+from tests.serve.http_server import serving
+
+
+@pytest.fixture(scope="module")
+def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, StoredPlace]]:
+    folder = tmp_path_factory.mktemp("account")
+    with (
+        pytest.MonkeyPatch.context() as environment,
+        s3_server(environment),
+        gcs_server(environment, folder) as port,
+    ):
+        urls = {"s3": f"s3://{BUCKET}/index", "gs": gcs_url(port, "index")}
+        yield {name: StoredPlace.at(url, folder) for name, url in urls.items()}
+
+
+@pytest.fixture(params=["folder", "s3", "gs"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "folder":
+        return tmp_path / "index" / "CURRENT"
+    return request.getfixturevalue("locations")[request.param] / tmp_path.name / "CURRENT"
+
+
+@pytest.fixture(params=["s3", "gs"])
+def stored(
+    request: pytest.FixtureRequest, locations: dict[str, StoredPlace], tmp_path: Path
+) -> StoredPlace:
+    return locations[request.param] / tmp_path.name / "CURRENT"
+
+
+def test_what_nobody_changed_is_replaced(place: Place) -> None:
+    assert read_stamped(place) is None
+    first = swap(place, None, b"1")
+    second = swap(place, first, b"2")
+    swap(place, second, b"3")
+    found = read_stamped(place)
+    assert found is not None
+    assert found.data == b"3"
+    assert -2 < found.age_s < 60
+    assert swap(place, found, b"4").data == b"4"
+
+
+def test_what_another_changed_is_kept(place: Place) -> None:
+    before = swap(place, None, b"1")
+    swap(place, before, b"theirs")
+    with pytest.raises(SwapConflictError):
+        swap(place, before, b"mine")
+    with pytest.raises(SwapConflictError):
+        swap(place, None, b"mine")
+    found = read_stamped(place)
+    assert found is not None
+    assert found.data == b"theirs"
+
+
+def test_of_two_that_create_it_one_wins(place: Place) -> None:
+    swap(place, None, b"first")
+    with pytest.raises(SwapConflictError):
+        swap(place, None, b"second")
+
+
+def test_a_write_whose_reply_was_lost_counts_as_made(stored: StoredPlace) -> None:
+    before = swap(stored, None, b"1")
+    swap(stored, before, b"2")
+    assert swap(stored, before, b"2").data == b"2"
+
+
+def test_a_store_with_conditional_writes_is_accepted_and_left_as_it_was(
+    stored: StoredPlace,
+) -> None:
+    stamped = swap(stored, None, b"1")
+    require_conditional_writes(stored, stamped)
+    assert swap(stored, stamped, b"2").data == b"2"
+
+
+@pytest.fixture
+def careless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredPlace]:
+    """A store of S3's protocol that ignores If-Match and If-None-Match, as older ones do."""
+    api = FastAPI()
+
+    @api.put("/{path:path}")
+    async def accept(request: Request) -> Response:
+        await request.body()
+        return Response(headers={"ETag": '"1"'})
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anyone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
+    with serving(api) as port:
+        url = f"s3://careless/index?endpoint_override=127.0.0.1:{port}&scheme=http"
+        yield StoredPlace.at(url, tmp_path)
+
+
+def test_a_store_that_ignores_conditions_is_refused_in_one_sentence(
+    careless: StoredPlace,
+) -> None:
+    stamped = swap(careless / "LEASE", None, b"1")
+    with pytest.raises(StorageError, match=r"LEASE.*: this store ignores conditional writes"):
+        require_conditional_writes(careless / "LEASE", stamped)
+
+
+@pytest.mark.parametrize("store", ["s3", "gs"])
+def test_a_store_that_cannot_be_written_is_named(
+    locations: dict[str, StoredPlace], tmp_path: Path, store: str
+) -> None:
+    url = locations[store].url.replace(BUCKET, "none")
+    place = StoredPlace.at(url, tmp_path) / "CURRENT"
+    with pytest.raises(StorageError, match=f"^{re.escape(str(place))}: .*cannot be written"):
+        swap(place, None, b"1")
+
+
+def test_a_folder_whose_lock_another_keeps_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_and_swap, "_LOCK_WAIT_S", 0.1)
+    held = os.open(tmp_path / LOCK, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.raises(CiteRayError, match=r"LEASE\.lock: another process has held this lock"):
+        swap(tmp_path / "CURRENT", None, b"1")
+    os.close(held)
+    assert swap(tmp_path / "CURRENT", None, b"1").data == b"1"
+
+
+def test_a_file_system_without_locks_is_refused_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StorageError, match="this file system has no locks"):
+        swap(tmp_path / "CURRENT", None, b"1")
+    assert not (tmp_path / "CURRENT").exists()
+
+
+def test_an_object_that_was_put_without_conditions_can_be_swapped(place: Place) -> None:
+    if isinstance(place, Path):
+        place.parent.mkdir()
+        place.write_bytes(b"old")
+    else:
+        put(place, b"old")
+    found = read_stamped(place)
+    assert found is not None
+    assert swap(place, found, b"new").data == b"new"

@@ -1,0 +1,140 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI, Response
+from pyarrow import fs
+
+from cluster.errors import InputError
+from cluster.storage.object_store import (
+    StoredFile,
+    glob_store,
+    is_store,
+    is_stored,
+    join_url,
+    list_folder,
+    named_file,
+    open_store,
+)
+from tests.object_store import BUCKET, s3_server
+from tests.serve.http_server import serving
+
+FOLDER = f"s3://{BUCKET}/a"
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[fs.S3FileSystem]:
+    with pytest.MonkeyPatch.context() as environment, s3_server(environment) as client:
+        for path in ("a/n1.xml", "a/n2.xml", "a/b/n3.xml", "c.xml"):
+            with client.open_output_stream(f"{BUCKET}/{path}") as sink:
+                sink.write(path.encode() * 1000)
+        yield client
+
+
+def test_a_plain_path_is_this_machines_and_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    filesystem, path = open_store("x/y")
+    assert isinstance(filesystem, fs.LocalFileSystem)
+    assert path == str(tmp_path / "x/y")
+
+
+def test_a_file_url_is_this_machines() -> None:
+    filesystem, path = open_store("file:///a%20b/c")
+    assert (type(filesystem), path) == (fs.LocalFileSystem, "/a b/c")
+
+
+@pytest.mark.parametrize(("url", "kind"), [("s3", fs.S3FileSystem), ("gs", fs.GcsFileSystem)])
+def test_a_store_is_opened_by_its_scheme_with_the_bucket_in_the_path(
+    url: str, kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    filesystem, path = open_store(f"{url}://bucket/a/b/")
+    assert (type(filesystem), path) == (kind, "bucket/a/b")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("hdfs://x/y", "hdfs:// is not read here; use a path, file://, s3:// or gs://"),
+        ("s3:///key", "no bucket is named; write s3://bucket/prefix"),
+        ("s3://b/k?secret_key=x", "no option is called secret_key; there are: endpoint_override"),
+    ],
+)
+def test_a_url_of_no_use_is_refused(url: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        open_store(url)
+    assert said in str(caught.value)
+
+
+def test_credentials_in_a_url_are_refused_and_not_repeated() -> None:
+    with pytest.raises(InputError, match=r"s3://bucket/k: a URL may hold no credentials") as caught:
+        open_store("s3://AKIA:hush@bucket/k")
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"), [("s3://b/k", True), ("gs://b/k", True), ("/s3/k", False), ("s3", False)]
+)
+def test_a_name_gives_the_file_it_was_made_from(name: str, stored: bool) -> None:
+    assert is_store(name) is stored
+    assert isinstance(named_file(name), StoredFile if stored else Path)
+    assert str(named_file(name)) == name
+
+
+def test_a_name_joins_before_the_query() -> None:
+    assert join_url("s3://b/a/?region=x", "n1.xml") == "s3://b/a/n1.xml?region=x"
+
+
+def test_an_object_is_read_as_a_file_is(s3: fs.S3FileSystem) -> None:
+    file = StoredFile(f"{FOLDER}/n1.xml")
+    with file.open("rb") as stream:
+        assert stream.peek(2)[:2] == b"a/"
+        assert stream.read() == b"a/n1.xml" * 1000
+    assert (file.name, file.stat().st_size) == ("n1.xml", 8000)
+    assert file.stat().st_mtime_ns > 0
+
+
+def test_a_missing_object_is_a_missing_file(s3: fs.S3FileSystem) -> None:
+    with pytest.raises(FileNotFoundError, match=r"a/n9\.xml: there is no such object"):
+        StoredFile(f"{FOLDER}/n9.xml").stat()
+    with pytest.raises(OSError, match=r"n9\.xml"):
+        StoredFile(f"{FOLDER}/n9.xml").open()
+
+
+def test_a_folder_lists_what_is_right_in_it(s3: fs.S3FileSystem) -> None:
+    assert [str(f) for f in list_folder(FOLDER)] == [f"{FOLDER}/n1.xml", f"{FOLDER}/n2.xml"]
+    assert list_folder(f"{FOLDER}/nowhere") == []
+
+
+def test_a_glob_reaches_into_folders(s3: fs.S3FileSystem) -> None:
+    assert [f.name for f in glob_store(f"s3://{BUCKET}/**/n[13].xml")] == ["n3.xml", "n1.xml"]
+
+
+def test_only_an_object_is_stored_not_a_folder(s3: fs.S3FileSystem) -> None:
+    assert is_stored(f"s3://{BUCKET}/c.xml")
+    assert not is_stored(FOLDER)
+
+
+def test_the_endpoint_may_stand_in_the_url(
+    s3: fs.S3FileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    file = StoredFile(f"{FOLDER}/n1.xml?endpoint_override={endpoint}&scheme=http")
+    assert (file.name, file.stat().st_size) == ("n1.xml", 8000)
+    assert list_folder(join_url(FOLDER + file.url[file.url.index("?") :], "b"))[0].name == "n3.xml"
+
+
+def test_a_store_that_refuses_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = FastAPI()
+    api.api_route("/{path:path}", methods=["GET", "HEAD"])(lambda: Response(status_code=403))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anyone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
+    with (
+        serving(api) as port,
+        pytest.raises(InputError, match=r"the store cannot be read .*ACCESS_DENIED.*; check the"),
+    ):
+        list_folder(f"s3://bucket/a?endpoint_override=127.0.0.1:{port}&scheme=http")

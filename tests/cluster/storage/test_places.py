@@ -1,0 +1,150 @@
+"""Places of an index: what is written and read in an object store as in a folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyarrow import fs
+
+from cluster.errors import InputError
+from cluster.settings.settings import load_settings
+from cluster.storage.places import (
+    Place,
+    StoredPlace,
+    file_names,
+    list_files,
+    put,
+    remove,
+    scratch_folder,
+    upload,
+)
+from cluster.storage.whole_files import published_atomically, write_atomically
+from tests.object_store import BUCKET, s3_server
+
+URL = f"s3://{BUCKET}/place"
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[fs.S3FileSystem]:
+    with pytest.MonkeyPatch.context() as environment, s3_server(environment) as client:
+        yield client
+        client.delete_dir_contents(BUCKET)
+
+
+@pytest.fixture
+def stored(s3: fs.S3FileSystem, tmp_path: Path) -> Iterator[StoredPlace]:
+    place = StoredPlace.at(URL, tmp_path / "cache")
+    yield place
+    remove(place)
+
+
+@pytest.fixture(params=["folder", "store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    found: Place = tmp_path / "index"
+    return found if request.param == "folder" else request.getfixturevalue("stored")
+
+
+def test_what_is_written_is_listed_read_and_removed(place: Place) -> None:
+    write_atomically(place / "a/b.bin", b"12")
+    write_atomically(place / "c.bin", b"3")
+    assert list_files(place) == {"a/b.bin": 2, "c.bin": 1}
+    assert file_names(place) == ["c.bin"]
+    assert (place / "a/b.bin").read_bytes() == b"12"
+    assert ((place / "a").is_dir(), (place / "c.bin").is_file()) == (True, True)
+    remove(place / "a")
+    remove(place / "nothing")
+    assert list_files(place) == {"c.bin": 1}
+
+
+def fail_midway(place: Place) -> None:
+    with published_atomically(place) as aside:
+        aside.write_bytes(b"half of it")
+        raise RuntimeError
+
+
+def test_a_writer_that_fails_publishes_nothing(place: Place) -> None:
+    with pytest.raises(RuntimeError):
+        fail_midway(place / "a.bin")
+    assert [name for name in list_files(place) if name] == []
+
+
+@pytest.mark.parametrize("name", ["n#1.xml", "n?1.xml", "n 1+2.xml", "n%231.xml"])
+def test_any_name_of_a_source_names_an_object(stored: StoredPlace, name: str) -> None:
+    put(stored / name / "part.arrow", b"?")
+    assert file_names(stored / name) == ["part.arrow"]
+    (listed,) = list_files(stored)
+    assert (stored / listed).read_bytes() == b"?"
+
+
+def test_a_large_file_arrives_whole(stored: StoredPlace, tmp_path: Path) -> None:
+    data = Random(1).randbytes(25_000_000)
+    (tmp_path / "large").write_bytes(data)
+    upload(tmp_path / "large", stored / "large")
+    assert (stored / "large").read_bytes() == data
+
+
+def test_an_object_that_is_not_there_is_named(stored: StoredPlace) -> None:
+    with pytest.raises(FileNotFoundError, match=f"{URL}/none"):
+        (stored / "none").read_bytes()
+
+
+def test_a_scratch_folder_goes_when_it_is_left(stored: StoredPlace) -> None:
+    with scratch_folder(stored) as folder:
+        (folder / "file").write_bytes(b"?")
+    assert list(stored.scratch.iterdir()) == []
+
+
+def test_what_a_killed_process_left_goes_and_what_is_in_use_stays(stored: StoredPlace) -> None:
+    left = stored.scratch / "left"
+    left.mkdir(parents=True)
+    (left / "file").write_bytes(b"half of it")
+    hold = (
+        "import fcntl, os, sys; folder = os.open(sys.argv[1], os.O_RDONLY);"
+        "fcntl.flock(folder, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    )
+    used = stored.scratch / "used"
+    used.mkdir()
+    command = [sys.executable, "-c", hold, str(used)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        long_ago = time.time() - 3600
+        for folder in (left, used):
+            os.utime(folder, (long_ago, long_ago))
+        with scratch_folder(stored) as mine:
+            assert set(stored.scratch.iterdir()) == {used, mine}
+        holder.communicate(b"")
+
+
+def test_the_settings_keep_a_url_and_the_folder_of_its_copies(tmp_path: Path) -> None:
+    settings = load_settings(overrides=[f"index.path={URL}", f"index.cache={tmp_path}"])
+    assert settings.index.path == URL
+    assert settings.index.place == StoredPlace.at(URL, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["some/index", "file:///some/index"])
+def test_the_settings_make_a_path_of_what_is_no_store(name: str) -> None:
+    index = load_settings(overrides=[f"index.path={name}"]).index
+    assert index.place == Path(name.removeprefix("file://")).resolve()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("s3://me:secret@bucket/index", "a URL may hold no credentials"),
+        ("s3://bucket/index?secret_key=secret", "no option is called secret_key"),
+        ("http://host/index", "http:// is not read here"),
+    ],
+)
+def test_the_settings_refuse_a_url_without_repeating_a_secret(url: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        load_settings(overrides=[f"index.path={url}"])
+    assert "secret@" not in str(caught.value)
+    assert "=secret" not in str(caught.value)

@@ -1,0 +1,71 @@
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from cluster.storage.whole_files import published_atomically, sha256_of, write_atomically
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(p.name for p in directory.iterdir())
+
+
+def test_the_checksum_is_that_of_the_bytes_whatever_the_length(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"abc")
+    # FIPS 180-2, appendix B.1
+    assert sha256_of(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    several_blocks = b"0123456789abcdef" * 200_000
+    path.write_bytes(several_blocks)
+    assert sha256_of(path) == hashlib.sha256(several_blocks).hexdigest()
+
+
+def test_writing_makes_the_folder_and_leaves_only_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a/b/file"
+    write_atomically(path, b"first")
+    write_atomically(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert names(path.parent) == ["file"]
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+    with pytest.raises(TypeError):
+        write_atomically(path, "not bytes")  # type: ignore[arg-type]
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_file_is_published_only_when_the_block_ends(tmp_path: Path) -> None:
+    path = tmp_path / "new/file"
+    with published_atomically(path) as aside:
+        aside.write_bytes(b"whole")
+        assert not path.exists()
+        assert aside.parent == path.parent
+    assert path.read_bytes() == b"whole"
+    assert names(path.parent) == ["file"]
+
+
+def test_a_block_that_raises_publishes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def half_done() -> None:
+        with published_atomically(path) as aside:
+            aside.write_bytes(b"half")
+            raise RuntimeError("interrupted")
+
+    with pytest.raises(RuntimeError, match="interrupted"):
+        half_done()
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_two_writers_of_one_file_do_not_share_what_lies_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with published_atomically(path) as first, published_atomically(path) as second:
+        assert first != second
+        first.write_bytes(b"first")
+        second.write_bytes(b"second")
+    assert path.read_bytes() == b"first"

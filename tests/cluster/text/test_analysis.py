@@ -1,0 +1,48 @@
+"""BM25 terms: remembered words must give what the analyser gives for the whole text."""
+
+import random
+
+from cluster.text import analysis
+from cluster.text.analysis import analyse, analyse_joined
+
+SCRIPTS = ((32, 127), (0x80, 0x3000), (0x3000, 0xD7FF), (0x10000, 0x1F000))
+GAPS = (0x20, 0x09, 0x1C, 0x85, 0xA0, 0x200B)
+
+
+def whole(text: str) -> list[str]:
+    return list(analysis._analyser().analyze(text))
+
+
+def random_text(rng: random.Random) -> str:
+    return "".join(
+        chr(rng.randrange(*rng.choice(SCRIPTS)) if rng.random() < 0.8 else rng.choice(GAPS))
+        for _ in range(rng.randrange(60))
+    )
+
+
+def test_text_is_lowered_stemmed_and_freed_of_stop_words() -> None:
+    assert analyse("The Cells, inhibiting IL-6 in \u03b2-Catenin") == [
+        "cell", "inhibit", "il", "6", "\u03b2", "catenin",
+    ]  # fmt: skip
+
+
+def test_terms_of_words_are_those_of_the_whole_text_in_any_script() -> None:
+    rng = random.Random(0)
+    for _ in range(2000):
+        text = random_text(rng)
+        assert analyse(text) == whole(text)
+
+
+def test_word_longer_than_the_analyser_takes_gives_no_term() -> None:
+    assert analyse("a " + "acgt" * 20 + " gene") == ["gene"]
+
+
+def test_joined_terms_hold_a_blank_for_each_term() -> None:
+    text = "Aspirin, aspirin and well-known risks"
+    assert analyse_joined(text).count(" ") == len(analyse(text)) == 5
+
+
+def test_more_words_than_are_remembered_change_nothing(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(analysis, "_KNOWN_WORDS", 3)
+    text = "one gene, two cells, three genes, four tumours and one cell more"
+    assert [analyse(text), analyse(text)] == [whole(text)] * 2

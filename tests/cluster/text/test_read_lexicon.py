@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import bz2
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.text.read_lexicon import read_lexicon, unpickled_lexicon
+
+TABLE = {
+    "acute abdomen": ["abdomen, acute"],
+    "abdomen, acute": ["abdomen, acute"],
+    "belly\tache": ["abdomen, acute"],
+    "ziagen": ["abacavir"],
+}
+
+
+def packed(content: Any) -> bytes:
+    return bz2.compress(pickle.dumps(content))
+
+
+def test_a_packages_table_becomes_lines_of_names_the_usual_one_first() -> None:
+    text = unpickled_lexicon(packed({"drug_variant_to_canonical": TABLE, "other": {}}), "x")
+    assert text == "abacavir\tziagen\nabdomen, acute\tacute abdomen\n"
+
+
+class Runs:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.file,)
+
+
+def test_a_pickle_that_names_a_class_or_function_is_refused_and_nothing_runs(
+    tmp_path: Path,
+) -> None:
+    trap = tmp_path / "ran"
+    table = {"drug_variant_to_canonical": {"a name": [Runs(trap)]}}
+    with pytest.raises(InputError, match=r"more than plain containers: "):
+        unpickled_lexicon(packed(table), "pypi:evil==1/table.pkl.bz2")
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no bz2",
+        bz2.compress(b"no pickle"),
+        packed([1, 2]),
+        packed({"a_variant_to_canonical": {}, "b_variant_to_canonical": {}}),
+        packed({"a_variant_to_canonical": {"name": 3}}),
+    ],
+)
+def test_what_is_no_lexicon_is_refused_by_its_name(content: bytes) -> None:
+    with pytest.raises(InputError, match=r"table\.pkl\.bz2 is no lexicon of names"):
+        unpickled_lexicon(content, "table.pkl.bz2")
+
+
+def test_a_lexicon_is_read_by_lines(tmp_path: Path) -> None:
+    path = tmp_path / "names.tsv"
+    path.write_text("gout\tpodagra\n\nasthma\tbronchial asthma\t\n", encoding="utf-8")
+    assert list(read_lexicon(path)) == [["gout", "podagra"], ["asthma", "bronchial asthma"]]
+
+
+def test_a_line_with_one_name_is_refused_by_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "names.tsv"
+    path.write_text("gout\tpodagra\nasthma; bronchial asthma\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"names\.tsv, line 2: one name alone"):
+        list(read_lexicon(path))
+
+
+def test_names_that_a_table_shares_and_numbers_beside_them_are_read() -> None:
+    shared = "gout, chronic"
+    table = {"x_variant_to_canonical": {"podagra": [shared], "old gout": [shared]}, "n": [1, 2.5]}
+    assert unpickled_lexicon(packed(table), "x") == "gout, chronic\tpodagra\told gout\n"
+
+
+def test_a_file_that_is_not_text_is_refused_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "names.tsv"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match=r"names\.tsv: cannot be read as a lexicon"):
+        list(read_lexicon(path))

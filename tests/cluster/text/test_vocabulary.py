@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.errors import IndexFormatError
+from cluster.text.vocabulary import Concept, Vocabulary, normalise
+from tests.vocabulary_file import write_each
+
+
+def concept(ident: str, *names: str, uses: int = 1) -> Concept:
+    return Concept(ident, "keyword", names[0], names, (uses,) * len(names), uses)
+
+
+def written(tmp_path: Path, *concepts: Concept) -> Vocabulary:
+    write_each(concepts, tmp_path / "vocabulary.arrow")
+    return Vocabulary.open(tmp_path / "vocabulary.arrow")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Type 2 Diabetes", "type-2  diabetes"),
+        ("non\u2010small\u2011cell", "non small cell"),
+        ("Parkinson Disease", "Parkinson\u2019s disease"),
+        ("Huntington 's disease", "Huntington's Diseases"),
+        ("Neoplasms", "neoplasm"),
+        ("Arteries", "artery"),
+        ("TNF-\u03b1", "tnf-alpha"),
+        ("SNPs", "SNP"),
+        ("Leg", "legs"),
+        ("\ufb01brosis", "fibrosis"),
+        ("BRCA1", "brca1"),
+    ],
+)
+def test_spellings_of_one_name_are_equal(one: str, other: str) -> None:
+    assert normalise(one) == normalise(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("AS", "as"),
+        ("CAT", "cat"),
+        ("CHARMS", "charms"),
+        ("pH", "ph"),
+        ("hepatitis B", "hepatitis C"),
+        ("virus", "viru"),
+        ("mass", "mas"),
+    ],
+)
+def test_different_names_stay_apart(one: str, other: str) -> None:
+    assert normalise(one) != normalise(other)
+
+
+@pytest.mark.parametrize("name", ["A", "AS", "SS", "ARTERIES"])
+def test_capitals_alone_are_their_own_normal_form(name: str) -> None:
+    assert normalise(name) == name
+
+
+@given(st.text(max_size=30))
+def test_normal_form_has_no_outer_or_double_space(name: str) -> None:
+    assert normalise(name) == " ".join(normalise(name).split(" ")).strip()
+
+
+def test_every_name_leads_to_its_concept(tmp_path: Path) -> None:
+    cancer = concept("kw:b", "breast cancer", "BC", "mammary carcinoma")
+    vocabulary = written(tmp_path, concept("kw:a", "asthma"), cancer)
+    for name in ("Breast Cancers", "BC", "mammary carcinoma"):
+        assert vocabulary.lookup(name) == [cancer]
+
+
+def test_name_that_nothing_bears_is_not_found(tmp_path: Path) -> None:
+    vocabulary = written(tmp_path, concept("kw:b", "breast cancer"))
+    assert [vocabulary.lookup(n) for n in ("breast", "breast cancer x", "zzz", "")] == [[]] * 4
+
+
+def test_empty_vocabulary_finds_nothing(tmp_path: Path) -> None:
+    vocabulary = written(tmp_path)
+    assert len(vocabulary) == 0
+    assert vocabulary.lookup("asthma") == []
+
+
+def test_most_used_meaning_of_a_name_comes_first(tmp_path: Path) -> None:
+    rare = concept("abbr:atopic dermatitis", "atopic dermatitis", "AD", uses=3)
+    usual = concept("abbr:alzheimer disease", "Alzheimer disease", "AD", uses=9)
+    found = written(tmp_path, rare, usual).lookup("AD")
+    assert [c.id for c in found] == ["abbr:alzheimer disease", "abbr:atopic dermatitis"]
+
+
+def test_equally_usual_meanings_come_in_the_order_they_were_written(tmp_path: Path) -> None:
+    names = ("zoster disease", "atopic disease", "mite disease")
+    found = written(tmp_path, *(concept(f"abbr:{n}", n, "XD") for n in names)).lookup("XD")
+    assert [c.name for c in found] == list(names)
+
+
+def test_capitals_fall_back_to_lower_case(tmp_path: Path) -> None:
+    vocabulary = written(tmp_path, concept("kw:asthma", "asthma"))
+    assert [c.id for c in vocabulary.lookup("ASTHMA")] == ["kw:asthma"]
+
+
+def test_short_form_never_matches_an_everyday_word(tmp_path: Path) -> None:
+    vocabulary = written(tmp_path, concept("abbr:x", "computed axial tomography", "CAT"))
+    assert vocabulary.lookup("cat") == []
+
+
+def test_equal_concepts_give_equal_bytes(tmp_path: Path) -> None:
+    concepts = [concept(f"kw:{i}", f"name {i}", "shared") for i in range(50)]
+    for file in ("a", "b"):
+        write_each(iter(concepts), tmp_path / file)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@given(st.sets(st.text(min_size=1, max_size=5).map(normalise).filter(bool), max_size=40))
+def test_binary_search_agrees_with_a_scan(
+    tmp_path_factory: pytest.TempPathFactory, names: set[str]
+) -> None:
+    names = {name for name in names if normalise(name) == name}
+    directory = tmp_path_factory.mktemp("vocabulary")
+    vocabulary = written(directory, *(concept(f"kw:{name}", name) for name in sorted(names)))
+    for name in names:
+        assert [c.id for c in vocabulary.lookup(name)] == [f"kw:{name}"]
+
+
+def test_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(IndexFormatError, match=r"none\.arrow.*citeray index build"):
+        Vocabulary.open(tmp_path / "none.arrow")
+
+
+def test_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.arrow"
+    write_each([concept("kw:a", "asthma")], path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(IndexFormatError, match=r"vocabulary\.arrow"):
+        Vocabulary.open(path)
+
+
+def test_arrow_file_of_another_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.arrow"
+    table = pa.table({"key": ["a"]})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(IndexFormatError, match=r"format None, this code reads b'1'"):
+        Vocabulary.open(path)

@@ -1,0 +1,121 @@
+"""What `citeray ablate` writes, prints and refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cluster.errors import InputError
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService, app
+from tests.serve.http_server import serving
+from tests.serve.service import SmallService
+
+
+def test_without_a_folder_the_runs_lie_beside_the_index(
+    run: Ablation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run.folder)
+    common = ["--questions", str(run.questions), "--gold", str(run.gold)]
+    options = ["--set", f"serve.port={run.port}", "--set", "llm.kind=none"]
+    done = CliRunner().invoke(app, ["bm25", *common, *options], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert len(list(run.folder.glob(".citeray/ablate/*/bm25.json"))) == 1
+
+
+@pytest.mark.parametrize("seeds", ["a", "-1", "0,,1", ""])
+def test_seeds_that_are_no_numbers_are_refused(run: Ablation, seeds: str) -> None:
+    with pytest.raises(InputError, match="must be whole numbers with commas"):
+        run.text("bm25", f"--seeds={seeds}")
+
+
+def test_every_system_has_a_run_and_a_record(run: Ablation) -> None:
+    run.text("bm25", "hybrid")
+    names = ["bm25.json", "bm25.jsonl", "hybrid.json", "hybrid.jsonl"]
+    assert sorted(path.name for path in run.output.iterdir()) == names
+
+
+def test_lost_stages_are_counted_and_told(tmp_path: Path) -> None:
+    with serving(
+        create_api(SmallService(tmp_path / "i", broken=("rerank",)), load_settings().serve)
+    ) as port:
+        found = Ablation(tmp_path, port).text("citeray")
+    assert "citeray: 3 of 3 questions: rerank: failed, first-stage order kept" in found
+
+
+def test_the_progress_is_told_on_standard_error(run: Ablation) -> None:
+    run.text("bm25")
+    assert "bm25: answered 3 of 3, about 0 s left" in run.log
+
+
+def test_the_tables_show_values_intervals_and_verdicts(run: Ablation) -> None:
+    """BM25 finds 1, 1/2 and 1 of the gold; hybrid, in so small an index, all of it."""
+    shown = run.text("bm25", "hybrid", "--seeds", "3,4")
+    assert "3 questions, index v000001, 95% bootstrap intervals (seed 3, 4)" in shown
+    assert "0.5000 to 1.0000" in shown
+    assert "no difference shown" in shown
+    assert "Means and paired differences from bm25" in shown
+    assert "k = 10" in shown
+    assert "Lost at each stage" not in shown
+
+
+def test_a_system_is_run_once_however_often_it_is_named(run: Ablation) -> None:
+    assert [s["name"] for s in run.json("bm25", "bm25")["systems"]] == ["bm25"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nosuch"], "unknown system 'nosuch'; there are: aqams"),
+        (["bm25", "--oracle", "luck"], "--oracle luck: unknown; there are: retrieve"),
+    ],
+)
+def test_an_unknown_name_is_refused_before_anything_is_written(
+    run: Ablation, arguments: list[str], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        run.text(*arguments)
+    assert not run.output.exists()
+
+
+def test_questions_without_gold_are_refused_by_count_and_name(
+    run: Ablation, service: FlakyService
+) -> None:
+    run.gold = run.write(run.folder / "gold.json", ROWS[:1])
+    with pytest.raises(InputError, match=r"gold\.json: lacks 2 of the 3 questions .* 'q1'"):
+        run.text("bm25")
+    assert service.asked == []
+
+
+def test_no_question_at_all_is_refused(run: Ablation) -> None:
+    run.questions = run.write(run.folder / "none.json", [])
+    with pytest.raises(InputError, match=r"none\.json: holds no question to run"):
+        run.text("bm25")
+
+
+def test_a_folder_that_cannot_be_made_is_named(run: Ablation) -> None:
+    run.output = run.questions
+    with pytest.raises(InputError, match=r"--output .*questions\.json: cannot be made"):
+        run.text("bm25")
+
+
+@pytest.mark.parametrize("name", ["bm25.jsonl", "bm25.json"])
+def test_a_file_that_cannot_be_written_is_named(run: Ablation, name: str) -> None:
+    (run.output / name).mkdir(parents=True)
+    with pytest.raises(InputError, match=r"bm25\.json.*: cannot be written: "):
+        run.text("bm25")
+
+
+def test_an_oracle_needs_gold_that_names_pmids(run: Ablation) -> None:
+    run.gold = run.write(run.folder / "gold.json", [*ROWS[:2], {**ROWS[2], "documents": ["x"]}])
+    with pytest.raises(InputError, match="document 'x' does not end in a PMID"):
+        run.text("bm25", "--oracle", "retrieve")
+    assert not run.output.exists()
+
+
+def test_an_oracle_cannot_write_with_a_model_that_runs_elsewhere(run: Ablation) -> None:
+    with pytest.raises(InputError, match=r"--set llm\.kind=url"):
+        run.text("citeray-model", "--oracle", "evidence", "--answers", "--set", "llm.kind=vllm")

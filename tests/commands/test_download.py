@@ -1,0 +1,162 @@
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from cluster.errors import CiteRayError, InputError
+from commands.download import download
+from tests.pipelines.pubmed_server import PubMedServer, pubmed_server
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST = "baseline/pubmed26n0001.xml.gz"
+
+
+@pytest.fixture
+def server() -> Iterator[PubMedServer]:
+    with pubmed_server(baseline=2, updates=2, size=100_000) as running:
+        yield running
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "commands.cli", "download", *map(str, arguments)]
+
+
+def citeray_download(*arguments: object) -> Result:
+    """Run in this process, as one of its own takes seconds to start."""
+    app = typer.Typer()
+    app.command()(download)
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name[9:13] for p in folder.rglob("*.xml.gz"))
+
+
+def test_it_fetches_says_so_and_then_has_nothing_to_do(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    first = citeray_download(tmp_path, "--base-url", server.url)
+    assert first.exit_code == 0, first.stderr
+    assert "4 files fetched" in first.stdout
+    assert "pubmed26n0001.xml.gz: 0.1 MB" in first.stderr
+    again = citeray_download(tmp_path, "--base-url", server.url)
+    assert (again.exit_code, names(tmp_path)) == (0, ["0001", "0002", "0003", "0004"])
+    assert "0 files fetched (0.0 MB, " in again.stdout
+    assert "4 there already" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--no-updates"], ["0001", "0002"]),
+        (["--no-baseline"], ["0003", "0004"]),
+        (["--since", "3"], ["0004"]),
+        (["--since", "3", "--baseline"], ["0001", "0002", "0004"]),
+        (["--files", "1"], ["0001"]),
+    ],
+)
+def test_options_choose_the_files(
+    server: PubMedServer, tmp_path: Path, options: list[str], expected: list[str]
+) -> None:
+    done = citeray_download(tmp_path, "--base-url", server.url, *options)
+    assert (done.exit_code, names(tmp_path)) == (0, expected)
+
+
+def test_a_file_that_fails_makes_it_1_and_is_named_in_text_and_json(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    del server.files[f"{FIRST}.md5"]
+    done = citeray_download(tmp_path, "--base-url", server.url, "--json")
+    assert done.exit_code == 1
+    files = json.loads(done.stdout)["files"]
+    assert [f["state"] for f in files] == ["failed", "fetched", "fetched", "fetched"]
+    assert f"failed: {server.url}{FIRST}.md5: the server answered 404" in done.stderr
+    assert "1 of 4 files are not there; run the same command again" in done.stderr
+
+
+@pytest.mark.parametrize("options", [["--files", "0"], ["--concurrent", "99"], ["--since", "-1"]])
+def test_a_number_out_of_range_is_2_and_its_option_named(
+    tmp_path: Path, options: list[str]
+) -> None:
+    done = citeray_download(tmp_path, *options)
+    assert (done.exit_code, options[0] in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["x", "--base-url", "ftp://example.org"], "must begin with http:// or https://"),
+        (["ftp://example.org/x"], "use a path, file://, s3:// or gs://"),
+    ],
+)
+def test_an_address_of_no_known_kind_is_refused(
+    server: PubMedServer, arguments: list[str], said: str
+) -> None:
+    done = citeray_download("--base-url", server.url, *arguments)
+    assert isinstance(done.exception, InputError)
+    assert said in str(done.exception)
+
+
+def test_killed_it_leaves_nothing_that_looks_whole_and_goes_on_where_it_was(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    server.script[FIRST] = ["slow"]
+    started = command(tmp_path, "--base-url", server.url, "--files", 1)
+    process = subprocess.Popen(
+        started, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    partial = tmp_path / f"{FIRST}.partial"
+    deadline = time.monotonic() + 60
+    while not (partial.is_file() and partial.stat().st_size):
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert names(tmp_path) == []
+
+    done = citeray_download(*started[4:])
+    assert done.exit_code == 0, done.stderr
+    assert server.gets(FIRST)[-1].startswith("bytes=")
+    assert (tmp_path / FIRST).read_bytes() == server.files[FIRST]
+    assert not partial.exists()
+
+
+def test_an_absent_server_is_named_after_as_many_tries_as_were_asked_for(tmp_path: Path) -> None:
+    done = citeray_download(tmp_path, "--base-url", "http://127.0.0.1:9/nowhere", "--tries", 1)
+    assert isinstance(done.exception, CiteRayError)
+    assert "http://127.0.0.1:9/nowhere/baseline/: given up after 1 tries" in str(done.exception)
+
+
+def test_on_a_terminal_there_is_a_bar_for_each_file_and_one_for_all(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    server.script[FIRST] = ["slow"]
+    ours, terminal = pty.openpty()
+    process = subprocess.Popen(
+        command(tmp_path, "--base-url", server.url, "--files", 1),
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # which is how a terminal ends
+        while block := os.read(ours, 4096):
+            shown += block
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"pubmed26n0001.xml.gz" in shown
+    assert b"1 files" in shown
+    assert "━".encode() in shown

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cluster.errors import InputError
+from commands.evaluation.lint import lint
+from tests.small_index import citation, make_index
+
+URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
+app = typer.Typer()
+app.command()(lint)
+
+
+def run_lint(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+
+
+def write(path: Path, *documents: str, **fields: Any) -> Path:
+    row = {"id": "q", "type": "summary", "documents": list(documents), **fields}
+    path.write_text(json.dumps({"questions": [row]}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> str:
+    return f"--set=index.path={tmp_path / 'none'}"
+
+
+@pytest.fixture(scope="module")
+def somewhere(tmp_path_factory: pytest.TempPathFactory) -> str:
+    index = tmp_path_factory.mktemp("command") / "index"
+    make_index(index, [citation(7, "Iron is stored.")], shards=1)
+    return f"--set=index.path={index}"
+
+
+def test_a_clean_run_says_so_and_exits_0(tmp_path: Path, nowhere: str) -> None:
+    result = run_lint(write(tmp_path / "run", f"{URL}7"), nowhere)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "bioasq, checked without an index: 0 problems" in result.stderr
+
+
+def test_each_problem_is_a_line_with_its_place_and_its_mend(tmp_path: Path, nowhere: str) -> None:
+    result = run_lint(write(tmp_path / "run", "7", "[red]x"), nowhere)
+    assert result.exit_code == 1
+    form = f"{URL}PMID"
+    assert result.stdout.splitlines() == [
+        f"question 0 (id q), document 0: '7' is not of the form {form} (--fix writes {URL}7)",
+        f"question 0 (id q), document 1: '[red]x' is no article of PubMed; the form is {form}",
+    ]
+
+
+def test_the_problems_are_there_for_programs(tmp_path: Path, nowhere: str) -> None:
+    run = write(tmp_path / "run", ideal_answer="Iron [12345678].")
+    result = run_lint(run, "--json", nowhere)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {
+        "run": str(run),
+        "format": "bioasq",
+        "index_version": None,
+        "problems": [
+            {
+                "place": "question 0 (id q), ideal_answer",
+                "message": "has a citation in its text: [12345678]",
+                "mend": "takes citations out",
+                "mendable": True,
+            }
+        ],
+        "done": [],
+    }
+
+
+def test_fix_writes_a_clean_run_elsewhere_and_says_what_it_did(
+    tmp_path: Path, nowhere: str
+) -> None:
+    run = write(tmp_path / "run", "7", "7")
+    before = run.read_bytes()
+    result = run_lint(run, "--fix", "--output", tmp_path / "out", nowhere)
+    assert result.exit_code == 0
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == ["mended"] * 3
+    assert result.stdout.splitlines()[-1].endswith("comes twice: drops the second")
+    assert run.read_bytes() == before
+    assert json.loads((tmp_path / "out").read_text())["questions"][0]["documents"] == [f"{URL}7"]
+
+
+def test_fix_leaves_what_is_not_safe_and_exits_1(tmp_path: Path, nowhere: str) -> None:
+    run = write(tmp_path / "run", "7", "x")
+    result = run_lint(run, "--fix", "--output", run, nowhere)
+    assert result.exit_code == 1
+    assert len(result.stdout.splitlines()) == 2
+    assert json.loads(run.read_text())["questions"][0]["documents"] == [f"{URL}7", "x"]
+
+
+@pytest.mark.parametrize("options", [["--fix"], ["--output", "out"]])
+def test_fix_and_output_go_together(tmp_path: Path, nowhere: str, options: list[str]) -> None:
+    with pytest.raises(InputError, match="go together"):
+        run_lint(write(tmp_path / "run"), nowhere, *options)
+
+
+def test_an_index_is_used_where_there_is_one(tmp_path: Path, somewhere: str) -> None:
+    run = write(tmp_path / "run", f"{URL}7", f"{URL}8")
+    result = run_lint(run, somewhere)
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "question 0 (id q), document 1: PMID 8 is not there, or was deleted, in index version "
+        "v000001\n"
+    )
+    assert "against index version v000001" in result.stderr
+    assert run_lint(run, somewhere, "--no-index").exit_code == 0
+
+
+def test_unknown_pmids_are_dropped_only_when_the_index_was_asked_for(
+    tmp_path: Path, somewhere: str
+) -> None:
+    run = write(tmp_path / "run", f"{URL}7", f"{URL}8")
+    fix = ("--fix", "--output", tmp_path / "out", somewhere)
+    assert run_lint(run, *fix).exit_code == 1
+    assert run_lint(run, "--index", *fix).exit_code == 0
+    assert json.loads((tmp_path / "out").read_text())["questions"][0]["documents"] == [f"{URL}7"]
+
+
+def test_an_index_that_is_not_there_is_refused_when_asked_for(tmp_path: Path, nowhere: str) -> None:
+    with pytest.raises(InputError, match="no index here"):
+        run_lint(write(tmp_path / "run"), "--index", nowhere)
+
+
+def test_a_questions_file_and_a_format_are_heeded(tmp_path: Path, nowhere: str) -> None:
+    asked = tmp_path / "asked"
+    asked.write_text('{"questions": [{"id": "q", "answerReady": false}, {"id": "r"}]}')
+    run = write(tmp_path / "run", ideal_answer="Early.")
+    result = run_lint(run, "--questions", asked, "--format", "synergy", nowhere)
+    assert result.stdout.splitlines() == [
+        "run: 1 of 2 questions have no answer: r",
+        "question 0 (id q), ideal_answer: is given, but the question is not marked answerReady "
+        "(--fix removes it)",
+    ]
+
+
+def test_a_file_that_is_no_run_is_bad_input(tmp_path: Path, nowhere: str) -> None:
+    (tmp_path / "run").write_text("{")
+    with pytest.raises(InputError, match="not JSON"):
+        run_lint(tmp_path / "run", nowhere)
+    with pytest.raises(InputError, match="cannot be read"):
+        run_lint(tmp_path / "absent", nowhere)

@@ -1,0 +1,82 @@
+"""When a command without an endpoint loads the language model, and when it prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from typer.testing import CliRunner
+
+from cluster.settings.settings import load_settings, load_system
+from commands import ask as commands
+from commands.cli import app
+from commands.context import Context
+from commands.options import open_client
+from serve.answer.ask_model import asks_model
+from serve.client import open_client as clients
+from serve.client.open_client import ServedClient
+from tests.serve.http_server import free_port
+
+BY_MODEL = ("llm.ideal_from=model", "llm.exact_from=model")
+
+
+@pytest.mark.parametrize(
+    ("system", "answers", "overrides", "asked"),
+    [
+        ("citeray", True, (), False),
+        ("bm25", True, (), False),
+        ("citeray", True, BY_MODEL, True),
+        ("citeray", False, BY_MODEL, False),
+        ("citeray-model", True, (), True),
+        ("citeray-model", False, (), False),
+        ("sinai", True, (), True),
+        ("auto-model", False, (), True),
+        ("huang", False, (), True),
+    ],
+)
+def test_only_a_preset_that_asks_the_model_needs_it(
+    system: str, answers: bool, overrides: tuple[str, ...], asked: bool
+) -> None:
+    settings = load_settings(overrides=list(overrides))
+    assert asks_model(settings, load_system(system), answers=answers) is asked
+
+
+class Stated:
+    """A graph in this process that answers at once, and says when it stops."""
+
+    def __init__(self, settings: object = None) -> None:
+        pass
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"question": request["question"], "said": "Yes."}
+
+    search = answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        print("stopped")
+
+
+def test_a_preset_that_asks_no_model_starts_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(clients, "LocalClient", Stated)
+    here = (f"serve.port={free_port()}", f"index.path={tmp_path}")
+    assert isinstance(open_client(Context(None, here, False), "citeray", answers=True), Stated)
+    found = open_client(Context(None, here, False), "citeray-model", answers=True)
+    assert isinstance(found, ServedClient)
+
+
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_the_answer_is_printed_before_the_graph_stops(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(commands, "open_client", lambda *_, **__: Stated())
+    done = CliRunner().invoke(app, [command, "Does metformin activate AMPK?", "--json"])
+    answer, stopped = done.stdout.splitlines()
+    assert (json.loads(answer)["said"], stopped) == ("Yes.", "stopped")

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from cluster.errors import InputError
+from commands.index_jobs.index import index as group
+from tests.pipelines.verify.built_index import SEGMENT
+
+
+def run_verify(index: Path, *arguments: object) -> Result:
+    command = ["verify", f"--set=index.path={index}", "--jobs=1", *map(str, arguments)]
+    return CliRunner().invoke(group, command, catch_exceptions=False)
+
+
+def test_a_clean_index_says_so_and_exits_0(index: Path) -> None:
+    result = run_verify(index)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == ("v000001: 40 citations, 80 passages live: 0 findings, 0 leftovers\n")
+
+
+def test_each_finding_is_a_line_with_its_place_and_its_mend(index: Path) -> None:
+    shutil.rmtree(index / SEGMENT)
+    result = run_verify(index)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"missing-segment: {SEGMENT}: missing, with its ")
+    assert lines[0].endswith("or build the index again")
+    assert "3 findings" in result.stderr
+
+
+def test_the_findings_are_there_for_programs(index: Path) -> None:
+    (index / "staging").mkdir()
+    shutil.rmtree(index / SEGMENT)
+    result = run_verify(index, "--json", "--quick")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["clean"], report["version"]) == (1, False, "v000001")
+    assert report["findings"][0]["kind"] == "missing-segment"
+    assert [leftover["place"] for leftover in report["leftovers"]] == ["staging"]
+
+
+def test_leftovers_are_told_beside_the_result(index: Path) -> None:
+    (index / "staging").mkdir()
+    result = run_verify(index)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.splitlines()[0] == (
+        "leftover: staging: 0.0 MB that no version names; "
+        "remove it if no build or update is under way"
+    )
+
+
+def test_pmids_that_the_census_misses_are_in_the_line(built: Path, index: Path) -> None:
+    shutil.rmtree(index / SEGMENT)
+    result = run_verify(index, "--sources", built.parent / "n1.xml.gz")
+    assert "n1.xml.gz" in result.stdout.splitlines()[-1]
+    assert "(PMID " in result.stdout.splitlines()[-1]
+    assert "census of 1 source files" in result.stderr
+
+
+def test_an_index_or_sources_that_are_not_there_are_wrong_usage(
+    index: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="no such directory"):
+        run_verify(tmp_path / "none")
+    with pytest.raises(InputError, match="no such file, folder or match"):
+        run_verify(index, "--sources", tmp_path / "none")

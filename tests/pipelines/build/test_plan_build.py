@@ -1,0 +1,78 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import CiteRayError
+from cluster.settings.settings import load_settings
+from pipelines.build.plan_build import expected_citations, segment_id, segment_plan, staged_account
+from pipelines.build.stage_citations import part_files, staging_directory, write_account
+from tests.pipelines.staging import account, stage
+from tests.small_index import citation
+
+CITATIONS = [citation(pmid, f"Abstract of {pmid}.") for pmid in range(1, 11)]
+
+
+def staged(tmp_path: Path) -> tuple[Path, Path]:
+    """A source file and its staging, which is whole."""
+    source = tmp_path / "n1.xml"
+    source.write_text("<PubmedArticleSet/>")
+    directory = stage(staging_directory(tmp_path / "staging", source), CITATIONS)
+    told(directory, source)
+    return source, directory
+
+
+def told(directory: Path, source: Path, **fields: object) -> None:
+    found = source.stat()
+    as_read = {"bytes": found.st_size, "modified_ns": found.st_mtime_ns, **fields}
+    write_account(directory, account("n1.xml", len(CITATIONS), **as_read), [])
+
+
+def test_the_account_of_a_source_that_is_staged_to_its_end_is_given(tmp_path: Path) -> None:
+    source, directory = staged(tmp_path)
+    assert staged_account(source, directory).kept == 10
+
+
+def test_a_source_that_lacks_a_part_is_named(tmp_path: Path) -> None:
+    source, directory = staged(tmp_path)
+    part_files(directory)[0].unlink()
+    with pytest.raises(CiteRayError, match=r"n1\.xml: not staged to its end; run the same"):
+        staged_account(source, directory)
+
+
+def test_a_source_that_was_never_read_to_its_end_is_named(tmp_path: Path) -> None:
+    source, directory = staged(tmp_path)
+    (directory / "parsed.json").unlink()
+    with pytest.raises(CiteRayError, match=r"n1\.xml: not staged to its end"):
+        staged_account(source, directory)
+
+
+def test_a_source_that_changed_between_planning_and_reading_is_named(tmp_path: Path) -> None:
+    source, directory = staged(tmp_path)
+    os.utime(source, ns=(1, 1))
+    told(directory, source)
+    with pytest.raises(CiteRayError, match=r"n1\.xml: changed while it was read; run the same"):
+        staged_account(source, directory)
+
+
+def test_a_source_that_failed_is_given_with_its_error(tmp_path: Path) -> None:
+    source, directory = staged(tmp_path)
+    part_files(directory)[0].unlink()
+    told(directory, source, error="truncated")
+    assert staged_account(source, directory).error == "truncated"
+
+
+def test_what_is_expected_is_counted_where_known_and_else_judged_by_size(tmp_path: Path) -> None:
+    source, directory = staged(tmp_path)
+    unread = tmp_path / "n2.xml"
+    unread.write_bytes(bytes(7_500))
+    assert expected_citations([(source, directory), (unread, tmp_path / "none")], 0) == 17
+
+
+def test_a_rerun_keeps_its_segments_wherever_their_graphs_are_built(tmp_path: Path) -> None:
+    on_cpu = load_settings().index
+    on_gpu = on_cpu.model_copy(update={"build_gpus": 0.5})
+    sources = [account("n1.xml", 10)]
+    assert segment_id("build", on_cpu, sources) == segment_id("build", on_gpu, sources)
+    plans = [segment_plan("s", tmp_path / "quantiser", 8, chosen) for chosen in (on_cpu, on_gpu)]
+    assert [plan.gpus for plan in plans] == [0, 0.5]

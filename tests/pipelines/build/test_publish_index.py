@@ -1,0 +1,87 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.index.layout import shard_of, vocabulary_file
+from cluster.index.lease import hold_lease
+from cluster.index.manifest import (
+    EncoderEntry,
+    Manifest,
+    check_artefact,
+    current_version,
+    read_manifest,
+)
+from cluster.settings.settings import load_settings
+from cluster.text.vocabulary import Vocabulary
+from pipelines.build.build_shard import build_shard, sample_vectors, train_quantiser
+from pipelines.build.publish_index import publish_build
+from pipelines.build.stage_citations import ParsedSource
+from pipelines.vocabulary.give_names import NameFiles
+from tests.pipelines.build.test_build_shard import plan_in
+from tests.pipelines.staging import account, stage
+from tests.small_index import DIMENSIONS, citation
+
+ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
+CITATIONS = [citation(p, f"Abstract {p}.", keywords=("rare disease",)) for p in range(1, 11)]
+SETTINGS = load_settings(overrides=["split.size=512"])
+ACCOUNTS = [
+    account("n1.xml", 10, dropped={"book": 2}, read=12),
+    account("n2.xml", 3, error="n2.xml: truncated"),
+]
+
+
+def publish_in(
+    index: Path, accounts: Sequence[ParsedSource] = ACCOUNTS, release: Path | None = None
+) -> Manifest:
+    directory = stage(index / "n1", CITATIONS, shards=2)
+    plan = plan_in(index)
+    train_quantiser(sample_vectors([directory], 2, DIMENSIONS, 100), plan.quantiser, plan)
+    shards = [build_shard(index, s, [directory], plan) for s in range(2)]
+    with hold_lease(index, "build") as lease:
+        return publish_build(
+            lease, plan.quantiser, SETTINGS, ENCODER, NameFiles(release), accounts, shards
+        )
+
+
+def test_what_was_built_is_what_a_reader_finds(tmp_path: Path) -> None:
+    published = publish_in(tmp_path)
+    assert read_manifest(tmp_path) == published
+    assert (published.version, published.citations, published.passages) == ("v000001", 10, 10)
+    held = [[segment.citations for segment in shard.segments] for shard in published.shards]
+    assert held == [[sum(shard_of(c.pmid, 2) == shard for c in CITATIONS)] for shard in (0, 1)]
+
+
+def test_a_source_that_failed_is_named_and_is_no_source(tmp_path: Path) -> None:
+    published = publish_in(tmp_path)
+    assert published.failed_sources == ("n2.xml",)
+    assert published.last_source == "n1.xml"
+    assert [(s.name, s.read, s.kept, s.dropped) for s in published.sources] == [
+        ("n1.xml", 12, 10, {"book": 2})
+    ]
+
+
+def test_versions_are_numbered_and_the_old_one_stays(tmp_path: Path) -> None:
+    first = publish_in(tmp_path)
+    assert first.version == "v000001"
+    assert publish_in(tmp_path).version == "v000002"
+    assert read_manifest(tmp_path).version == "v000002"
+    assert (tmp_path / vocabulary_file(first.version)).is_file()
+
+
+def test_the_vocabulary_holds_the_corpus_own_terms_and_is_checked(tmp_path: Path) -> None:
+    published = publish_in(tmp_path)
+    path = tmp_path / vocabulary_file("v000001")
+    check_artefact(path, published.vocabulary)
+    found = Vocabulary.open(path).lookup("rare disease")
+    assert [c.name for c in found] == ["rare disease"]
+
+
+def test_a_bad_file_of_headings_publishes_nothing(tmp_path: Path) -> None:
+    mesh = tmp_path / "mesh.csv"
+    mesh.write_text("shoe,size\nboot,42\n")
+    with pytest.raises(InputError, match=r"mesh\.csv: no column id or subject"):
+        publish_in(tmp_path / "index", release=mesh)
+    assert current_version(tmp_path / "index") is None
+    assert list((tmp_path / "index/versions").iterdir()) == []

@@ -1,0 +1,126 @@
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from cluster.storage.whole_files import sha256_of
+from pipelines.build.read_source import BATCH_CITATIONS, EXAMPLES, read_source
+from pipelines.build.stage_citations import ParsedSource, read_account, read_deletions
+from tests.cluster.pubmed_sets import DOCTYPE, article
+from tests.pipelines.staging import SPLITTER
+
+BOOK = "<PubmedBookArticle><BookDocument><PMID>31</PMID></BookDocument></PubmedBookArticle>"
+BAD_PMID = article(pmid="<PMID>twelve</PMID>")
+DELETED = "<DeleteCitation><PMID>8</PMID><PMID>9</PMID></DeleteCitation>"
+
+
+def numbered(pmid: int) -> str:
+    return article(pmid=f"<PMID>{pmid}</PMID>", inside=f"<ArticleTitle>T{pmid}</ArticleTitle>")
+
+
+def xml(records: Sequence[str]) -> bytes:
+    return f"{DOCTYPE}<PubmedArticleSet>{''.join(records)}</PubmedArticleSet>".encode()
+
+
+def read(path: Path, data: bytes) -> tuple[list[list[int]], ParsedSource]:
+    """The PMIDs of each table, and the account."""
+    path.write_bytes(data)
+    staging = path.parent / "staging"
+    tables = [t.column("pmid").to_pylist() for t in read_source(path, staging, SPLITTER)]
+    account = read_account(staging)
+    assert account is not None
+    return tables, account
+
+
+def test_citations_come_in_bounded_batches_with_their_spans(tmp_path: Path) -> None:
+    count = 2 * BATCH_CITATIONS + 3
+    tables, account = read(tmp_path / "n1.xml", xml([numbered(p + 1) for p in range(count)]))
+    assert [len(t) for t in tables] == [BATCH_CITATIONS, BATCH_CITATIONS, 3]
+    assert [pmid for t in tables for pmid in t] == list(range(1, count + 1))
+    assert (account.read, account.kept, account.error) == (count, count, "")
+
+
+def test_what_is_staged_is_counted_and_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "n1.xml"
+    path.write_bytes(xml([numbered(p + 1) for p in range(10)]))
+    tables = read_source(path, tmp_path / "staging", SPLITTER, ["0-3", "6-6"])
+    assert [pmid for t in tables for pmid in t.column("pmid").to_pylist()] == [5, 6, 8, 9, 10]
+    account = read_account(tmp_path / "staging")
+    assert account is not None
+    assert (account.read, account.kept) == (10, 10)
+
+
+def test_the_account_names_the_file_as_it_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "n1.xml.gz"
+    _, account = read(path, gzip.compress(xml([numbered(1)])))
+    found = path.stat()
+    assert account.name == "n1.xml.gz"
+    assert (account.bytes, account.modified_ns) == (found.st_size, found.st_mtime_ns)
+    assert account.sha256 == sha256_of(path)
+
+
+def test_what_is_dropped_is_counted_by_reason_and_shown(tmp_path: Path) -> None:
+    _, account = read(tmp_path / "n1.xml", xml([numbered(1), BOOK, BAD_PMID, BOOK, DELETED]))
+    assert account.dropped == {"book": 2, "bad-pmid": 1}
+    assert (account.read, account.kept, account.deletions) == (6, 1, 2)
+    assert [e.split(": ")[:2] for e in account.examples] == [
+        ["n1.xml, record 1", "book"],
+        ["n1.xml, record 2", "bad-pmid"],
+        ["n1.xml, record 3", "book"],
+    ]
+    assert "twelve" in account.examples[1]
+
+
+def test_beyond_a_bound_the_dropped_are_only_counted(tmp_path: Path) -> None:
+    _, account = read(tmp_path / "n1.xml", xml([BOOK] * (EXAMPLES + 5)))
+    assert account.dropped == {"book": EXAMPLES + 5}
+    assert len(account.examples) == EXAMPLES
+
+
+def test_deletions_are_kept_with_their_positions(tmp_path: Path) -> None:
+    read(tmp_path / "n1.xml", xml([numbered(1), DELETED]))
+    assert read_deletions(tmp_path / "staging").to_pylist() == [
+        {"pmid": 8, "position": 1},
+        {"pmid": 9, "position": 2},
+    ]
+
+
+def test_a_file_without_records_gives_one_empty_table(tmp_path: Path) -> None:
+    tables, account = read(tmp_path / "n1.xml", xml([]))
+    assert tables == [[]]
+    assert (account.read, account.error) == (0, "")
+
+
+def test_a_truncated_gzip_is_accounted_and_raises_nothing(tmp_path: Path) -> None:
+    packed = gzip.compress(xml([numbered(p + 1) for p in range(2000)]))
+    tables, account = read(tmp_path / "n1.xml.gz", packed[: len(packed) // 2])
+    assert "n1.xml.gz: damaged or truncated after" in account.error
+    assert account.sha256 == ""
+    assert account.kept >= sum(map(len, tables))
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"<!DOCTYPE html><html><body>503</body></html>", "the root element is html"),
+        (b"", "the file is empty"),
+        (b"\x1f\x8bnot gzip at all", "damaged or truncated"),
+        (xml([numbered(1)])[:-10], "not well-formed XML after 1 records"),
+    ],
+)
+def test_any_file_that_cannot_be_read_is_one_sentence_in_its_account(
+    tmp_path: Path, data: bytes, problem: str
+) -> None:
+    _, account = read(tmp_path / "n1.xml", data)
+    assert account.error.startswith("n1.xml: ")
+    assert problem in account.error
+    assert "\n" not in account.error
+
+
+def test_a_file_that_vanishes_while_it_waits_is_accounted(tmp_path: Path) -> None:
+    path = tmp_path / "n1.xml"
+    assert list(read_source(path, tmp_path / "staging", SPLITTER)) == []
+    account = read_account(tmp_path / "staging")
+    assert account is not None
+    assert "n1.xml" in account.error

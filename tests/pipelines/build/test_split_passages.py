@@ -1,0 +1,219 @@
+"""Passages: exact spans that lose nothing, by every splitter and for any text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.errors import InputError
+from cluster.records import NO_TITLE, Citation, Passage, Section
+from pipelines.build.split_passages import (
+    Span,
+    TokenOffsets,
+    make_splitter,
+    section_spans,
+    split_citation,
+)
+
+METHODS = ["characters", "sentences", "sections"]
+
+
+def words(text: str) -> list[Span]:
+    """A tokeniser that needs no model: a token is a word."""
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def letters(text: str) -> Sequence[Span]:
+    """Like a real tokeniser: sub-word tokens, special ones of no width, some characters unseen."""
+    return [(0, 0), *(m.span() for m in re.finditer(r"[^\W_]", text)), (0, 0)]
+
+
+def citation(title: str = "", *sections: tuple[str, str]) -> Citation:
+    return Citation(7, title=title, sections=tuple(Section(*section) for section in sections))
+
+
+def split(text: str, method: str, size: int, overlap: int) -> list[Passage]:
+    return split_citation(citation("", ("", text)), make_splitter(method, size, overlap, words))
+
+
+def texts(passages: list[Passage]) -> list[str]:
+    return [passage.text for passage in passages]
+
+
+# --- any text
+
+texts_of_any_kind = st.text(
+    alphabet=st.one_of(st.characters(), st.sampled_from("ab. A\u2009\n\U0001f9ec")), max_size=300
+)
+citations = st.builds(
+    lambda title, sections: citation(title, *sections),
+    texts_of_any_kind,
+    st.lists(st.tuples(st.sampled_from(["", "AIM", "METHODS"]), texts_of_any_kind), max_size=4),
+)
+sizes = st.integers(1, 60).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
+
+
+@pytest.mark.parametrize("tokens", [words, letters])
+@pytest.mark.parametrize("method", METHODS)
+@given(citation=citations, bounds=sizes)
+def test_passages_are_exact_spans_that_lose_nothing(
+    method: str, tokens: TokenOffsets, citation: Citation, bounds: tuple[int, int]
+) -> None:
+    splitter = make_splitter(method, *bounds, tokens)
+    passages = split_citation(citation, splitter)
+    for name, text in (("title", citation.title), ("abstract", citation.abstract)):
+        own = [p for p in passages if p.section == name]
+        if name == "title" and not citation.has_title:
+            assert own == []
+            continue
+        assert all(p.text == text[p.begin : p.end] for p in own)
+        assert all(p.text and p.text == p.text.strip() for p in own)
+        covered = {at for p in own for at in range(p.begin, p.end)}
+        assert all(text[at].isspace() for at in range(len(text)) if at not in covered)
+        assert [p.begin for p in own] == sorted({p.begin for p in own})
+        assert [p.end for p in own] == sorted({p.end for p in own})
+    assert passages == split_citation(citation, splitter)
+
+
+@pytest.mark.parametrize("method", ["characters", "sentences"])
+@given(text=texts_of_any_kind, bounds=sizes)
+def test_size_and_overlap_in_characters_are_kept(
+    method: str, text: str, bounds: tuple[int, int]
+) -> None:
+    size, overlap = bounds
+    passages = split(text, method, size, overlap)
+    assert all(p.end - p.begin <= size for p in passages)
+    assert all(before.end - after.begin <= overlap for before, after in pairwise(passages))
+
+
+@given(text=texts_of_any_kind, bounds=sizes)
+def test_size_and_overlap_in_tokens_are_kept(text: str, bounds: tuple[int, int]) -> None:
+    size, overlap = bounds
+    passages = split(text, "sections", size, overlap)
+    assert all(len(words(p.text)) <= size for p in passages)
+    for before, after in pairwise(passages):
+        assert len(words(text[after.begin : before.end])) <= overlap
+
+
+# --- each splitter's own manner
+
+
+def test_a_short_text_is_one_passage() -> None:
+    for method in METHODS:
+        assert texts(split("One short text.", method, 100, 10)) == ["One short text."]
+
+
+def test_title_comes_first_as_its_own_section() -> None:
+    passages = split_citation(
+        citation("A title.", ("AIM", "To see.")), make_splitter("characters", 512, 64)
+    )
+    assert passages == [
+        Passage(7, "title", 0, 8, "A title."),
+        Passage(7, "abstract", 0, 12, "AIM: To see."),
+    ]
+
+
+def test_a_long_title_is_split_like_any_text() -> None:
+    passages = split_citation(citation("word " * 40), make_splitter("characters", 50, 5))
+    assert len(passages) > 3
+    assert {p.section for p in passages} == {"title"}
+
+
+@pytest.mark.parametrize("title", ["", NO_TITLE])
+def test_a_missing_title_and_an_empty_abstract_give_no_passage(title: str) -> None:
+    for method in METHODS:
+        assert split_citation(citation(title), make_splitter(method, 10, 1, words)) == []
+
+
+def test_characters_are_cut_at_white_space_so_that_words_stay_whole() -> None:
+    # 40 / 8: the cut may move back by 5; the next passage begins at the first word within 8.
+    text = "alpha beta gamma delta epsilon zeta eta theta iota kappa"
+    assert texts(split(text, "characters", 40, 8)) == [
+        "alpha beta gamma delta epsilon zeta eta",
+        "zeta eta theta iota kappa",
+    ]
+
+
+def test_characters_cut_a_word_that_has_no_white_space_near() -> None:
+    assert texts(split("abcdefghij" * 2, "characters", 8, 2)) == [
+        "abcdefgh",
+        "ghijabcd",
+        "cdefghij",
+    ]
+
+
+def test_sentences_are_packed_whole() -> None:
+    text = "One is here. Two is here. Three is here. Four is here."
+    assert texts(split(text, "sentences", 30, 0)) == [
+        "One is here. Two is here.",
+        "Three is here. Four is here.",
+    ]
+
+
+def test_sentences_that_fit_the_overlap_are_repeated() -> None:
+    text = "One is here. Two is here. Three is here. Four is here."
+    assert texts(split(text, "sentences", 42, 14)) == [
+        "One is here. Two is here. Three is here.",
+        "Three is here. Four is here.",
+    ]
+
+
+def test_a_sentence_longer_than_the_size_is_cut_by_characters() -> None:
+    text = "Short one. " + "Word " * 20 + "end. Last one."
+    passages = split(text, "sentences", 40, 0)
+    assert passages[0].text == "Short one."
+    assert all(len(p.text) <= 40 for p in passages)
+    assert " ".join(texts(passages)) == text
+
+
+def test_sections_are_never_crossed_and_keep_their_label() -> None:
+    record = citation("", ("AIM", "a b"), ("", "c d e"), ("END", "f"))
+    passages = split_citation(record, make_splitter("sections", 3, 1, words))
+    assert texts(passages) == ["AIM: a b", "c d e", "END: f"]
+
+
+def test_a_long_section_is_cut_by_tokens_with_overlap() -> None:
+    passages = split_citation(
+        citation("", ("", "a b c d e f g")), make_splitter("sections", 4, 1, words)
+    )
+    assert texts(passages) == ["a b c d", "d e f g"]
+
+
+def test_text_that_no_token_holds_is_not_lost() -> None:
+    record = citation("", ("", "__ a __ b __"))
+    assert texts(split_citation(record, make_splitter("sections", 1, 0, letters))) == [
+        "__ a __",
+        "b __",
+    ]
+
+
+def test_section_spans_stand_where_the_canonical_abstract_has_them() -> None:
+    record = citation("", ("AIM", "To see."), ("", "Plain."))
+    assert record.abstract == "AIM: To see. Plain."
+    assert section_spans(record.sections) == [(0, 12), (13, 19)]
+
+
+# --- what cannot work
+
+
+@pytest.mark.parametrize(
+    ("method", "size", "overlap", "says"),
+    [
+        ("paragraphs", 512, 64, "'paragraphs'.*characters, sentences, sections"),
+        ("characters", 0, 0, "size is 0"),
+        ("characters", 64, 64, "overlap is 64"),
+        ("sentences", 64, 100, "overlap is 100"),
+        ("characters", 64, -1, "overlap is -1"),
+        ("sections", 512, 64, "tokeniser"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_by_name(
+    method: str, size: int, overlap: int, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        make_splitter(method, size, overlap)

@@ -1,0 +1,187 @@
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cluster.errors import InputError
+from cluster.index.layout import shard_of
+from cluster.index.write_segment import EMBEDDED_SCHEMA
+from cluster.records import Deletion
+from pipelines.build.embed_passages import embed_citations, split_citations
+from pipelines.build.stage_citations import (
+    PARSED,
+    complete_account,
+    part_files,
+    positions_in,
+    read_account,
+    read_deletions,
+    read_part,
+    runs_of,
+    staged_dimensions,
+    staged_positions,
+    staging_directory,
+    write_account,
+    write_part,
+)
+from tests.pipelines.staging import SPLITTER, account, stage
+from tests.small_index import DIMENSIONS, bag_of_words, citation
+
+CITATIONS = [citation(pmid, f"Abstract of {pmid}.", f"Title {pmid}") for pmid in range(1, 21)]
+
+
+def pmids(batch: pa.RecordBatch) -> list[int]:
+    found: list[int] = batch.column("pmid").to_pylist()
+    return found
+
+
+def staged_source(tmp_path: Path) -> tuple[Path, Path]:
+    """A source file, and its staging that is whole."""
+    source = tmp_path / "n1.xml"
+    source.write_text("<PubmedArticleSet/>")
+    directory = stage(tmp_path / "staging", CITATIONS)
+    found = source.stat()
+    whole = account("n1.xml", len(CITATIONS), bytes=found.st_size, modified_ns=found.st_mtime_ns)
+    write_account(directory, whole, [])
+    return source, directory
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_each_shard_finds_its_own_rows_and_no_row_is_lost(tmp_path: Path, shards: int) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS, shards=shards))
+    by_shard = [pmids(read_part(part, s)) for s in range(shards)]
+    assert sorted(pmid for found in by_shard for pmid in found) == list(range(1, 21))
+    assert all(shard_of(p, shards) == s for s, found in enumerate(by_shard) for p in found)
+
+
+def test_a_shard_without_rows_has_an_empty_batch(tmp_path: Path) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS[:1], shards=8))
+    counts = [read_part(part, s).num_rows for s in range(8)]
+    assert sorted(counts) == [0] * 7 + [1]
+
+
+def test_rows_of_a_folder_are_mapped_and_not_copied(tmp_path: Path) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS, shards=1))
+    before = pa.total_allocated_bytes()
+    for columns in (None, ("pmid", "vectors")):
+        batch = read_part(part, 0, columns)
+        assert batch.schema.names == list(columns or EMBEDDED_SCHEMA.names)
+        assert pa.total_allocated_bytes() == before
+
+
+def test_nothing_is_staged_where_there_is_no_folder(tmp_path: Path) -> None:
+    assert staged_positions(tmp_path / "none").tolist() == []
+
+
+def test_what_two_parts_hold_counts_once(tmp_path: Path) -> None:
+    directory = stage(tmp_path, CITATIONS, copies=3)
+    assert len(part_files(directory)) == 3
+    assert staged_positions(directory).tolist() == list(range(20))
+
+
+def test_a_part_that_is_written_again_takes_the_place_of_the_first(tmp_path: Path) -> None:
+    stage(tmp_path, CITATIONS)
+    assert len(part_files(stage(tmp_path, CITATIONS))) == 1
+
+
+def test_what_is_staged_is_told_without_reading_a_part(tmp_path: Path) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS))
+    part.write_bytes(b"")
+    assert len(staged_positions(tmp_path)) == 20
+
+
+@pytest.mark.parametrize("wanted", [[], [7], [0, 1, 2], [0, 2, 3, 9], [*range(0, 200, 2)]])
+def test_positions_come_back_from_their_runs(wanted: list[int]) -> None:
+    shuffled = [*wanted[1:], *wanted[:1], *wanted[:2]]
+    assert positions_in(runs_of(shuffled)).tolist() == wanted
+
+
+def test_positions_in_many_runs_are_staged_in_parts_whose_names_fit(tmp_path: Path) -> None:
+    sparse = [replace(c, source="n1", position=3 * n) for n, c in enumerate(CITATIONS)]
+    write_part(embed_citations(split_citations(sparse, SPLITTER), bag_of_words), tmp_path, 1)
+    assert all(len(part.name) < 200 for part in part_files(tmp_path))
+    assert staged_positions(tmp_path).tolist() == list(range(0, 60, 3))
+    rows = [pmid for part in part_files(tmp_path) for pmid in pmids(read_part(part, 0))]
+    assert sorted(rows) == list(range(1, 21))
+
+
+def test_a_source_that_changed_is_staged_elsewhere(tmp_path: Path) -> None:
+    source = tmp_path / "n1.xml"
+    source.write_text("<PubmedArticleSet/>")
+    before = staging_directory(tmp_path, source)
+    assert staging_directory(tmp_path, source) == before
+    os.utime(source, ns=(1, 1))
+    assert staging_directory(tmp_path, source) != before
+
+
+def test_a_part_that_was_not_finished_is_no_part(tmp_path: Path) -> None:
+    table = embed_citations(split_citations(CITATIONS, SPLITTER), bag_of_words)
+    with pytest.raises(pa.ArrowInvalid):
+        write_part(table.drop_columns("vectors"), tmp_path, shards=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_account_and_deletions_come_back_as_written(tmp_path: Path) -> None:
+    written = account("n1.xml", 3, dropped={"book": 2}, examples=("n1.xml, record 4: book",))
+    write_account(tmp_path, written, [Deletion(7, "n1.xml", 5), Deletion(9, "n1.xml", 6)])
+    assert read_account(tmp_path) == written
+    assert read_deletions(tmp_path).to_pylist() == [
+        {"pmid": 7, "position": 5},
+        {"pmid": 9, "position": 6},
+    ]
+
+
+def test_a_source_without_deletions_has_an_empty_table_of_them(tmp_path: Path) -> None:
+    write_account(tmp_path, account("n1.xml", 0), [])
+    assert read_deletions(tmp_path).num_rows == 0
+
+
+@pytest.mark.parametrize("damage", ["", '{"name": "n1.xml"', '{"name": "n1.xml", "shoe": 1}'])
+def test_an_account_that_cannot_be_trusted_is_none(tmp_path: Path, damage: str) -> None:
+    assert read_account(tmp_path) is None
+    (tmp_path / PARSED).write_text(damage)
+    assert read_account(tmp_path) is None
+
+
+def test_a_whole_source_need_not_be_read_again(tmp_path: Path) -> None:
+    source, directory = staged_source(tmp_path)
+    found = complete_account(directory, source)
+    assert found is not None
+    assert found.kept == 20
+
+
+def test_a_source_with_a_part_missing_is_read_again(tmp_path: Path) -> None:
+    source, directory = staged_source(tmp_path)
+    part_files(directory)[0].unlink()
+    assert complete_account(directory, source) is None
+
+
+@pytest.mark.parametrize("change", ["bytes", "time"])
+def test_a_source_that_changed_is_read_again(tmp_path: Path, change: str) -> None:
+    source, directory = staged_source(tmp_path)
+    before = source.stat()
+    if change == "bytes":
+        source.write_text("<PubmedArticleSet></PubmedArticleSet>")
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    else:
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert complete_account(directory, source) is None
+
+
+def test_a_source_that_failed_is_read_again(tmp_path: Path) -> None:
+    source, directory = staged_source(tmp_path)
+    whole = read_account(directory)
+    assert whole is not None
+    write_account(directory, whole.model_copy(update={"error": "truncated"}), [])
+    assert complete_account(directory, source) is None
+
+
+def test_dimensions_are_those_of_the_first_vectors_there_are(tmp_path: Path) -> None:
+    textless = stage(tmp_path / "a", [citation(1, "")])
+    assert staged_dimensions([textless, stage(tmp_path / "b", CITATIONS)]) == DIMENSIONS
+
+
+def test_sources_without_any_text_cannot_be_indexed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no citation with a title or an abstract"):
+        staged_dimensions([stage(tmp_path, [citation(1, "")])])

@@ -1,0 +1,215 @@
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from cluster.errors import CiteRayError
+from pipelines.download.download_files import Outcome, download_files
+from pipelines.download.fetch_file import Web
+from pipelines.download.list_files import list_files
+from tests.pipelines.pubmed_server import QUICK, PubMedServer, md5_line, pubmed_file, pubmed_server
+
+FIRST, SECOND, THIRD = (f"baseline/pubmed26n000{n}.xml.gz" for n in (1, 2, 3))
+UPDATE = "updatefiles/pubmed26n0004.xml.gz"
+
+
+class Watching:
+    def __init__(self) -> None:
+        self.plan: tuple[int, int] | None = None
+        self.moves: dict[str, int] = {}
+        self.ended: list[str] = []
+        self.notes: list[str] = []
+
+    def checked(self, done: int, total: int) -> None: ...
+
+    def planned(self, files: int, total: int) -> None:
+        self.plan = (files, total)
+
+    def moved(self, name: str, done: int, total: int | None) -> None:
+        self.moves[name] = done
+
+    def finished(self, outcome: Outcome) -> None:
+        self.ended.append(outcome.name)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def server() -> Iterator[PubMedServer]:
+    with pubmed_server(baseline=3, updates=1, size=5000) as running:
+        yield running
+
+
+def download(
+    server: PubMedServer, destination: object, watching: Watching | None = None, at_once: int = 2
+) -> dict[str, Outcome]:
+    watching = watching or Watching()
+    with Web(QUICK, watching.note) as web:
+        files = list_files(web.read_text, server.url)
+        outcomes = download_files(files, str(destination), web, watching, at_once)
+    return {f"{o.folder}/{o.name}": o for o in outcomes}
+
+
+def kept(destination: Path) -> dict[str, bytes]:
+    """What looks whole there."""
+    return {str(p.relative_to(destination)): p.read_bytes() for p in destination.rglob("*.xml.gz")}
+
+
+def whole(server: PubMedServer) -> dict[str, bytes]:
+    return {path: data for path, data in server.files.items() if path.endswith(".xml.gz")}
+
+
+def test_every_file_comes_with_its_checksum_and_nothing_else_stays(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    outcomes = download(server, tmp_path / "p")
+    assert [o.state for o in outcomes.values()] == ["fetched"] * 4
+    found = {str(p.relative_to(tmp_path / "p")): p for p in (tmp_path / "p").rglob("*.*")}
+    found.pop(".download.lock", None)
+    assert {name: p.read_bytes() for name, p in found.items()} == server.files
+
+
+def test_outcomes_are_in_number_order_and_hold_the_bytes(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    server.script[FIRST] = ["slow"]
+    outcomes = download(server, tmp_path)
+    assert list(outcomes) == [FIRST, SECOND, THIRD, UPDATE]
+    assert [o.bytes for o in outcomes.values()] == [len(server.files[path]) for path in outcomes]
+
+
+def test_the_observer_is_told_the_plan_the_bytes_and_the_ends(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    watching = Watching()
+    download(server, tmp_path, watching)
+    sizes = {path.rpartition("/")[2]: len(data) for path, data in whole(server).items()}
+    assert watching.plan == (4, sum(sizes.values()))
+    assert watching.moves == sizes
+    assert sorted(watching.ended) == sorted(sizes)
+
+
+def test_a_rerun_fetches_only_what_is_missing(server: PubMedServer, tmp_path: Path) -> None:
+    download(server, tmp_path)
+    (tmp_path / SECOND).unlink()
+    server.asked.clear()
+    outcomes = download(server, tmp_path)
+    assert [o.state for o in outcomes.values()] == ["present", "fetched", "present", "present"]
+    assert [path for path in whole(server) if server.gets(path)] == [SECOND]
+
+
+def test_a_file_put_there_by_hand_is_taken_if_its_md5_is_right(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    (tmp_path / "baseline").mkdir()
+    (tmp_path / FIRST).write_bytes(server.files[FIRST])
+    assert download(server, tmp_path)[FIRST].state == "present"
+    assert (tmp_path / f"{FIRST}.md5").read_bytes() == server.files[f"{FIRST}.md5"]
+
+
+def test_a_file_damaged_on_disk_is_fetched_again(server: PubMedServer, tmp_path: Path) -> None:
+    download(server, tmp_path)
+    (tmp_path / FIRST).write_bytes(server.files[FIRST][:-1] + b"?")
+    assert download(server, tmp_path)[FIRST].state == "fetched"
+    assert kept(tmp_path) == whole(server)
+
+
+def test_a_file_that_the_server_replaced_is_fetched_again(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    download(server, tmp_path)
+    server.add(UPDATE, pubmed_file(44))
+    assert download(server, tmp_path)[UPDATE].state == "fetched"
+    assert kept(tmp_path) == whole(server)
+
+
+def test_the_other_form_of_checksum_is_good_too(server: PubMedServer, tmp_path: Path) -> None:
+    for path, data in whole(server).items():
+        digest = hashlib.md5(data).hexdigest()
+        server.files[f"{path}.md5"] = f"{digest}  {path.rpartition('/')[2]}\n".encode()
+    assert {o.state for o in download(server, tmp_path).values()} == {"fetched"}
+
+
+def test_bytes_that_come_wrong_once_are_fetched_anew(server: PubMedServer, tmp_path: Path) -> None:
+    server.script[FIRST] = ["wrong"]
+    watching = Watching()
+    assert download(server, tmp_path, watching)[FIRST].state == "fetched"
+    assert kept(tmp_path) == whole(server)
+    assert "pubmed26n0001.xml.gz: its md5 is " in watching.notes[0]
+
+
+def test_bytes_that_come_wrong_twice_are_named_and_not_kept_and_the_others_come(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    server.script[SECOND] = ["wrong", "wrong"]
+    outcomes = download(server, tmp_path)
+    assert [o.state for o in outcomes.values()] == ["fetched", "failed", "fetched", "fetched"]
+    assert "pubmed26n0002.xml.gz: its md5 is" in outcomes[SECOND].error
+    assert not list(tmp_path.rglob("*0002*"))
+
+
+def test_a_bad_file_never_takes_the_place_of_a_good_one(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    download(server, tmp_path)
+    before = (tmp_path / UPDATE).read_bytes()
+    server.files[f"{UPDATE}.md5"] = md5_line("pubmed26n0004.xml.gz", b"what is not there")
+    assert download(server, tmp_path)[UPDATE].state == "failed"
+    assert (tmp_path / UPDATE).read_bytes() == before
+
+
+@pytest.mark.parametrize("checksum", [None, b"<html>maintenance</html>", b"x" * 5000])
+def test_a_file_without_a_checksum_is_not_fetched(
+    server: PubMedServer, tmp_path: Path, checksum: bytes | None
+) -> None:
+    del server.files[f"{THIRD}.md5"]
+    if checksum is not None:
+        server.files[f"{THIRD}.md5"] = checksum
+    outcomes = download(server, tmp_path)
+    assert outcomes[THIRD].state == "failed"
+    assert "pubmed26n0003.xml.gz.md5: " in outcomes[THIRD].error
+    assert len(kept(tmp_path)) == 3
+
+
+def test_only_so_many_files_come_at_once(server: PubMedServer, tmp_path: Path) -> None:
+    for path in whole(server):
+        server.script[path] = ["slow"]
+    download(server, tmp_path, at_once=2)
+    assert server.most_together == 2
+
+
+def test_a_disk_that_is_too_small_is_refused_before_anything_is_fetched(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    server.sizes[FIRST] = 10**16
+    with pytest.raises(CiteRayError, match=r"needs 10,000,000\.\d GB and .* GB are free.*--files"):
+        download(server, tmp_path)
+    assert kept(tmp_path) == {}
+    assert not any(server.gets(path) for path in whole(server))
+
+
+def test_two_downloads_to_one_folder_are_refused(server: PubMedServer, tmp_path: Path) -> None:
+    with (
+        FileLock(tmp_path / ".download.lock"),
+        pytest.raises(CiteRayError, match="another download writes there"),
+    ):
+        download(server, tmp_path)
+
+
+def test_a_place_that_cannot_be_written_fails_by_name(server: PubMedServer, tmp_path: Path) -> None:
+    (tmp_path / FIRST).mkdir(parents=True)
+    outcomes = download(server, tmp_path)
+    assert "pubmed26n0001.xml.gz: it cannot be kept" in outcomes[FIRST].error
+    assert [o.state for o in outcomes.values()].count("fetched") == 3
+
+
+def test_a_destination_that_cannot_be_a_folder_is_refused_before_anything_is_fetched(
+    server: PubMedServer, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CiteRayError, match=r"/file: it cannot be written"):
+        download(server, tmp_path / "file")
+    assert server.gets(FIRST) == []

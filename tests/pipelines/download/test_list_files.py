@@ -1,0 +1,88 @@
+import pytest
+
+from cluster.errors import CiteRayError
+from pipelines.download.list_files import list_files, parse_listing
+
+BASE = "https://example.org/pubmed"
+FOLDER = f"{BASE}/baseline/"
+
+
+def page(*hrefs: str) -> str:
+    return "<pre>" + "".join(f'<a href="{href}">x</a>' for href in hrefs) + "</pre>"
+
+
+def listed(pages: dict[str, str], **options: object) -> list[str]:
+    def read(url: str, limit: int) -> str:
+        return pages[url.removeprefix(BASE).strip("/")]
+
+    return [f.name for f in list_files(read, BASE, **options)]  # type: ignore[arg-type]
+
+
+TWO = {
+    "baseline": page("../", "pubmed26n0002.xml.gz", "pubmed26n0001.xml.gz"),
+    "updatefiles": page("../", "pubmed26n0003.xml.gz", "pubmed26n0004.xml.gz"),
+}
+
+
+def test_files_come_in_number_order_once_each() -> None:
+    names = ["p26n10.xml.gz", "p26n9.xml.gz", "p26n10.xml.gz", "p25n11.xml.gz"]
+    assert parse_listing(page(*names), FOLDER) == ["p25n11.xml.gz", "p26n9.xml.gz", "p26n10.xml.gz"]
+
+
+def test_only_whole_xml_gz_files_are_taken() -> None:
+    hrefs = ["a1.xml.gz.md5", "README.txt", "?C=N;O=D", "a1_stats.html", "a1.xml.gz"]
+    assert parse_listing(page(*hrefs), FOLDER) == ["a1.xml.gz"]
+
+
+@pytest.mark.parametrize(
+    "href",
+    [
+        "../updatefiles/a1.xml.gz",
+        "https://elsewhere.org/pubmed/baseline/a1.xml.gz",
+        "%2e%2e%2fa1.xml.gz",
+        "..%2fa1.xml.gz",
+        ".a1.xml.gz",
+        "http://[bad/a1.xml.gz",
+        "a1\\b.xml.gz",
+    ],
+)
+def test_a_link_that_leaves_the_folder_is_no_file_of_it(href: str) -> None:
+    assert parse_listing(page(href), FOLDER) == []
+
+
+@pytest.mark.parametrize(
+    "href", [FOLDER + "a1.xml.gz", "/pubmed/baseline/a1.xml.gz", "./a1.xml.gz"]
+)
+def test_a_link_may_be_written_in_full(href: str) -> None:
+    assert parse_listing(page(href), FOLDER) == ["a1.xml.gz"]
+
+
+def test_a_page_that_is_no_listing_is_refused_by_its_address() -> None:
+    with pytest.raises(CiteRayError, match=r"baseline/: it is not the index page.*--base-url"):
+        parse_listing("<html>Please log in</html>", FOLDER)
+
+
+def test_the_baseline_comes_before_the_updates() -> None:
+    assert [n[9:13] for n in listed(TWO)] == ["0001", "0002", "0003", "0004"]
+
+
+def test_either_folder_can_be_left_out() -> None:
+    assert [n[9:13] for n in listed(TWO, updates=False)] == ["0001", "0002"]
+    assert [n[9:13] for n in listed(TWO, baseline=False)] == ["0003", "0004"]
+
+
+def test_since_leaves_out_updates_up_to_its_number() -> None:
+    assert [n[9:13] for n in listed(TWO, baseline=False, since=3)] == ["0004"]
+
+
+def test_a_limit_takes_the_first_files() -> None:
+    assert [n[9:13] for n in listed(TWO, limit=3)] == ["0001", "0002", "0003"]
+
+
+def test_an_empty_baseline_is_refused() -> None:
+    with pytest.raises(CiteRayError, match=r"baseline/: it lists no \.xml\.gz file"):
+        listed(TWO | {"baseline": page("../")})
+
+
+def test_no_updates_yet_is_no_fault() -> None:
+    assert len(listed(TWO | {"updatefiles": page("../")})) == 2

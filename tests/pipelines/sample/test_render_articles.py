@@ -1,0 +1,195 @@
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import Bio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from cluster.errors import InputError
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import (
+    Chemical,
+    Citation,
+    Deletion,
+    Link,
+    MeshHeading,
+    OtherAbstract,
+    Rejected,
+    Section,
+)
+from pipelines.sample.render_articles import render_articles
+from pipelines.sample.render_citation import BookChapter, strip_inline
+
+# NLM's own DTD, as Biopython ships it.
+DTD = Path(Bio.__file__).parent / "Entrez/DTDs/pubmed_250101.dtd"
+
+FULL = Citation(
+    pmid=90000001,
+    version=2,
+    title="B12 & <the> gut.",
+    sections=(Section("METHODS", "We used β-blockers."), Section("", "P<0.05.")),
+    other_abstracts=(OtherAbstract("fre", "Publisher", (Section("", "Été."),)),),
+    journal="A Journal",
+    year=2019,
+    month=4,
+    languages=("eng", "fre"),
+    publication_types=("Journal Article", "Review"),
+    mesh=(MeshHeading("D008687", "Metformin", True), MeshHeading("D006801", "Humans", False)),
+    chemicals=(Chemical("D008687", "Metformin"),),
+    keywords=("one", "two"),
+    doi="10.5555/x",
+    pmcid="PMC1",
+    links=(Link("RetractionIn", 90000002, "A Journal"), Link("Cites", None, "A book")),
+)
+BOOK = BookChapter(7, "Chapter", "Book", "Publisher", 2020, "Text.")
+
+
+def words(minimum: int = 1) -> st.SearchStrategy[str]:
+    """Text as XML can hold it, white space as the parser leaves it: single, not at the ends."""
+    letters = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Co", "Zs"])
+    return st.lists(st.text(letters, min_size=1, max_size=8), min_size=minimum, max_size=5).map(
+        " ".join
+    )
+
+
+def many(of: st.SearchStrategy) -> st.SearchStrategy[tuple]:
+    return st.lists(of, max_size=3).map(tuple)
+
+
+sections = many(st.builds(Section, words(0), words()))
+dates = st.one_of(
+    st.just((None, None)),
+    st.tuples(st.integers(1500, 2099), st.none() | st.integers(1, 12)),
+)
+citations = st.builds(
+    lambda date, **fields: Citation(year=date[0], month=date[1], **fields),
+    dates,
+    pmid=st.integers(1, 999_999_999),
+    version=st.integers(1, 99),
+    title=words(0),
+    sections=sections,
+    other_abstracts=many(st.builds(OtherAbstract, words(), words(), sections)),
+    journal=words(0),
+    languages=many(words()),
+    publication_types=many(words()),
+    mesh=many(st.builds(MeshHeading, words(), words(), st.booleans())),
+    chemicals=many(st.builds(Chemical, words(), words())),
+    keywords=many(words()),
+    doi=words(0),
+    pmcid=words(0),
+    links=many(st.builds(Link, words(), st.none() | st.integers(1, 999_999_999), words(0))),
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(citations, min_size=1, max_size=3))
+def test_every_field_survives_render_and_parse(tmp_path_factory, written):
+    path = tmp_path_factory.mktemp("round") / "trip.xml"
+    render_articles(written, path)
+    expected = [
+        replace(citation, source="trip.xml", position=position)
+        for position, citation in enumerate(written)
+    ]
+    assert list(read_records(path)) == expected
+
+
+def test_positions_go_on_over_a_book_and_the_deletions_at_the_end(tmp_path):
+    path = tmp_path / "a.xml"
+    render_articles([FULL, Deletion(5, "", 0), BOOK, Deletion(6, "", 0), Citation(3)], path)
+    found = list(read_records(path))
+    assert [type(record) for record in found] == [
+        Citation, Rejected, Citation, Deletion, Deletion,
+    ]  # fmt: skip
+    assert [record.position for record in found] == [0, 1, 2, 3, 4]
+    assert [record.pmid for record in found[3:]] == [5, 6]
+
+
+def test_count_includes_books_and_deletions(tmp_path):
+    assert render_articles([FULL, BOOK, Deletion(5, "", 0)], tmp_path / "a.xml") == 3
+
+
+def test_a_full_record_a_book_and_a_deletion_are_valid_by_nlms_dtd(tmp_path):
+    path = tmp_path / "a.xml"
+    render_articles([FULL, BOOK, Deletion(5, "", 0)], path, note="a note")
+    dtd = etree.DTD(str(DTD))
+    dtd.validate(etree.parse(str(path)))
+    assert not dtd.error_log
+
+
+def test_equal_records_give_equal_gzip_bytes_whatever_the_name(tmp_path):
+    first, second = tmp_path / "a.xml.gz", tmp_path / "b.xml.gz"
+    render_articles([FULL], first)
+    render_articles([FULL], second)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_gzip_holds_what_the_plain_file_holds(tmp_path):
+    render_articles([FULL], tmp_path / "a.xml.gz")
+    render_articles([FULL], tmp_path / "a.xml")
+    assert (
+        gzip.decompress((tmp_path / "a.xml.gz").read_bytes()) == (tmp_path / "a.xml").read_bytes()
+    )
+
+
+def test_inline_markup_becomes_elements_and_reads_back_as_plain_text(tmp_path):
+    marked = "<i>TP53</i><sub>2</sub>, <b>a <sup>b</sup></b> & P<0.05"
+    plain = "TP532, a b & P<0.05"
+    assert strip_inline(marked) == plain
+    path = tmp_path / "a.xml"
+    render_articles([Citation(1, title=plain)], path, inline={plain: marked})
+    title = etree.parse(str(path)).find(".//ArticleTitle")
+    assert [element.tag for element in title.iter()] == ["ArticleTitle", "i", "sub", "b", "sup"]
+    assert next(iter(read_records(path))).title == plain
+
+
+def test_pretty_printing_puts_no_space_between_neighbouring_tags(tmp_path):
+    path = tmp_path / "a.xml"
+    render_articles([Citation(1, title="ab")], path, inline={"ab": "<i>a</i><sub>b</sub>"})
+    assert b"<ArticleTitle><i>a</i><sub>b</sub></ArticleTitle>" in path.read_bytes()
+
+
+@pytest.mark.parametrize("marked", ["<i>ab", "ab</i>", "<i>a<b>b</i></b>"])
+def test_unpaired_inline_tag_is_refused(tmp_path, marked):
+    with pytest.raises(InputError, match="pair the inline tags"):
+        render_articles([Citation(1, title="ab")], tmp_path / "a.xml", inline={"ab": marked})
+
+
+def test_text_that_xml_cannot_hold_names_the_pmid(tmp_path):
+    with pytest.raises(InputError, match=r"PMID 12: .*control characters"):
+        render_articles([Citation(12, title="a\x00b")], tmp_path / "a.xml")
+
+
+def test_a_month_without_a_year_is_refused(tmp_path):
+    with pytest.raises(InputError, match="PMID 12: month 3 without a year"):
+        render_articles([Citation(12, month=3)], tmp_path / "a.xml")
+
+
+@pytest.mark.parametrize("month", [0, 13])
+def test_a_month_outside_the_year_is_refused(tmp_path, month):
+    with pytest.raises(InputError, match=f"PMID 12: month {month} is not one of 1 to 12"):
+        render_articles([Citation(12, year=2020, month=month)], tmp_path / "a.xml")
+
+
+def test_a_failed_render_leaves_no_file_and_keeps_the_old_one(tmp_path):
+    path = tmp_path / "a.xml"
+    path.write_text("old")
+    with pytest.raises(InputError):
+        render_articles([FULL, Citation(12, month=3)], path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.xml"]
+    assert path.read_text() == "old"
+
+
+def test_records_are_taken_one_at_a_time(tmp_path):
+    """The file grows while records are still being made."""
+    sizes = []
+
+    def records():
+        for pmid in range(1, 400):
+            yield replace(FULL, pmid=pmid)
+            sizes.append((tmp_path / "a.xml.part").stat().st_size)
+
+    render_articles(records(), tmp_path / "a.xml")
+    assert 0 < sizes[200] < sizes[-1]

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.models.tag_entities import TaggedToken, merge_subwords, text_windows
+from pipelines.train.examples.tagged_texts import (
+    TaggedText,
+    allowed_labels,
+    labels_of,
+    read_tagged_texts,
+    windows_of,
+)
+from tests.tiny_models import tiny_tokenizer
+
+BOTH = frozenset({"Chemical", "Disease"})
+LABELS = labels_of(BOTH)
+
+
+def write(path: Path, *rows: Any) -> Path:
+    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return path
+
+
+def entity(begin: int, end: int, kind: str) -> dict[str, Any]:
+    return {"start": begin, "end": end, "type": kind}
+
+
+def tags(text: TaggedText, *offsets: tuple[int, int]) -> list[list[str]]:
+    rows = allowed_labels(text, offsets, LABELS)
+    return [[label for label, may in zip(LABELS, row, strict=True) if may] for row in rows]
+
+
+def test_file_marks_the_types_that_it_has_an_entity_of(tmp_path: Path) -> None:
+    one = write(
+        tmp_path / "a", {"text": "fever", "entities": [entity(0, 5, "Disease")]},
+        {"text": "none", "entities": []},
+    )  # fmt: skip
+    two = write(tmp_path / "b", {"text": "aspirin", "entities": [entity(0, 7, "Chemical")]})
+    texts = read_tagged_texts([one, two])
+    assert [t.marked for t in texts] == [{"Disease"}, {"Disease"}, {"Chemical"}]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"entities": []}, "line 2: no tagged text"),
+        ({"text": "x", "entities": [{"start": 0}]}, "line 2: no tagged text"),
+        ({"text": "x", "entities": [entity(0, 2, "D")]}, "D at 0 to 2 is outside"),
+        ([1], "line 2: not a JSON object"),
+    ],
+)
+def test_bad_row_is_refused_with_its_line(tmp_path: Path, row: Any, said: str) -> None:
+    path = write(tmp_path / "bad.jsonl", {"text": "fever", "entities": []}, row)
+    with pytest.raises(InputError, match=said):
+        read_tagged_texts([path])
+
+
+def test_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"absent\.jsonl: cannot be read"):
+        read_tagged_texts([tmp_path / "absent.jsonl"])
+
+
+def test_first_token_of_a_name_begins_it_and_the_others_go_on() -> None:
+    text = TaggedText("heart tumour risk", ((0, 12, "Disease"),), BOTH)
+    assert tags(text, (0, 5), (6, 9), (9, 12), (13, 17)) == [
+        ["B-Disease"],
+        ["I-Disease"],
+        ["I-Disease"],
+        ["O"],
+    ]
+
+
+def test_type_that_a_file_does_not_mark_may_be_anywhere_it_marks_nothing() -> None:
+    text = TaggedText("fever aspirin", ((0, 5, "Disease"),), frozenset({"Disease"}))
+    assert tags(text, (0, 5), (6, 13)) == [["B-Disease"], ["O", "B-Chemical", "I-Chemical"]]
+
+
+def test_gold_tags_merge_to_the_gold_names() -> None:
+    """What training teaches, the service reads back as the very spans."""
+    text = "Drug-induced heart tumour, fever."
+    gold = ((13, 25, "Disease"), (27, 32, "Disease"))
+    offsets = [(0, 4), (4, 5), (5, 12), (13, 18), (19, 25), (25, 26), (27, 32), (32, 33)]
+    rows = [
+        TaggedToken(text[b:e], b, e, allowed[0], 1.0)
+        for (b, e), allowed in zip(
+            offsets, tags(TaggedText(text, gold, BOTH), *offsets), strict=True
+        )
+    ]
+    assert tuple((e.begin, e.end, e.kind) for e in merge_subwords(text, rows)) == gold
+
+
+def test_window_ends_where_a_sentence_does_and_keeps_its_entities() -> None:
+    first, second = "the gene causes fever .", "Aspirin treats fever ."
+    text = f"{first} {second}"
+    at = len(first) + 1
+    whole = TaggedText(text, ((16, 21, "Disease"), (at, at + 7, "Chemical")), BOTH)
+    windows = windows_of([whole], tiny_tokenizer(), [9])
+    assert [w.text for w in windows] == [first, second]
+    assert [w.entities for w in windows] == [((16, 21, "Disease"),), ((0, 7, "Chemical"),)]
+
+
+def test_windows_leave_out_nothing_of_a_sentence_longer_than_they() -> None:
+    text = "fever " * 30
+    windows = text_windows(text, tiny_tokenizer(), 10)
+    assert "".join(text[b:e] for b, e in windows).replace(" ", "") == "fever" * 30
+    assert len(windows) == 4
+
+
+def test_texts_take_the_limits_in_turn() -> None:
+    text = TaggedText("fever " * 10, (), BOTH)
+    assert len(windows_of([text, text], tiny_tokenizer(), [7, 12])) == 2 + 1
+
+
+def test_blank_text_has_no_window() -> None:
+    assert text_windows("  ", tiny_tokenizer(), 10) == []

@@ -1,0 +1,163 @@
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from cluster.errors import IndexFormatError, InputError
+from cluster.index import vectors
+from cluster.index.layout import VECTORS, segment_directory, vocabulary_file
+from cluster.index.manifest import check_artefact, read_manifest
+from cluster.index.versions import read_as_of
+from pipelines.update.compact_index import prune
+from tests.pipelines.histories import File, SmallIndex, name_of
+from tests.pipelines.test_update_histories import scores
+from tests.pipelines.update.test_update_index import built, counts, titles
+
+HISTORY: list[File] = [
+    [(pmid, f"aspirin study {pmid}") for pmid in range(1, 30)],
+    [(3, "warfarin"), (4, None), (40, "heparin")],
+    [(4, "back again"), (5, None), (40, "heparin and aspirin")],
+]
+
+
+def test_each_shard_has_one_segment_with_the_live_citations_alone(tmp_path: Path) -> None:
+    index = built(tmp_path, *HISTORY, shards=2)
+    manifest = index.compact()
+    assert [len(shard.segments) for shard in manifest.shards] == [1, 1]
+    assert sum(s.citations for s in manifest.segments) == manifest.citations == 29
+    assert sum(s.passages for s in manifest.segments) == manifest.passages
+
+
+@pytest.mark.parametrize("kind", ["flat", "fp16", "sq8"])
+@pytest.mark.parametrize("over", ["citations", "passages"])
+def test_searches_give_the_same_before_and_after(tmp_path: Path, kind: str, over: str) -> None:
+    index = built(tmp_path, *HISTORY, vectors=kind)
+    before = scores(index, "aspirin warfarin", over)
+    assert len(before) == 29
+    index.compact()
+    assert scores(index, "aspirin warfarin", over) == {
+        pmid: pytest.approx(score, rel=1e-6) for pmid, score in before.items()
+    }
+
+
+@pytest.mark.parametrize("kind", ["flat", "fp16", "sq8"])
+def test_stored_vectors_added_again_get_the_same_codes(kind: str) -> None:
+    """Also where a dimension is far from 0 and narrow, so that 16-bit floats would not do."""
+    random = np.random.default_rng(4)
+    data = random.normal(size=(300, 16)).astype(np.float32)
+    data[:, 3] = 7 + data[:, 3] * 1e-4
+    data[:, 5] = 1
+    codes = []
+    for _ in range(2):
+        index = vectors.empty_index(kind, 16, 8, 32)
+        index.train(random.normal(size=(1, 16)).astype(np.float32) if kind == "flat" else SAMPLE)
+        vectors.build(index, [data], 1)
+        storage = faiss.downcast_index(index.storage)
+        codes.append(faiss.vector_to_array(storage.codes))
+        data = storage.reconstruct_n(0, 300)
+    np.testing.assert_array_equal(codes[0], codes[1])
+
+
+SAMPLE = np.random.default_rng(5).normal(size=(200, 16)).astype(np.float32)
+SAMPLE[:, 3] = 7 + SAMPLE[:, 3] * 1e-4
+SAMPLE[:, 5] = 1
+
+
+def test_what_was_deleted_stays_known(tmp_path: Path) -> None:
+    index = built(tmp_path, *HISTORY)
+    before = counts(index)
+    index.compact()
+    assert counts(index) == before == (29, 3, 1)
+    index.update([[(5, None)]])
+    assert counts(index) == before
+    index.update([[(5, "revived")]])
+    assert titles(index)[5] == "revived"
+    assert counts(index) == (30, 4, 0)
+
+
+def test_a_shard_of_one_segment_stays_as_it_is(tmp_path: Path) -> None:
+    index = built(tmp_path, HISTORY[0])
+    assert index.manifest is not None
+    shards = index.manifest.shards
+    assert index.compact().shards == shards
+
+
+def test_the_vocabulary_goes_on_unchanged(tmp_path: Path) -> None:
+    index = built(tmp_path, *HISTORY)
+    before = (tmp_path / vocabulary_file("v000003")).read_bytes()
+    manifest = index.compact()
+    path = tmp_path / vocabulary_file("v000004")
+    assert path.read_bytes() == before
+    check_artefact(path, manifest.vocabulary)
+
+
+def test_damage_is_found_before_anything_is_folded(tmp_path: Path) -> None:
+    index = built(tmp_path, *HISTORY)
+    assert index.manifest is not None
+    path = tmp_path / segment_directory(0, index.manifest.segments[1].id) / VECTORS
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(IndexFormatError, match=r"vectors\.faiss"):
+        index.compact()
+    assert read_manifest(tmp_path) == index.manifest
+
+
+def finished(folder: Path) -> SmallIndex:
+    """An index of three runs and a compaction, its staging gone as after a whole run."""
+    index = built(folder, *HISTORY)
+    index.compact()
+    for path in sorted((folder / "staging").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (folder / "staging").rmdir()
+    return index
+
+
+def test_until_it_is_pruned_every_version_can_be_read(tmp_path: Path) -> None:
+    index = finished(tmp_path)
+    held = [titles_as_of(index, name_of(number)).get(4, "deleted") for number in (1, 2, 3)]
+    assert held == ["aspirin study 4", "deleted", "back again"]
+
+
+def titles_as_of(index: SmallIndex, source: str) -> dict[int, str]:
+    manifest = read_as_of(index.path, source)
+    found = index.citations(range(1, 41), manifest)
+    return {pmid: f.citation.title for pmid, f in found.items()}
+
+
+def test_pruning_leaves_the_current_version_and_nothing_else(tmp_path: Path) -> None:
+    index = finished(tmp_path)
+    before = titles(index)
+    assert index.manifest is not None
+    (tmp_path / "segments/0000/.abc.partial").mkdir()
+    removed = prune(tmp_path, index.manifest)
+    assert len([path for path in removed if path.startswith("segments/")]) == 4
+    assert len(list((tmp_path / "segments").glob("*/*"))) == 1
+    assert len(list((tmp_path / "versions").iterdir())) == 3
+    assert titles(index) == before
+    assert read_manifest(tmp_path) == index.manifest
+    assert prune(tmp_path, index.manifest) == []
+
+
+def test_a_pruned_index_can_be_updated(tmp_path: Path) -> None:
+    index = finished(tmp_path)
+    assert index.manifest is not None
+    prune(tmp_path, index.manifest)
+    index.update([[(2, "revised")]])
+    assert titles(index)[2] == "revised"
+
+
+def test_nothing_is_pruned_while_a_run_is_under_way(tmp_path: Path) -> None:
+    index = built(tmp_path, *HISTORY)
+    assert index.manifest is not None
+    with pytest.raises(InputError, match="staging: a build or update was interrupted"):
+        prune(tmp_path, index.manifest)
+    assert (tmp_path / "versions/v000001.json").is_file()
+
+
+def test_a_pruned_state_is_refused_by_name(tmp_path: Path) -> None:
+    index = finished(tmp_path)
+    assert index.manifest is not None
+    prune(tmp_path, index.manifest)
+    assert read_as_of(tmp_path, name_of(3)) == index.manifest
+    with pytest.raises(InputError, match=rf"v000002 of .*ends with {name_of(2)}, was pruned"):
+        read_as_of(tmp_path, name_of(2))

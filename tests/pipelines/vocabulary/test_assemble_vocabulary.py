@@ -1,0 +1,333 @@
+"""What becomes of counts, rule by rule, and beside a plain reference."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.text.vocabulary import Concept, concept_of, normalise
+from pipelines.vocabulary.assemble_vocabulary import assemble_concepts
+from pipelines.vocabulary.mine_vocabulary import COUNTS_SCHEMA, TermCounts, merge_counts
+from pipelines.vocabulary.name_headings import SOURCES, GivenName, natural_order
+
+# kind, form, ui, short, citations
+Count = tuple[str, str, str, str, int]
+Heading = tuple[str, str]
+
+
+def mesh(name: str, ui: str, citations: int = 1) -> Count:
+    return "mesh", name, ui, "", citations
+
+
+def chemical(name: str, ui: str, citations: int = 1) -> Count:
+    return "chemical", name, ui, "", citations
+
+
+def keyword(name: str, citations: int = 1) -> Count:
+    return "keyword", name, "", "", citations
+
+
+def defined(long: str, short: str, citations: int = 2) -> Count:
+    return "abbreviation", long, "", short, citations
+
+
+def counted(rows: Sequence[Count]) -> TermCounts:
+    parts = [COUNTS_SCHEMA.empty_table()]
+    for kind, form, ui, short, citations in rows:
+        row = (kind, normalise(form), ui, form, short, citations)
+        one = dict(zip(COUNTS_SCHEMA.names, row, strict=True))
+        parts.append(parts[0].from_pylist([one], schema=COUNTS_SCHEMA))
+    return merge_counts(map(TermCounts, parts))
+
+
+def as_given(headings: Sequence[Heading]) -> list[GivenName]:
+    """The first name of a concept is its own; a ui without a prefix is of MeSH."""
+    seen: set[str] = set()
+    names = []
+    for ui, name in headings:
+        names.append(GivenName(ui if ":" in ui else f"mesh:{ui}", name, ui not in seen))
+        seen.add(ui)
+    return names
+
+
+def assembled(rows: Sequence[Count], headings: Sequence[Heading] = ()) -> list[Concept]:
+    concepts, keys = assemble_concepts(counted(rows), as_given(headings))
+    found = [concept_of(row) for row in concepts.to_pylist()]
+    assert keys.to_pylist() == [normalise(name) for c in found for name in c.names]
+    return found
+
+
+def only(rows: Sequence[Count], headings: Sequence[Heading] = ()) -> Concept:
+    (concept,) = assembled(rows, headings)
+    return concept
+
+
+def named(name: str, concepts: Sequence[Concept]) -> list[str]:
+    return [c.id for c in concepts if name in c.names]
+
+
+def test_counts_of_every_kind_in_one_concept() -> None:
+    found = only(
+        [
+            mesh("Multiple Sclerosis", "D9", 7),
+            chemical("multiple-sclerosis", "D9", 1),
+            keyword("multiple sclerosis", 4),
+            defined("multiple sclerosis", "MS", 3),
+        ]
+    )
+    names, uses = ("Multiple Sclerosis", "MS"), (15, 3)
+    assert found == Concept("mesh:D9", "mesh", "Multiple Sclerosis", names, uses, 7)
+
+
+def test_citations_are_those_of_the_largest_source_over_all_its_names() -> None:
+    rows = [mesh("Pain", "D1", 5), mesh("Ache", "D1", 1), keyword("pain", 4), keyword("ache", 3)]
+    assert only(rows).citations == 7
+
+
+def test_a_heading_counts_once_although_it_is_named_in_two_orders() -> None:
+    found = only([mesh("Pain, Acute", "D1", 5)])
+    assert (found.names, found.uses, found.citations) == (("Acute Pain", "Pain, Acute"), (5, 5), 5)
+
+
+def test_given_name_stands_first_however_rarely_it_is_used() -> None:
+    found = only([mesh("Sore", "D1", 8), mesh("PAIN", "D1", 9)], [("D1", "Pain"), ("D1", "Ache")])
+    assert (found.name, found.names) == ("Pain", ("Pain", "PAIN", "Sore", "Ache"))
+
+
+def test_given_name_is_written_as_given() -> None:
+    assert only([keyword("pain", 9)], [("D1", "Pain")]).names == ("Pain",)
+
+
+def test_heading_that_no_list_gives_is_named_as_most_citations_do() -> None:
+    assert only([mesh("Aches", "D1", 1), mesh("Pains", "D1", 2)]).name == "Pains"
+
+
+def test_of_equally_used_names_the_first_in_byte_order_stands_first() -> None:
+    assert only([chemical("zinc", "C1"), chemical("Zn 2", "C1")]).names == ("zinc", "Zn 2")
+
+
+def test_of_equally_used_forms_the_first_in_byte_order_is_the_name() -> None:
+    assert only([keyword("asthma"), keyword("Asthma")]).name == "Asthma"
+
+
+def test_names_follow_by_use_after_the_concepts_own() -> None:
+    rows = [defined("mitral stenosis", "MiS", 2), defined("mitral stenosis", "MSt", 3)]
+    assert only(rows).names == ("mitral stenosis", "MSt", "MiS")
+
+
+def test_a_long_form_counts_with_each_short_form_even_a_rare_one() -> None:
+    rows = [defined("mitral stenosis", "MS", 3), defined("Mitral stenosis", "MiS", 1)]
+    assert (only(rows).names, only(rows).uses) == (("mitral stenosis", "MS"), (4, 3))
+
+
+def test_spellings_of_a_long_form_count_together() -> None:
+    rows = [defined("mitral stenosis", "MS", 1), defined("mitral-stenosis", "MS", 1)]
+    assert only(rows).id == "abbr:mitral stenosi"
+
+
+def test_rare_meanings_take_their_share_of_a_short_form() -> None:
+    rows = [defined(f"meaning number {n}", "MN", 1) for n in range(5)]
+    assert assembled([*rows, defined("mean nothing", "MN", 2)]) == []
+
+
+def test_keyword_of_a_name_that_heading_and_substance_bear_goes_to_the_heading() -> None:
+    found = assembled([chemical("Iron", "C1"), mesh("Iron", "D2"), keyword("iron", 9)])
+    assert [(c.id, c.uses) for c in found] == [("chem:C1", (1,)), ("mesh:D2", (10,))]
+
+
+def test_keyword_of_a_name_that_two_headings_bear_goes_to_the_smaller_ui() -> None:
+    found = assembled([mesh("Iron", "D2"), mesh("Iron", "D10"), keyword("iron", 9)])
+    assert [(c.id, c.uses) for c in found] == [("mesh:D10", (10,)), ("mesh:D2", (1,))]
+
+
+def test_long_form_joins_the_owner_of_its_most_used_short_form() -> None:
+    rows = [defined("tumour factor", "TF", 2), defined("tumour factor", "TUF", 3)]
+    found = assembled([*rows, mesh("TF", "D1", 9), mesh("TUF", "D2", 1)])
+    assert named("tumour factor", found) == ["mesh:D2"]
+
+
+def test_a_short_form_that_is_only_another_name_of_a_heading_gives_it_no_long_form() -> None:
+    release = [("D1", "Amyotrophic Lateral Sclerosis"), ("D1", "ALS")]
+    found = assembled([defined("advanced life support", "ALS", 5)], release)
+    assert [c.id for c in found] == ["abbr:advanced life support", "mesh:D1"]
+
+
+def test_a_concept_of_umls_comes_after_the_headings_and_takes_the_keywords_of_its_names() -> None:
+    release = [("umls:C0000001", "Red Ear Syndrome"), ("umls:C0000001", "Lance's erythromelalgia")]
+    found = assembled([keyword("red ear syndrome", 3), mesh("Ear", "D1")], release)
+    assert [(c.id, c.kind, c.citations) for c in found] == [
+        ("mesh:D1", "mesh", 1),
+        ("umls:C0000001", "umls", 3),
+    ]
+    assert found[1].names == ("Red Ear Syndrome", "Lance's erythromelalgia")
+
+
+def test_a_keyword_goes_to_the_heading_of_that_name_before_one_that_has_it_as_an_entry_term() -> (
+    None
+):
+    release = [("D1", "Common Cold"), ("D1", "Cold"), ("D2", "Cold")]
+    found = assembled([keyword("cold", 4)], release)
+    assert [(c.id, c.uses) for c in found] == [("mesh:D1", (0, 0)), ("mesh:D2", (4,))]
+
+
+def test_spellings_of_a_short_form_count_together() -> None:
+    rows = [("x y", "T-F 1", 2), ("x y", "T F 1", 2), ("x y", "TUF", 3)]
+    found = assembled([*(defined(*r) for r in rows), mesh("T F 1", "D1"), mesh("TUF", "D2")])
+    assert named("x y", found) == ["mesh:D1"]
+
+
+def test_of_equally_used_short_forms_the_first_in_byte_order_decides() -> None:
+    rows = [defined("tumour factor", "TUF"), defined("tumour factor", "TF")]
+    found = assembled([*rows, mesh("TF", "D2"), mesh("TUF", "D1")])
+    assert named("tumour factor", found) == ["mesh:D2"]
+
+
+def test_long_form_that_is_a_heading_stays_there_whatever_its_short_form_is() -> None:
+    rows = [defined("tumour factor", "TF"), mesh("Tumour Factor", "D2", 3), mesh("TF", "D1")]
+    found = assembled(rows)
+    assert [(c.id, c.names) for c in found] == [
+        ("mesh:D1", ("TF",)),
+        ("mesh:D2", ("Tumour Factor", "TF")),
+    ]
+
+
+def test_keyword_goes_where_the_long_form_of_its_name_goes() -> None:
+    rows = [defined("tumour factor", "TF"), keyword("Tumour factor", 5), mesh("TF", "D1")]
+    assert only(rows).names == ("Tumour factor", "TF")
+
+
+def test_short_form_of_a_joined_long_form_owns_nothing_more() -> None:
+    rows = [
+        defined("tumour factor", "TF"),
+        mesh("TF", "D1"),
+        defined("the factor", "tumour factor"),
+    ]
+    assert [c.id for c in assembled(rows)] == ["abbr:the factor", "mesh:D1"]
+
+
+def test_keyword_that_is_a_short_and_a_long_form_makes_a_concept() -> None:
+    rows = [defined("long name", "LN X"), defined("LN X", "LX"), keyword("LN X")]
+    assert [c.id for c in assembled(rows)] == ["kw:ln x", "abbr:long name"]
+
+
+def test_substance_without_ui_is_known_by_its_key() -> None:
+    assert only([chemical("Heavy Waters", "")]).id == "chem:heavy water"
+
+
+def test_own_concepts_come_by_key_then_substances_then_headings() -> None:
+    rows = [mesh("A", "D1"), chemical("b", "C1"), keyword("z"), defined("d e", "DE"), keyword("c")]
+    found = [c.id for c in assembled(rows)]
+    assert found == ["kw:c", "abbr:d e", "kw:z", "chem:C1", "mesh:D1"]
+
+
+def test_byte_order_of_keys_is_that_of_code_points() -> None:
+    found = assembled([keyword(name) for name in ("\U00020000 x", "\uffee y", "é z")])
+    assert [c.id for c in found] == ["kw:é z", "kw:\u25cb y", "kw:\U00020000 x"]
+
+
+class Draft:
+    """A concept of the reference: the uses of each form of each key, citations by source."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.uses: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.citations: Counter[str] = Counter()
+        self.sources: defaultdict[str, set[str]] = defaultdict(set)
+
+    def add(self, source: str, form: str, citations: int) -> None:
+        self.uses[normalise(form)][form] += citations
+        self.citations[source] += citations
+        self.sources[normalise(form)].add(source)
+        if source in ("mesh", "synonym") and ", " in form:
+            turned = natural_order(form)
+            self.uses[normalise(turned)][turned] += citations
+            self.sources[normalise(turned)].add("turned" if source == "mesh" else source)
+
+    def concept(self, ident: str, kind: str, own: str = "") -> Concept:
+        best = {k: min(forms, key=lambda f: (-forms[f], f)) for k, forms in self.uses.items()}
+        used = {key: forms.total() for key, forms in self.uses.items()}
+        if self.name:
+            own = normalise(self.name)
+            best[own] = self.name
+        keys = sorted(best, key=lambda k: (k != own, -used[k], k))
+        names = tuple(best[k] for k in keys)
+        uses = tuple(used[k] for k in keys)
+        return Concept(ident, kind, names[0], names, uses, max(self.citations.values()))
+
+
+def reference(rows: Sequence[Count], headings: Sequence[Heading]) -> list[Concept]:
+    drafts: defaultdict[str, Draft] = defaultdict(Draft)
+    for ident, name, is_own in as_given(headings):
+        drafts[ident].name = drafts[ident].name or name
+        is_umls = ident.startswith("umls:")
+        drafts[ident].add("umls" if is_umls else "mesh" if is_own else "synonym", name, 0)
+    for kind, form, ui, _, n in sorted(rows, key=lambda row: row[0] != "mesh"):
+        heads = kind == "mesh" or f"mesh:{ui}" in drafts
+        if kind in ("mesh", "chemical"):
+            ident = f"mesh:{ui}" if heads else f"chem:{ui or normalise(form)}"
+            drafts[ident].add(kind, form, n)
+    owners: dict[str, Draft] = {}
+    named: set[str] = set()
+    for source in SOURCES:
+        for ident in sorted(drafts):
+            for key in (k for k, found in drafts[ident].sources.items() if source in found):
+                owners.setdefault(key, drafts[ident])
+                named |= {key} if source in ("mesh", "turned", "chemical") else set()
+    pairs: Counter[tuple[str, str]] = Counter()
+    totals: Counter[str] = Counter()
+    for _, form, _, short, n in (row for row in rows if row[0] == "abbreviation"):
+        pairs[normalise(form), short] += n
+        totals[short] += n
+    pairs = Counter({p: n for p, n in pairs.items() if n >= 2 and n / totals[p[1]] >= 0.3})
+    longs, shorts = {long for long, _ in pairs}, {normalise(short) for _, short in pairs}
+    own: defaultdict[str, Draft] = defaultdict(Draft)
+    for kind, form, _, _, n in rows:
+        if kind == "keyword" or (kind == "abbreviation" and normalise(form) in longs):
+            own[normalise(form)].add("keyword" if kind == "keyword" else "long", form, n)
+    for (long, short), n in pairs.items():
+        own[long].add("short", short, n)
+    made = []
+    for key, draft in sorted(own.items()):
+        ranked = sorted(draft.uses, key=lambda k: (k != key, -draft.uses[k].total(), k))
+        gives = [k for k in ranked if k in owners and (k == key or k in named)]
+        if owner := next((owners[k] for k in gives), None):
+            for other, forms in draft.uses.items():
+                owner.uses[other].update(forms)
+            owner.citations.update(draft.citations)
+        elif key in longs or key not in shorts:
+            kind, prefix = (
+                ("keyword", "kw") if draft.citations["keyword"] else ("abbreviation", "abbr")
+            )
+            made.append(draft.concept(f"{prefix}:{key}", kind, key))
+    for ident, draft in sorted(drafts.items()):
+        kind = {"chem": "chemical"}.get(ident[:4], ident[:4])
+        made.append(draft.concept(ident, kind))
+    return made
+
+
+FORMS = st.sampled_from(
+    ["MS", "M-S", "TF", "T F", "T-F 1", "asthma", "Asthmas", "a, b", "b a", "ä x", "x y", "X-y"]
+)
+UIS = st.sampled_from(["D1", "D10", "D2", ""])
+GIVEN = st.sampled_from(["D1", "D10", "umls:C1", "umls:C2"])
+COUNTS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.sampled_from(["mesh", "chemical"]), FORMS, UIS, st.just(""), st.integers(1, 3)
+        ),
+        st.tuples(st.just("keyword"), FORMS, st.just(""), st.just(""), st.integers(1, 3)),
+        st.tuples(st.just("abbreviation"), FORMS, st.just(""), FORMS, st.integers(1, 3)),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=100)
+@given(COUNTS, st.lists(st.tuples(GIVEN, FORMS), max_size=6))
+def test_any_counts_give_what_the_reference_gives(
+    rows: list[Count], headings: list[Heading]
+) -> None:
+    assert assembled(rows, headings) == reference(rows, headings)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipelines.vocabulary.give_names import NameFiles, given_names, with_lexicons
+from pipelines.vocabulary.name_headings import GivenName
+
+RELEASE = [
+    GivenName("mesh:D006073", "Gout", True),
+    GivenName("mesh:D003924", "Diabetes Mellitus, Type 2", True),
+    GivenName("mesh:D003924", "NIDDM", False),
+    GivenName("mesh:D001249", "Asthma", True),
+]
+
+
+def added(*groups: list[str]) -> list[tuple[str, str]]:
+    names = list(with_lexicons(RELEASE, groups))
+    assert names[: len(RELEASE)] == RELEASE
+    return [(name.concept, name.name) for name in names[len(RELEASE) :]]
+
+
+def test_a_group_adds_its_names_to_the_concept_whose_name_it_holds() -> None:
+    assert ("mesh:D006073", "podagra") in added(["gout", "podagra"])
+
+
+def test_a_heading_is_found_in_natural_order_and_in_any_case() -> None:
+    found = added(["type 2 diabetes mellitus", "adult-onset diabetes"])
+    assert ("mesh:D003924", "adult-onset diabetes") in found
+
+
+def test_a_group_joins_by_own_names_alone_and_by_one_concept_only() -> None:
+    assert added(["niddm", "slow diabetes"]) == []
+    assert added(["gout", "asthma", "wheezing joints"]) == []
+    assert added(["unheard of", "never heard of"]) == []
+
+
+def test_short_names_of_a_lexicon_are_left_out() -> None:
+    assert [name for _, name in added(["gout", "gt", "podagra"])] == ["gout", "podagra"]
+
+
+def test_a_release_and_lexicons_are_read_by_their_files(tmp_path: Path) -> None:
+    release, lexicon = tmp_path / "mesh.csv", tmp_path / "names.tsv"
+    release.write_text("id,subject\nhttp://id.nlm.nih.gov/mesh/D006073,Gout\n", encoding="utf-8")
+    lexicon.write_text("gout\tpodagra\n", encoding="utf-8")
+    names = given_names(NameFiles(release, (lexicon,)))
+    assert [name.name for name in names] == ["Gout", "gout", "podagra"]
+    assert list(given_names(NameFiles(None, (lexicon,)))) == []

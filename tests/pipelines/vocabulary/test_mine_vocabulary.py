@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.errors import IndexFormatError
+from cluster.records import Chemical, Citation, MeshHeading, Section
+from cluster.text.vocabulary import Concept, Vocabulary, concept_of
+from pipelines.vocabulary.assemble_vocabulary import assemble_concepts, write_vocabulary
+from pipelines.vocabulary.mine_vocabulary import (
+    count_terms,
+    merge_counts,
+    negated,
+    read_counts,
+    write_counts,
+)
+from pipelines.vocabulary.name_headings import GivenName, natural_order
+
+T2D = MeshHeading("D003924", "Diabetes Mellitus, Type 2", True)
+
+
+def citation(
+    pmid: int = 1,
+    abstract: str = "",
+    keywords: tuple[str, ...] = (),
+    mesh: tuple[MeshHeading, ...] = (),
+    chemicals: tuple[Chemical, ...] = (),
+) -> Citation:
+    return Citation(
+        pmid, sections=(Section("", abstract),), keywords=keywords, mesh=mesh, chemicals=chemicals
+    )
+
+
+def defining(*abstracts: str) -> list[Citation]:
+    return [citation(pmid, text) for pmid, text in enumerate(abstracts, start=1)]
+
+
+def concepts_of(
+    citations: list[Citation], headings: tuple[tuple[str, str], ...] = ()
+) -> dict[str, Concept]:
+    given = [GivenName(f"mesh:{ui}", name, True) for ui, name in headings]
+    concepts, _ = assemble_concepts(count_terms(citations), given)
+    return {c.id: c for c in map(concept_of, concepts.to_pylist())}
+
+
+def test_a_citation_counts_once_for_a_term_it_repeats() -> None:
+    counts = count_terms([citation(keywords=("Asthma", "asthma"), mesh=(T2D, T2D))])
+    assert counts.table["citations"].to_pylist() == [1, 1]
+
+
+def test_terms_of_all_four_kinds_are_counted() -> None:
+    counts = count_terms(
+        [
+            citation(
+                1, "Multiple sclerosis (MS).", ("asthma",), (T2D,), (Chemical("C1", "Aspirin X"),)
+            )
+        ]
+    )
+    rows = [tuple(row.values()) for row in counts.table.to_pylist()]
+    assert rows == [
+        ("abbreviation", "multiple sclerosi", "", "Multiple sclerosis", "MS", 1),
+        ("chemical", "aspirin x", "C1", "Aspirin X", "", 1),
+        ("keyword", "asthma", "", "asthma", "", 1),
+        ("mesh", "diabete mellitus, type 2", "D003924", "Diabetes Mellitus, Type 2", "", 1),
+    ]
+
+
+def test_keywords_that_are_no_names_are_left_out() -> None:
+    assert len(count_terms([citation(keywords=("", " - ", "x" * 101))])) == 0
+
+
+def test_no_citations_give_no_counts() -> None:
+    assert len(count_terms([])) == 0
+
+
+CITATIONS = st.lists(
+    st.builds(
+        citation,
+        abstract=st.sampled_from(
+            ["", "Multiple sclerosis (MS).", "Mitral stenosis (MS).", "multiple sclerosis (MS)"]
+        ),
+        keywords=st.lists(st.sampled_from(["asthma", "Asthma", "MS"]), max_size=2).map(tuple),
+        mesh=st.lists(st.just(T2D), max_size=1).map(tuple),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=40)
+@given(CITATIONS, st.lists(st.integers(0, 3), min_size=12, max_size=12), st.randoms())
+def test_vocabulary_does_not_depend_on_the_sharding(
+    tmp_path_factory: pytest.TempPathFactory,
+    citations: list[Citation],
+    shards: list[int],
+    random: Random,
+) -> None:
+    directory = tmp_path_factory.mktemp("vocabulary")
+    parts = [
+        count_terms(c for c, shard in zip(citations, shards, strict=False) if shard == wanted)
+        for wanted in range(4)
+    ]
+    random.shuffle(parts)
+    left = merge_counts([merge_counts(parts[:2]), merge_counts(parts[2:])])
+    write_vocabulary(left, [], directory / "sharded")
+    write_vocabulary(count_terms(citations), [], directory / "whole")
+    assert (directory / "sharded").read_bytes() == (directory / "whole").read_bytes()
+
+
+def test_counts_survive_their_file(tmp_path: Path) -> None:
+    counts = count_terms([citation(keywords=("asthma",)), citation(mesh=(T2D,))])
+    write_counts(counts, tmp_path / "counts.arrow")
+    assert read_counts(tmp_path / "counts.arrow").table.equals(counts.table)
+
+
+def test_what_is_taken_off_leaves_no_row() -> None:
+    before = count_terms([citation(1, keywords=("asthma", "pain")), citation(2, mesh=(T2D,))])
+    gone = negated(count_terms([citation(1, keywords=("asthma", "pain"))]))
+    after = merge_counts([gone, before])
+    assert after.table.equals(count_terms([citation(2, mesh=(T2D,))]).table)
+
+
+def test_counts_do_not_depend_on_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    citations = [citation(n, keywords=(f"term {n % 3}", "pain"), mesh=(T2D,)) for n in range(9)]
+    at_once = count_terms(citations)
+    monkeypatch.setattr("pipelines.vocabulary.mine_vocabulary._CITATIONS_A_BATCH", 2)
+    monkeypatch.setattr("pipelines.vocabulary.mine_vocabulary._FIRST_MERGE_ROWS", 1)
+    assert count_terms(citations).table.equals(at_once.table)
+
+
+def test_damaged_counts_are_named(tmp_path: Path) -> None:
+    (tmp_path / "counts.arrow").write_bytes(b"no arrow")
+    with pytest.raises(IndexFormatError, match=r"counts\.arrow.*delete it"):
+        read_counts(tmp_path / "counts.arrow")
+
+
+def test_file_with_other_columns_is_no_counts(tmp_path: Path) -> None:
+    write_vocabulary(count_terms([]), [], tmp_path / "vocabulary.arrow")
+    with pytest.raises(IndexFormatError, match=r"not term counts.*'concept'"):
+        read_counts(tmp_path / "vocabulary.arrow")
+
+
+@pytest.mark.parametrize(
+    ("heading", "natural"),
+    [
+        ("Diabetes Mellitus, Type 2", "Type 2 Diabetes Mellitus"),
+        ("Leukemia, Myeloid, Acute", "Acute Myeloid Leukemia"),
+        ("2,4-Dinitrophenol", "2,4-Dinitrophenol"),
+    ],
+)
+def test_inverted_headings_in_natural_order(heading: str, natural: str) -> None:
+    assert natural_order(heading) == natural
+
+
+def test_inverted_heading_is_found_in_natural_order(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.arrow"
+    given = [GivenName("mesh:D003924", "Diabetes Mellitus, Type 2", True)]
+    write_vocabulary(count_terms([]), given, path)
+    found = Vocabulary.open(path).lookup("type 2 diabetes mellitus")
+    assert [c.id for c in found] == ["mesh:D003924"]
+
+
+def test_long_form_that_is_a_heading_gives_it_a_synonym() -> None:
+    text = "Type 2 diabetes mellitus (T2DM) is common."
+    found = concepts_of(defining(text, text), (("D003924", "Diabetes Mellitus, Type 2"),))
+    assert list(found) == ["mesh:D003924"]
+    assert "T2DM" in found["mesh:D003924"].names
+
+
+def test_long_form_that_is_a_keyword_gives_it_a_synonym() -> None:
+    text = "Multiple sclerosis (MS) hurts."
+    found = concepts_of([citation(1, text, ("multiple sclerosis",)), citation(2, text)])
+    assert found["kw:multiple sclerosi"].names == ("Multiple sclerosis", "MS")
+
+
+def test_long_form_of_a_short_form_that_is_a_heading_joins_it() -> None:
+    text = "coronavirus disease 2019 (COVID-19) spread"
+    found = concepts_of(defining(text, text), (("D000086382", "COVID-19"),))
+    assert found["mesh:D000086382"].names == ("COVID-19", "coronavirus disease 2019")
+
+
+def test_pair_of_one_citation_is_dropped() -> None:
+    assert concepts_of(defining("Multiple sclerosis (MS) hurts.")) == {}
+
+
+def test_short_form_keeps_its_dominant_meanings_only() -> None:
+    common, rare = "multiple sclerosis (MS) hurts", "mitral stenosis (MS) hurts"
+    found = concepts_of(defining(*[common] * 5, *[rare] * 2))
+    assert list(found) == ["abbr:multiple sclerosi"]
+    assert found["abbr:multiple sclerosi"].citations == 5
+
+
+def test_meaning_with_a_share_of_three_tenths_is_kept() -> None:
+    common, rare = "multiple sclerosis (MS) hurts", "mitral stenosis (MS) hurts"
+    found = concepts_of(defining(*[common] * 7, *[rare] * 3))
+    assert set(found) == {"abbr:multiple sclerosi", "abbr:mitral stenosi"}
+
+
+def test_keyword_that_is_only_a_short_form_makes_no_concept() -> None:
+    text = "multiple sclerosis (MS) hurts"
+    found = concepts_of([citation(1, text, ("MS",)), citation(2, text)])
+    assert list(found) == ["abbr:multiple sclerosi"]
+
+
+def test_plural_short_forms_count_with_the_singular() -> None:
+    found = concepts_of(
+        defining("circular RNAs (circRNAs) are", "a circular RNA (circRNA) is a ring")
+    )
+    assert found["abbr:circular rna"].names == ("circular RNA", "circRNA")
+
+
+def test_substance_with_a_heading_ui_is_that_heading() -> None:
+    found = concepts_of(
+        [citation(chemicals=(Chemical("D001241", "Aspirin"),))], (("D001241", "Aspirin"),)
+    )
+    assert [(c.id, c.citations) for c in found.values()] == [("mesh:D001241", 1)]
+
+
+def test_substance_without_heading_is_its_own_concept() -> None:
+    found = concepts_of([citation(chemicals=(Chemical("C000600", "teprotumumab"),))])
+    assert found["chem:C000600"].kind == "chemical"
+
+
+def test_keyword_is_named_as_most_citations_write_it() -> None:
+    found = concepts_of([citation(keywords=(k,)) for k in ("Asthma", "asthma", "asthma")])
+    assert (found["kw:asthma"].name, found["kw:asthma"].citations) == ("asthma", 3)

@@ -1,0 +1,288 @@
+"""Releases of concepts, small but in their real forms, and those that are damaged.
+
+MeSH: https://www.nlm.nih.gov/mesh/xml_data_elements.html. UMLS: its Reference Manual, chapter 3,
+tables of MRCONSO.RRF and MRSTY.RRF, https://www.ncbi.nlm.nih.gov/books/NBK9685/.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.text.vocabulary import Vocabulary
+from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
+from pipelines.vocabulary.mine_vocabulary import count_terms
+from pipelines.vocabulary.name_headings import GivenName
+from pipelines.vocabulary.read_concepts import MAX_NAME_CHARS, read_concepts
+
+DOCTYPE = (
+    '<?xml version="1.0"?>\n<!DOCTYPE {0}RecordSet SYSTEM '
+    '"https://www.nlm.nih.gov/databases/dtd/nlm{0}recordset_20260101.dtd">\n'
+)
+
+
+def term(string: str, permuted: str = "N") -> str:
+    return (
+        f'<Term ConceptPreferredTermYN="N" IsPermutedTermYN="{permuted}" LexicalTag="NON" '
+        f'RecordPreferredTermYN="N"><TermUI>T0001</TermUI><String>{string}</String></Term>'
+    )
+
+
+def descriptor(ui: str, name: str, *terms: str) -> str:
+    """One concept, which is preferred, and a narrower one for each term after the first."""
+    concepts = "".join(
+        f'<Concept PreferredConceptYN="{"N" if number else "Y"}"><ConceptUI>M000{number}'
+        f"</ConceptUI><ConceptName><String>{name}</String></ConceptName>"
+        f"<TermList>{one}</TermList></Concept>"
+        for number, one in enumerate(terms)
+    )
+    return (
+        f'<DescriptorRecord DescriptorClass="1"><DescriptorUI>{ui}</DescriptorUI>'
+        f"<DescriptorName><String>{name}</String></DescriptorName><AllowableQualifiersList/>"
+        f"<ConceptList>{concepts}</ConceptList></DescriptorRecord>"
+    )
+
+
+def descriptors(*records: str) -> str:
+    return (
+        DOCTYPE.format("Descriptor")
+        + f'<DescriptorRecordSet LanguageCode="eng">{"".join(records)}</DescriptorRecordSet>'
+    )
+
+
+SUPPLEMENT = (
+    DOCTYPE.format("Supplemental")
+    + """<SupplementalRecordSet LanguageCode="eng">
+<SupplementalRecord SCRClass="1">
+  <SupplementalRecordUI>C000002</SupplementalRecordUI>
+  <SupplementalRecordName><String>bevonium</String></SupplementalRecordName>
+  <HeadingMappedToList><HeadingMappedTo><DescriptorReferredTo>
+    <DescriptorUI>*D001561</DescriptorUI>
+    <DescriptorName><String>Benzilates</String></DescriptorName>
+  </DescriptorReferredTo></HeadingMappedTo></HeadingMappedToList>
+  <ConceptList><Concept PreferredConceptYN="Y"><ConceptUI>M0030450</ConceptUI>
+    <ConceptName><String>bevonium</String></ConceptName>
+    <TermList>
+      <Term ConceptPreferredTermYN="Y" IsPermutedTermYN="N" LexicalTag="NON"
+        RecordPreferredTermYN="Y"><TermUI>T1</TermUI><String>bevonium</String></Term>
+      <Term ConceptPreferredTermYN="N" IsPermutedTermYN="N" LexicalTag="NON"
+        RecordPreferredTermYN="N"><TermUI>T2</TermUI><String>piribenzil</String></Term>
+    </TermList></Concept></ConceptList>
+</SupplementalRecord></SupplementalRecordSet>"""
+)
+T2D = descriptor(
+    "D003924",
+    "Diabetes Mellitus, Type 2",
+    term("Diabetes Mellitus, Type 2") + term("Type 2 Diabetes Mellitus", "Y") + term("NIDDM"),
+    term("Maturity-Onset Diabetes"),
+)
+
+
+def atom(
+    cui: str,
+    name: str,
+    source: str = "SNOMEDCT_US",
+    term_type: str = "SY",
+    code: str = "44054006",
+    language: str = "ENG",
+    suppress: str = "N",
+    usual: str = "S|L1|VO|S1|Y",
+) -> str:
+    """A row of MRCONSO.RRF; `usual` are TS, LUI, STT, SUI and ISPREF."""
+    before = f"{cui}|{language}|{usual}|A1|||{code}"
+    return f"{before}|{source}|{term_type}|{code}|{name}|9|{suppress}|256|\n"
+
+
+PREFERRED = "P|L1|PF|S1|Y"
+
+
+def names(path: Path, *types: str) -> list[tuple[str, str, bool]]:
+    return [tuple(name) for name in read_concepts(path, types)]
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_descriptor_has_its_name_and_the_entry_terms_of_all_its_concepts(tmp_path: Path) -> None:
+    assert names(written(tmp_path, "desc2026.xml", descriptors(T2D))) == [
+        ("mesh:D003924", "Diabetes Mellitus, Type 2", True),
+        ("mesh:D003924", "NIDDM", False),
+        ("mesh:D003924", "Maturity-Onset Diabetes", False),
+    ]
+
+
+def test_a_packed_file_reads_like_a_plain_one_whatever_its_name(tmp_path: Path) -> None:
+    (tmp_path / "supp2026.xml").write_bytes(gzip.compress(SUPPLEMENT.encode()))
+    assert names(tmp_path / "supp2026.xml") == [
+        ("mesh:C000002", "bevonium", True),
+        ("mesh:C000002", "piribenzil", False),
+    ]
+
+
+def test_a_folder_gives_the_concepts_of_all_its_files(tmp_path: Path) -> None:
+    written(tmp_path, "desc2026.xml", descriptors(T2D))
+    (tmp_path / "supp2026.gz").write_bytes(gzip.compress(SUPPLEMENT.encode()))
+    written(tmp_path, "README.txt", "of NLM")
+    assert {concept for concept, _, _ in names(tmp_path)} == {"mesh:D003924", "mesh:C000002"}
+
+
+def test_a_csv_gives_headings_with_their_ui(tmp_path: Path) -> None:
+    rows = 'id,scheme,subject\nhttps://x/mesh/D003924,MeSH,"Diabetes Mellitus, Type 2"\n'
+    assert names(written(tmp_path, "mesh.csv", rows)) == [
+        ("mesh:D003924", "Diabetes Mellitus, Type 2", True)
+    ]
+
+
+def test_a_cui_that_mesh_has_is_its_heading_with_the_names_of_every_source(tmp_path: Path) -> None:
+    rows = [
+        atom("C0011860", "Type II diabetes", usual=PREFERRED),
+        atom("C0011860", "Diabetes Mellitus, Type 2", "MSH", "MH", "D003924"),
+        atom("C0011860", "DIABETES MELL TYPE 02", "MSH", "DEV", "D003924"),
+        atom("C0011860", "diab\u00e8te de type 2", "MSHFRE", "MH", "D003924", language="FRE"),
+        atom("C0011860", "Diabetes mellitus type II NOS", suppress="O"),
+    ]
+    assert names(written(tmp_path, "MRCONSO.RRF", "".join(rows))) == [
+        ("mesh:D003924", "Diabetes Mellitus, Type 2", True),
+        ("mesh:D003924", "Type II diabetes", False),
+    ]
+
+
+def test_a_narrower_cui_of_a_heading_adds_names_but_not_the_headings_own(tmp_path: Path) -> None:
+    rows = [
+        atom("C0342276", "MODY", "MSH", "ET", "D003924"),
+        atom("C0342276", "Maturity-Onset Diabetes", "MSH", "PEP", "D003924"),
+    ]
+    assert sorted(names(written(tmp_path, "MRCONSO.RRF", "".join(rows)))) == [
+        ("mesh:D003924", "MODY", False),
+        ("mesh:D003924", "Maturity-Onset Diabetes", False),
+    ]
+
+
+def test_another_cui_is_a_concept_of_its_own_with_its_preferred_name_first(tmp_path: Path) -> None:
+    rows = [
+        atom("C0000001", "ear, red"),
+        atom("C0000001", "Red ear syndrome", usual=PREFERRED),
+        atom("C0000001", "x" * (MAX_NAME_CHARS + 1)),
+    ]
+    assert names(written(tmp_path, "MRCONSO.RRF", "".join(rows))) == [
+        ("umls:C0000001", "Red ear syndrome", True),
+        ("umls:C0000001", "ear, red", False),
+    ]
+
+
+def meta(folder: Path) -> Path:
+    """A META folder: a disease, an idea, a heading that is an idea, and one without a type."""
+    mesh_idea = atom("C0000003", "Time", "MSH", "MH", "D013995")
+    rows = [atom("C0000001", "Red ear syndrome"), atom("C0000002", "Whenever"), mesh_idea]
+    packed = gzip.compress("".join([*rows, atom("C0000004", "untyped")]).encode())
+    (folder / "MRCONSO.RRF.gz").write_bytes(packed)
+    types = ["C0000001|T047|B2.2.1.2.1|Disease or Syndrome|AT1|256|\n"]
+    types += ["C0000001|T033|A2.2|Finding|AT2|256|\n"]
+    types += [f"C000000{n}|T079|A2.1.1|Temporal Concept|AT3|256|\n" for n in (2, 3)]
+    written(folder, "MRSTY.RRF", "".join(types))
+    return folder
+
+
+def test_of_umls_only_the_types_asked_for_are_taken_but_every_heading(tmp_path: Path) -> None:
+    found = [concept for concept, _, _ in names(meta(tmp_path), "T047")]
+    assert found == ["umls:C0000001", "mesh:D013995"]
+
+
+def test_no_types_take_all_of_umls(tmp_path: Path) -> None:
+    assert len(names(meta(tmp_path))) == 4
+
+
+def test_types_ask_nothing_of_a_file_that_has_no_types_beside_it(tmp_path: Path) -> None:
+    (meta(tmp_path) / "MRSTY.RRF").unlink()
+    assert len(names(tmp_path, "T047")) == 4
+
+
+def test_synonyms_of_a_release_lead_to_its_concepts_in_the_vocabulary(tmp_path: Path) -> None:
+    given = read_concepts(written(tmp_path, "desc2026.xml", descriptors(T2D)))
+    write_vocabulary(count_terms([]), given, tmp_path / "vocabulary.arrow")
+    (found,) = Vocabulary.open(tmp_path / "vocabulary.arrow").lookup("NIDDM")
+    assert (found.id, found.name) == ("mesh:D003924", "Diabetes Mellitus, Type 2")
+
+
+def refusal(path: Path, *types: str) -> str:
+    with pytest.raises(InputError) as refused:
+        names(path, *types)
+    return str(refused.value).replace(f"{path.parent}/", "")
+
+
+def test_a_path_that_is_not_there_is_refused_with_what_is_taken(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "desc.xml").startswith("desc.xml: no such file; give a folder or")
+
+
+def test_a_folder_without_a_release_is_refused(tmp_path: Path) -> None:
+    written(tmp_path, "README.txt", "of NLM")
+    assert "no release of concepts in this folder; give" in refusal(tmp_path)
+
+
+def test_xml_of_another_kind_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "x.xml", "<?xml version='1.0'?>\n<PubmedArticleSet><Pubm")
+    assert refusal(path).startswith("x.xml: XML, but no DescriptorRecordSet")
+
+
+def test_xml_cut_short_is_refused_after_what_is_whole(tmp_path: Path) -> None:
+    path = written(tmp_path, "desc.xml", descriptors(T2D, T2D)[:-200])
+    found = read_concepts(path)
+    assert next(found) == GivenName("mesh:D003924", "Diabetes Mellitus, Type 2", True)
+    assert "not well-formed XML" in refusal(path)
+
+
+def test_a_packed_file_cut_short_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "desc.gz"
+    path.write_bytes(gzip.compress(descriptors(T2D).encode())[:-20])
+    assert refusal(path).startswith("desc.gz: damaged, truncated or not text")
+
+
+@pytest.mark.parametrize(("ui", "name"), [("Q000008", "x"), ("", "x"), ("D003924", " ")])
+def test_a_record_without_ui_or_name_is_named_by_its_number(
+    tmp_path: Path, ui: str, name: str
+) -> None:
+    path = written(tmp_path, "desc.xml", descriptors(T2D, descriptor(ui, name)))
+    assert refusal(path).startswith("desc.xml, record 2: expected a DescriptorUI such as D003924")
+
+
+def test_entities_of_the_files_own_are_refused(tmp_path: Path) -> None:
+    text = descriptors(T2D).replace(".dtd", '.dtd" [<!ENTITY a SYSTEM "/etc/passwd">]>', 1)
+    text = text.replace(']>">', "]>").replace("NIDDM", "&a;")
+    assert "declares entities" in refusal(written(tmp_path, "desc.xml", text))
+
+
+def test_a_csv_without_the_columns_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "mesh.csv", "ui,name\nD1,x\n")
+    assert refusal(path).startswith("mesh.csv: no column id or subject")
+
+
+@pytest.mark.parametrize("row", ["nonsense,MeSH,Asthma", "https://x/D003924,MeSH,", "D003924"])
+def test_a_bad_row_of_a_csv_is_named_by_line(tmp_path: Path, row: str) -> None:
+    text = f"id,scheme,subject\nhttps://x/D001249,MeSH,Asthma\n{row}\n"
+    assert refusal(written(tmp_path, "mesh.csv", text)).startswith("mesh.csv, line 3: expected an")
+
+
+@pytest.mark.parametrize("row", ["C0000002|ENG|P\n", "D000002" + atom("C0000002", "x")[8:], "\n"])
+def test_a_bad_row_of_umls_is_named_by_line(tmp_path: Path, row: str) -> None:
+    path = written(tmp_path, "MRCONSO.RRF", atom("C0000001", "x") + row)
+    assert refusal(path).startswith("MRCONSO.RRF, line 2: expected 18 columns parted by |")
+
+
+def test_umls_that_is_not_sorted_is_refused(tmp_path: Path) -> None:
+    rows = [atom(f"C000000{n}", "x") for n in (1, 2, 1)]
+    path = written(tmp_path, "MRCONSO.RRF", "".join(rows))
+    assert refusal(path).startswith(
+        "MRCONSO.RRF: the rows of C0000001 come after those of C0000002"
+    )
+
+
+def test_a_release_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "MRCONSO.RRF"
+    path.write_bytes(atom("C0000001", "x").encode() + b"C0000002|\xff\n")
+    assert refusal(path).startswith("MRCONSO.RRF: damaged, truncated or not text")

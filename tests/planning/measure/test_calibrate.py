@@ -1,0 +1,176 @@
+"""A calibration of a few hundred citations for real, with a tiny encoder, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi import FastAPI, Request
+
+from cluster.errors import InputError
+from cluster.settings.settings import Settings, load_settings
+from pipelines.sample.generate_citations import generate_citations, write_generated
+from planning.check_plan import compare
+from planning.estimate_build import Size, artefact_bytes
+from planning.measure import measure_search
+from planning.measure.calibrate import Effort, load_encoder, measure_all, small_build
+from planning.measure.coefficients import Coefficients, read_coefficients, write_coefficients
+from planning.measure.sample_corpus import read_sample
+from planning.measure.watch_build import BuildMeasured
+from planning.place_workers import Ask
+from planning.plan import make_plan
+from serve.search.rerank_passages import Pair, Scores
+from tests.serve.http_server import serving
+from tests.tiny_models import make_tiny_encoder
+
+EFFORT = Effort(small=150, large=400, passages=60, questions=5, repeats=1)
+BUILT = 300
+
+
+def small(folder: Path, *more: str) -> Settings:
+    return load_settings(
+        overrides=[
+            f"encoder.model=file:{make_tiny_encoder(folder)}",
+            "encoder.max_tokens=64",
+            "encoder.dtype=float32",
+            "encoder.threads=1",
+            "index.build_threads=1",
+            "vocabulary.concepts=''",
+            "ray.object_store_mb=128",
+            "serve.reranker.batch=2",
+            "serve.encoder.batch=4",
+            *more,
+        ]
+    )
+
+
+def chat_endpoint() -> FastAPI:
+    api = FastAPI()
+
+    @api.post("/v1/chat/completions")
+    async def chat(request: Request) -> dict[str, object]:
+        await request.json()
+        return {"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}]}
+
+    return api
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return small(tmp_path_factory.mktemp("models"), "llm.kind=none")
+
+
+@pytest.fixture(scope="module")
+def built(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> BuildMeasured:
+    return small_build(settings, BUILT, tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture(scope="module")
+def calibrated(settings: Settings, built: BuildMeasured) -> Coefficients:
+    with serving(chat_endpoint()) as port:
+        llm = settings.llm.model_copy(
+            update={"kind": "url", "url": f"http://127.0.0.1:{port}/v1", "max_concurrent": 3}
+        )
+        with_llm = settings.model_copy(update={"llm": llm})
+        return measure_all(with_llm, built, lambda what: None, (), EFFORT)
+
+
+def test_everything_that_takes_time_is_measured(calibrated: Coefficients) -> None:
+    found = calibrated.building.model_dump()
+    some = {"records_core_seconds_per_citation", "hnsw_core_seconds_per_passage"}
+    for name in set(found) - some - {"publish_core_seconds"}:
+        assert found[name] > 0, name
+
+
+def test_each_model_is_measured_alone_and_at_its_batch(calibrated: Coefficients) -> None:
+    serving = calibrated.serving
+    assert [p.concurrent for p in serving.encode] == [1, 4]
+    assert [p.concurrent for p in serving.rerank] == [1, 2]
+    assert [p.concurrent for p in serving.llm] == [1, 3]
+    for point in (*serving.encode, *serving.rerank, *serving.llm, *serving.expand):
+        assert 0 < point.median_seconds <= point.p95_seconds
+
+
+def test_a_reranker_that_remembers_is_timed_on_passages_that_it_has_not_seen(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored: list[str] = []
+
+    class Remembering:
+        def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
+            scored.extend(passage for _, passage in pairs)
+            return np.zeros(len(pairs), dtype=np.float32)
+
+    monkeypatch.setattr(measure_search, "load_reranker", lambda settings, encoder: Remembering())
+    encoder = load_encoder(settings)
+    asked = measure_search.Asked.of(encoder, settings, 12, 1)
+    citations = list(generate_citations(1000, 5))
+    measure_search.measure_reranking(settings, encoder, asked, citations, 1)
+    assert len(scored) == (1 + 12 + 2 * settings.serve.reranker.batch) * asked.system.rerank.depth
+    assert len(set(scored)) == len(scored)
+
+
+def test_a_calibration_is_the_same_after_writing_and_reading(
+    calibrated: Coefficients, tmp_path: Path
+) -> None:
+    file = tmp_path / "deep" / "calibration.json"
+    write_coefficients(calibrated, file)
+    assert read_coefficients(file) == calibrated
+    assert [p.name for p in file.parent.iterdir()] == [file.name]
+
+
+def test_the_bytes_of_another_size_are_foretold(
+    calibrated: Coefficients, built: BuildMeasured
+) -> None:
+    size = Size.of(calibrated, BUILT, 2)
+    predicted = {f.name: f.value for f in artefact_bytes(calibrated, size)}
+    for name in ("records", "vectors", "staging"):
+        assert predicted[name] == pytest.approx(built.bytes[name], rel=0.15), name
+    assert size.passages == pytest.approx(built.manifest.passages, rel=0.15)
+
+
+def test_a_check_compares_time_bytes_memory_and_search(
+    calibrated: Coefficients, settings: Settings, built: BuildMeasured
+) -> None:
+    rows = {row.name: row for row in compare(calibrated, settings, built, searches=0.01)}
+    for name in ("time: all", "bytes of BM25", "memory of encode worker", "search of a shard"):
+        assert rows[name].predicted > 0
+        assert rows[name].measured > 0
+    row = rows["search of a shard"]
+    assert row.error == pytest.approx(row.predicted / 0.01 - 1)
+
+
+def test_a_plan_can_be_made_of_it(calibrated: Coefficients, settings: Settings) -> None:
+    made = make_plan(calibrated, settings, Ask(citations=1_000_000, qps=1, p95_s=60))
+    assert made.size.citations == 1_000_000
+    assert made.build.value > calibrated.building.fixed_seconds
+
+
+def test_a_sample_of_the_users_own_is_counted_whole_and_kept_in_part(tmp_path: Path) -> None:
+    files = write_generated(tmp_path, 30)
+    kept, total = read_sample(files, 20)
+    assert (len(kept), total) == (20, 30)
+
+
+def test_a_sample_that_is_too_small_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds 5 citations, and calibration wants 400"):
+        read_sample(write_generated(tmp_path, 5), 400)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("{}", "format"), ("no json", "calibration"), ('{"format": 1}', "format: Input should be 2")],
+)
+def test_what_is_no_calibration_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "calibration.json"
+    file.write_text(text)
+    with pytest.raises(InputError, match=said) as caught:
+        read_coefficients(file)
+    assert "--calibrate" in str(caught.value)
+
+
+def test_a_calibration_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nowhere\.json: cannot be read"):
+        read_coefficients(tmp_path / "nowhere.json")

@@ -1,0 +1,41 @@
+import math
+
+import pytest
+
+from planning.measure.fit import Heaps, Line, Logarithmic
+
+
+def test_a_line_is_found_through_its_points() -> None:
+    line = Line.of([(1000, 7.0), (3000, 11.0)])
+    assert line.at(10_000) == pytest.approx(25.0)
+
+
+def test_a_line_that_would_begin_below_0_is_proportional() -> None:
+    line = Line.of([(1000, 1.0), (2000, 3.0)])
+    assert (line.base, line.at(0)) == (0, 0)
+    assert line.at(2000) == pytest.approx(2.8)
+
+
+@pytest.mark.parametrize("law", [Line, Logarithmic])
+def test_noise_never_makes_a_cost_fall_with_size(law: type[Line] | type[Logarithmic]) -> None:
+    fitted = law.of([(1000, 5.0), (4000, 3.0)])
+    assert fitted.at(1e9) == fitted.at(4000) == pytest.approx(4.0)
+
+
+def test_a_logarithmic_cost_grows_by_as_much_each_time_the_size_doubles() -> None:
+    law = Logarithmic.of([(1000, 1.0), (2000, 1.5)])
+    assert law.at(8000) == pytest.approx(2.5)
+
+
+def test_a_logarithmic_cost_below_the_smallest_measured_is_what_was_measured_there() -> None:
+    assert Logarithmic.of([(1000, 1.0), (math.e * 1000, 4.0)]).at(1) == pytest.approx(1.0)
+
+
+def test_heaps_law_is_found_again() -> None:
+    found = Heaps.of([(n, 30 * n**0.6) for n in (1000, 2000, 4000)])
+    assert (found.factor, found.exponent) == (pytest.approx(30), pytest.approx(0.6))
+    assert found.at(0) == 0
+
+
+def test_there_are_never_more_new_terms_than_in_proportion() -> None:
+    assert Heaps.of([(10, 10), (20, 80)]).exponent == 1

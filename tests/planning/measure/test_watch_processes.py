@@ -1,0 +1,55 @@
+"""Processes are told apart by what Ray writes into their command lines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from planning.measure.watch_processes import RAYS_OWN, watched_tree
+
+MB = 10**6
+# Holds so many bytes until it is told to end.
+HOLDER = "import sys; held = bytearray(int(sys.argv[1])); print(flush=True); sys.stdin.read()"
+PARENT = f"""
+import subprocess, sys
+members = [
+    subprocess.Popen(
+        [sys.executable, "-c", {HOLDER!r}, str(size), name],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )
+    for size, name in [
+        (120_000_000, "ray::_shard_task"), (60_000_000, "ray::_shard_task"),
+        (50_000_000, "gcs_server"), (50_000_000, "ray::_StatsActor.register_dataset"),
+    ]
+]
+for member in members:
+    member.stdout.readline()
+print(flush=True)
+sys.stdin.read()
+for member in members:
+    member.communicate()
+"""
+
+
+def test_the_largest_of_each_role_is_told_and_rays_own_together() -> None:
+    command = [sys.executable, "-c", PARENT]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        with watched_tree(parent.pid) as tree:
+            pass
+        parent.communicate()
+    assert tree.peaks.keys() == {"driver", "shard task", RAYS_OWN}
+    assert 120 * MB <= tree.peaks["shard task"] < 180 * MB
+    assert 100 * MB <= tree.peaks[RAYS_OWN] < 160 * MB
+    assert tree.peaks["driver"] < 60 * MB
+    assert tree.core_seconds > 0
+
+
+def test_a_process_that_ended_is_no_error() -> None:
+    with (
+        subprocess.Popen([sys.executable, "-c", ""]) as ended,
+        watched_tree(ended.pid) as tree,
+    ):
+        ended.wait()
+    assert set(tree.peaks) <= {"driver", RAYS_OWN}

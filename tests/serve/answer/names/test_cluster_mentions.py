@@ -1,0 +1,140 @@
+"""Mentions of one thing are joined, and those of things that are only alike never are."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.records import Entity
+from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
+
+
+def mention(text: str, concept: str = "", *synonyms: str) -> Entity:
+    return Entity(text, 0, len(text), concept, "thing", synonyms)
+
+
+def joined(*entities: Entity, definitions: tuple[tuple[str, str], ...] = ()) -> bool:
+    """Whether all are in one cluster; they are in as many as there are, or in one."""
+    clusters = len(set(cluster_mentions(entities, definitions)))
+    assert clusters in (1, len(entities))
+    return clusters == 1
+
+
+def test_mentions_of_one_concept_are_one() -> None:
+    assert joined(mention("heart attack", "mesh:1"), mention("myocardial infarction", "mesh:1"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("IL-6", "IL6"),
+        ("IL\u20116", "il 6"),
+        ("TNF-\u03b1", "TNF alpha"),
+        ("TNF\u03b1", "TNFalpha"),
+        ("statin", "Statins"),
+        ("Crohn's disease", "Crohn disease"),
+    ],
+)
+def test_spellings_of_one_name_are_one_without_any_vocabulary(one: str, other: str) -> None:
+    assert joined(mention(one), mention(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("IL-6", "IL-8"),
+        ("interleukin 1 2", "interleukin 12"),
+        ("type 1 diabetes", "type 2 diabetes"),
+        ("type II diabetes", "diabetes type I"),
+        ("diabetes", "type 2 diabetes"),
+        ("\u03b1-tubulin", "\u03b2-tubulin"),
+        ("TNF", "TNFalpha"),
+        ("hepatitis B", "hepatitis C"),
+        ("PD-1", "PD-L1"),
+        ("T1D", "T2D"),
+        ("acute leukemia", "chronic leukemias"),
+        ("anti-TNF", "TNF"),
+        ("factor VIII", "factor IX"),
+    ],
+)
+def test_a_number_letter_or_qualifier_keeps_apart_even_what_is_linked_to_one_concept(
+    one: str, other: str
+) -> None:
+    assert not joined(mention(one), mention(other))
+    assert not joined(mention(one, "mesh:1", other), mention(other, "mesh:1", one))
+
+
+def test_what_is_kept_apart_is_not_joined_by_way_of_a_third_name() -> None:
+    family = [mention(name, "mesh:1") for name in ("alpha-tubulin", "TUB", "beta-tubulin")]
+    alpha, third, beta = cluster_mentions(family)
+    assert alpha != beta
+    assert third in (alpha, beta)
+
+
+def test_other_numbers_in_other_names_of_one_concept_do_not_matter() -> None:
+    assert joined(mention("PD-1", "mesh:1"), mention("CD279", "mesh:1"))
+
+
+def test_roman_and_arabic_numbers_are_the_same_number() -> None:
+    assert joined(mention("type II diabetes", "mesh:1"), mention("type 2 diabetes", "mesh:1"))
+
+
+def test_a_name_in_no_vocabulary_joins_the_concept_that_has_it_as_a_synonym() -> None:
+    assert joined(mention("Remicade"), mention("infliximab", "mesh:1", "Remicade"))
+
+
+def test_a_synonym_of_two_concepts_joins_neither() -> None:
+    one, other = mention("lupus", "mesh:1", "SLEX"), mention("sleep exam", "mesh:2", "SLEX")
+    assert not joined(mention("slex"), one, other)
+
+
+def test_two_concepts_of_one_spelling_stay_two() -> None:
+    assert not joined(mention("CAT", "mesh:1"), mention("cat", "mesh:2"))
+
+
+LONG = "epidermal growth factor receptor"
+
+
+def test_a_short_form_is_its_long_form_wherever_they_stand() -> None:
+    assert joined(mention("EGFR", "kw:1"), mention(LONG, "mesh:1"), definitions=(("EGFR", LONG),))
+
+
+def test_a_short_form_of_two_long_forms_is_neither() -> None:
+    two = (("ALS", "amyotrophic lateral sclerosis"), ("ALS", "advanced life support"))
+    names = [mention("ALS"), *(mention(long) for _, long in two)]
+    assert not joined(*names, definitions=two)
+
+
+def test_a_long_form_defined_in_two_spellings_is_one_long_form() -> None:
+    twice = (("EGFR", LONG), ("EGFR", LONG.title()))
+    assert joined(mention("EGFR"), mention(LONG), definitions=twice)
+
+
+def test_a_short_form_of_two_names_of_one_concept_is_that_concept() -> None:
+    two = (("T2D", "type 2 diabetes"), ("T2D", "type 2 diabetes mellitus"))
+    names = [mention(long, "mesh:1") for _, long in two]
+    assert joined(mention("T2D"), *names, definitions=two)
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("SARS-CoV", "severe acute respiratory syndrome coronavirus 2"),
+        ("TNF", "tumor necrosis factor alpha"),
+    ],
+)
+def test_a_short_form_that_lacks_the_number_or_letter_is_another_thing(
+    short: str, long: str
+) -> None:
+    assert not joined(mention(short), mention(long), definitions=((short, long),))
+
+
+def test_no_mentions_make_no_clusters() -> None:
+    assert cluster_mentions([]) == []
+
+
+def test_the_most_usual_name_comes_first_then_the_earlier() -> None:
+    assert usual_first(["b", "a", "C", "c", "c"]) == ["C", "b", "a"]
+
+
+def test_gaps_between_numbers_are_kept_in_a_spelling() -> None:
+    assert spelling("IL-1 2") != spelling("IL-12")

@@ -1,0 +1,131 @@
+"""What is done to an exact answer last must not change what it says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.records import ExactAnswer, Sentence
+from serve.answer.names.settle_exact import (
+    keeps_numbers,
+    opening_verdict,
+    settle_exact,
+    settle_names,
+    trim_name,
+)
+from serve.support.compare_wording import read_wording
+
+NAMES = st.one_of(
+    st.text(alphabet="aZ5%.,;:'\"- µ(", max_size=12),
+    st.sampled_from(["24%", "24", "0.5 mg/kg", ".05", "5'", "IL-6", "il-6", "10-12%", "3 mg"]),
+)
+GROUPS = st.lists(st.lists(NAMES, max_size=3), max_size=8)
+QUICK = settings(max_examples=60)
+
+
+@QUICK
+@given(GROUPS)
+def test_settling_twice_is_settling_once(groups: list[list[str]]) -> None:
+    once = settle_names(groups, limit=5, max_chars=10)
+    assert settle_names(once, limit=5, max_chars=10) == once
+
+
+@QUICK
+@given(GROUPS)
+def test_every_name_is_part_of_one_that_was_given(groups: list[list[str]]) -> None:
+    given_ = [" ".join(name.split()) for group in groups for name in group]
+    for group in settle_names(groups, limit=5, max_chars=10):
+        assert all(any(name in whole for whole in given_) for name in group)
+
+
+@QUICK
+@given(GROUPS)
+def test_caps_hold_and_no_name_comes_twice(groups: list[list[str]]) -> None:
+    settled = settle_names(groups, limit=3, max_chars=10)
+    names = [name.casefold() for group in settled for name in group]
+    assert len(settled) <= 3
+    assert all(0 < len(name) <= 10 for name in names)
+    assert len(names) == len(set(names))
+
+
+@QUICK
+@given(
+    st.from_regex(r"[\"' .,]{0,2}-?\.?\d{1,3}(\.\d)? ?(%|mg|mg/kg)?[\"' .,]{0,2}", fullmatch=True)
+)
+def test_numbers_and_units_stay(name: str) -> None:
+    assert read_wording(trim_name(name)).numbers == read_wording(name).numbers
+
+
+@QUICK
+@given(st.one_of(st.none(), st.text(max_size=5), GROUPS), st.sampled_from(["yesno", "list"]))
+def test_any_answer_gets_the_form_of_its_type(exact: ExactAnswer, kind: str) -> None:
+    settled = settle_exact(kind, exact)  # type: ignore[arg-type]
+    if kind == "yesno":
+        assert settled in ("yes", "no")
+    else:
+        assert isinstance(settled, list)
+
+
+@pytest.mark.parametrize(
+    ("name", "trimmed"),
+    [
+        ('"IL-6".', "IL-6"),
+        ("'aspirin'", "aspirin"),
+        ("5'", "5'"),
+        (".05", ".05"),
+        ("24 %,", "24 %"),
+        ("  two\n words ", "two words"),
+    ],
+)
+def test_quotes_and_stops_go_but_nothing_that_means_something(name: str, trimmed: str) -> None:
+    assert trim_name(name) == trimmed
+
+
+def test_different_units_are_different_answers() -> None:
+    assert settle_names([["24%"], ["24"], ["24 mg"]], limit=5, max_chars=99) == [
+        ["24%"],
+        ["24"],
+        ["24 mg"],
+    ]
+
+
+def test_a_later_group_whose_name_came_before_is_dropped() -> None:
+    groups = [["AQP4", "aquaporin-4"], ["Aquaporin-4"], ["IgG"]]
+    assert settle_names(groups, limit=5, max_chars=99) == [["AQP4", "aquaporin-4"], ["IgG"]]
+
+
+@pytest.mark.parametrize(
+    ("word", "settled"), [("Yes.", "yes"), (" YES ", "yes"), ("No", "no"), ("perhaps", "no")]
+)
+def test_a_yes_or_no_gets_its_form_and_keeps_its_meaning(word: str, settled: str) -> None:
+    assert settle_exact("yesno", word) == settled
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("Yes, exercise reduces the risk of recurrence.", "yes"),
+        ("No. Valproate is contraindicated in pregnancy.", "no"),
+        ("No significant difference was found.", None),
+        ("Noonan syndrome is caused by PTPN11.", None),
+        ("Exercise reduces the risk.", None),
+    ],
+)
+def test_a_verdict_is_what_the_first_sentence_opens_with(text: str, verdict: str | None) -> None:
+    later = Sentence("No, it does not.", (1,), 0.9)
+    assert opening_verdict([Sentence(text, (1,), 0.9), later]) == verdict
+
+
+def test_no_answer_opens_with_no_verdict() -> None:
+    assert opening_verdict([]) is None
+
+
+def test_a_number_of_no_premise_is_not_kept() -> None:
+    premises = ["It succeeded in 24% of the women.", "It cost 14 euros."]
+    assert keeps_numbers("It succeeded in 24% of the women.", premises)
+    assert not keeps_numbers("It succeeded in 14% of the women.", premises)
+
+
+def test_summaries_have_no_exact_answer() -> None:
+    assert settle_exact("summary", "yes") is None

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.models.readings import Reading
+from cluster.records import Evidence, Question, QuestionType, Sentence
+from serve.answer.decide_verdict import Decision, decide_verdict, note_opposition, yesno_stances
+from serve.answer.guard_safety import speaks_of_harm
+from serve.answer.read_evidence import ReadPassage
+from tests.serve.answering import passage
+
+NOTHING = Decision("not_enough_evidence", 0.0, "")
+IDEAL = (Sentence("It helps.", (1,), 0.7), Sentence("It is cheap.", (2,), 0.9))
+
+
+def read(text: str = "It helps.", pmid: int = 1, cosine: float = 0.8, **said: float) -> ReadPassage:
+    figures = {"relevance": 0.99, "yes": 0.9, "no": 0.05, "silent": 0.05} | said
+    item = Evidence(passage(text, pmid), {"dense": cosine})
+    return ReadPassage(item, pmid - 1, Reading(**figures))
+
+
+def asked(kind: QuestionType = "yesno", body: str = "Does it help?") -> Question:
+    return Question("q", body, kind)
+
+
+def decide(*passages: ReadPassage, exact: Any = "yes", **options: Any) -> Decision:
+    return decide_verdict(asked(), passages, IDEAL, exact, **options)
+
+
+def test_what_the_evidence_says_clearly_is_answered() -> None:
+    decided = decide(read(), read(pmid=2))
+    assert (decided.verdict, decided.stance_on) == ("answered", "yes")
+    assert decided.confidence > 0.8
+
+
+def test_an_answer_without_sentences_has_not_enough_evidence() -> None:
+    assert decide_verdict(asked(), [read()], (), "yes") == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("passages", "options"),
+    [
+        ([], {}),
+        ([read(relevance=0.5)], {}),
+        ([read(yes=0.1, silent=0.9)], {}),
+        ([read(cosine=0.2)], {"min_cosine": 0.4}),
+        ([read()], {"agrees": False}),
+        ([read()], {"decision": "not stated"}),
+    ],
+)
+def test_evidence_that_does_not_answer_is_not_enough(
+    passages: list[ReadPassage], options: dict[str, Any]
+) -> None:
+    assert decide(*passages, **options) == NOTHING
+
+
+def test_a_search_without_vectors_is_not_held_to_a_cosine() -> None:
+    found = read()
+    bare = ReadPassage(Evidence(found.item.passage), 0, found.reading)
+    assert decide(bare, min_cosine=0.4).verdict == "answered"
+
+
+def test_sources_that_disagree_are_mixed() -> None:
+    assert decide(read(), read(pmid=2, yes=0.05, no=0.9)).verdict == "mixed"
+
+
+def test_a_models_yes_is_not_stated_over_clear_evidence_against_it() -> None:
+    against = read(yes=0.0, no=0.99, silent=0.01)
+    assert decide(against, decision="yes").verdict == "mixed"
+    assert decide(read(), decision="yes").verdict == "answered"
+    assert decide(read(), decision="mixed").verdict == "mixed"
+
+
+def test_a_quantity_that_was_not_found_is_not_answered() -> None:
+    question = asked("factoid", "What is the dose of it?")
+    assert decide_verdict(question, [read()], IDEAL, []) == NOTHING
+    assert decide_verdict(question, [read()], IDEAL, [["5 mg"]]).verdict == "answered"
+
+
+def test_other_answers_take_stances_towards_their_first_sentence() -> None:
+    decided = decide_verdict(asked("list"), [read()], IDEAL, [["aspirin"]])
+    assert (decided.verdict, decided.stance_on) == ("answered", "It helps.")
+
+
+def test_passages_support_contradict_or_leave_alone_a_yes_or_no() -> None:
+    passages = [read(), read(pmid=2, yes=0.0, no=0.9), read(pmid=3, yes=0.1, silent=0.9)]
+    stances = yesno_stances(passages, "yes")
+    assert list(stances.values()) == ["support", "contradict", "neutral"]
+    first, second = note_opposition(IDEAL[:1] * 2, passages, stances)
+    assert (first.contradicted, second.contradicted) == ((2,), ())
+
+
+@pytest.mark.parametrize(
+    ("question", "evidence", "warns"),
+    [
+        ("Is valproate safe in pregnancy?", "Valproate is contraindicated in pregnancy.", True),
+        ("Can thalidomide be taken in pregnancy?", "It caused phocomelia in newborns.", True),
+        ("Is smoking good for the lungs?", "Smoking is harmful to the lungs.", True),
+        ("Can aspirin be given to children?", "They developed Reye's syndrome.", True),
+        ("Is labetalol safe in pregnancy?", "No malformations were seen with labetalol.", False),
+        ("Is labetalol safe in pregnancy?", "Labetalol is widely prescribed.", False),
+        ("Does valproate bind sodium channels?", "Valproate is contraindicated.", False),
+    ],
+)
+def test_a_yes_to_safety_is_withheld_over_a_warning(
+    question: str, evidence: str, warns: bool
+) -> None:
+    assert speaks_of_harm(question, [read(evidence)]) is warns
+    decided = decide_verdict(asked(body=question), [read(evidence)], IDEAL, "yes")
+    assert (decided.verdict == "not_enough_evidence") is warns
+
+
+def test_a_yes_is_withheld_above_a_sentence_that_says_the_opposite() -> None:
+    question = asked(body="Is PIM1 a protein phosphatase?")
+    opposite = (Sentence("PIM1 is a protein kinase of many substrates.", (1,), 0.9),)
+    assert decide_verdict(question, [read()], opposite, "yes") == NOTHING
+    same = (Sentence("PIM1 is a protein phosphatase of many substrates.", (1,), 0.9),)
+    assert decide_verdict(question, [read()], same, "yes").verdict == "answered"

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from cluster.models.readings import Reading, ScoredSpan
+from serve.answer.read_evidence import RememberingReader, answering
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.read_texts: list[str] = []
+
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        self.read_texts += passages
+        return [Reading(len(text) / 100, 0.0, 0.0, 1.0) for text in passages]
+
+
+def test_a_passage_is_read_once_a_question() -> None:
+    counting = Counting()
+    reader = RememberingReader(counting)
+    first = reader.read("why?", ["one", "three", "one"])
+    assert [reading.relevance for reading in first] == [0.03, 0.05, 0.03]
+    assert reader.read("why?", ["three", "seven or so"])[0] == first[1]
+    assert counting.read_texts == ["one", "three", "seven or so"]
+    reader.read("how?", ["one"])
+    assert counting.read_texts[-1] == "one"
+
+
+def test_only_the_last_readings_are_kept_and_a_long_request_is_answered_whole() -> None:
+    counting = Counting()
+    reader = RememberingReader(counting, kept=2)
+    texts = ["a", "bb", "ccc", "dddd"]
+    assert [r.relevance for r in reader.read("?", texts)] == [0.01, 0.02, 0.03, 0.04]
+    reader.read("?", ["ccc", "dddd"])
+    assert counting.read_texts == texts
+
+
+def test_a_passage_answers_as_far_as_it_is_relevant_and_says_the_answer() -> None:
+    spans = (ScoredSpan(0, 5, 0.16), ScoredSpan(6, 9, 0.25))
+    assert answering(Reading(1.0, 0, 0, 1, (), spans)) == pytest.approx(0.5)
+    assert answering(Reading(0.25, 0, 0, 1, (), spans)) == pytest.approx(0.25)
+    assert answering(Reading(0.9, 0, 0, 1)) == 0.0

@@ -1,0 +1,129 @@
+"""BioGen's two tasks over a small index and its endpoint, checked by the linter."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cluster.errors import InputError
+from cluster.records import Guess, Question, Sentence
+from evaluation.lint.lint_run import check_run, read_asked, read_run_file
+from serve.batches.answer_batch import Batch, answer_batch
+from serve.batches.biogen_batch import biogen_a_batch, biogen_b_batch
+from serve.formats.biogen import read_topics_a, read_topics_b, to_entry_b
+from serve.support.attribute_sentences import SimilaritySupport
+from serve.support.weigh_evidence import Thresholds
+from tests.serve.answering import answer, encode
+from tests.serve.batches.test_answer_batch import ServiceClient
+from tests.serve.service import SmallService
+
+TOPIC_A = {
+    "meta_data": {"qa_id": 116, "question": "What does metformin do?"},
+    "answer": [
+        {
+            "text": "Metformin activates AMPK in the liver.",
+            "existing_supported_citations": None,
+        },
+        {"text": "Warfarin inhibits VKORC1.", "existing_supported_citations": [2]},
+        {"text": "Imatinib does not inhibit BCR-ABL.", "existing_supported_citations": []},
+    ],
+}
+TOPIC_B = {"id": "7", "topic": "t", "question": "What does imatinib inhibit?", "narrative": "n"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+def run(service: SmallService, batch: Batch, topics: Path, run_format: str) -> list[dict[str, Any]]:
+    """The run's records, once the linter has nothing against them."""
+    output = topics.with_name("run.jsonl")
+    log = Console(file=io.StringIO())
+    client = ServiceClient(service)
+    answer_batch(client, batch, output, "bm25", answers=True, concurrent=1, log=log)
+    read = read_run_file(output, run_format)
+    assert read.form == "lines"
+    assert check_run(read, read_asked(topics)).problems == ()
+    return read.rows
+
+
+def write(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_each_sentence_is_grounded_on_both_sides(service: SmallService, tmp_path: Path) -> None:
+    topics = write(tmp_path / "topics.json", [TOPIC_A])
+    batch = biogen_a_batch(topics, "bm25", SimilaritySupport(encode), Thresholds())
+    (row,) = run(service, batch, topics, "biogen-a")
+    sides = [(s["supported_citations"], s["contradicted_citations"]) for s in row["answer"]]
+    assert sides == [([1], []), ([], []), ([], [3])]
+    assert row["metadata"]["qa_id"] == "116"
+
+
+def test_an_answer_cites_in_every_sentence(service: SmallService, tmp_path: Path) -> None:
+    topics = write(tmp_path / "topics.json", [TOPIC_B])
+    (row,) = run(service, biogen_b_batch(topics, "bm25"), topics, "biogen-b")
+    assert row["metadata"]["topic_id"] == "7"
+    assert row["responses"][0]["citations"] == ["3"]
+
+
+def test_an_answer_ends_before_its_251st_word() -> None:
+    sentences = [Sentence(" ".join(["word"] * 100), (n,), 1.0) for n in (1, 2, 3)]
+    entry = to_entry_b(Question("7", "Q?"), answer(ideal=tuple(sentences)), "run")
+    assert [r["citations"] for r in entry["responses"]] == [["1"], ["2"]]
+
+
+def test_an_unanswered_topic_has_the_best_guess_and_its_verdict() -> None:
+    guess = Guess((Sentence("It may help.", (4,), 0.4),), None)
+    said = answer(verdict="not_enough_evidence", confidence=0.2, guess=guess)
+    entry = to_entry_b(Question("7", "Q?"), said, "run")
+    assert entry["responses"] == [{"text": "It may help.", "citations": ["4"]}]
+    assert entry["metadata"]["verdict"] == "not_enough_evidence"
+    assert entry["metadata"]["confidence"] == 0.2
+
+
+def test_topics_come_as_a_list_or_by_line(tmp_path: Path) -> None:
+    lines = tmp_path / "topics.jsonl"
+    lines.write_text(f"{json.dumps(TOPIC_A)}\n\n")
+    assert read_topics_a(lines) == read_topics_a(write(tmp_path / "topics.json", [TOPIC_A]))
+
+
+def test_given_citations_are_read_as_numbers(tmp_path: Path) -> None:
+    topic = {**TOPIC_A, "answer": [{"text": "S.", "existing_supported_citations": ["2", 3]}]}
+    (found,) = read_topics_a(write(tmp_path / "t", [topic]))
+    assert found.sentences[0].existing == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (7, "record 1: must be an object"),
+        ({"question": "Q?", "answer": []}, "field qa_id must be a string"),
+        ({"qa_id": "1", "answer": []}, "field question must be a string"),
+        ({"qa_id": "1", "question": "Q?"}, "field answer must be a list"),
+        ({"qa_id": "1", "question": "Q?", "answer": [{}]}, "answer 1: field text"),
+        (
+            {
+                "qa_id": "1",
+                "question": "Q?",
+                "answer": [{"text": "S.", "existing_supported_citations": ["x"]}],
+            },
+            "existing_supported_citations must be a list of PMIDs",
+        ),
+    ],
+)
+def test_bad_topics_are_named(tmp_path: Path, row: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_topics_a(write(tmp_path / "t", [row]))
+
+
+def test_an_id_that_came_before_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="record 2: topic_id '7' came before"):
+        read_topics_b(write(tmp_path / "t", [TOPIC_B, TOPIC_B]))

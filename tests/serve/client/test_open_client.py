@@ -1,0 +1,140 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from cluster.errors import CiteRayError, InputError
+from cluster.settings.settings import Settings, load_settings
+from serve.client.open_client import HttpClient, endpoint_url, running_client
+from serve.http.api import create_api
+from tests.serve.http_server import free_port, serving
+from tests.serve.service import SmallService
+
+QUESTION = "Does metformin activate AMPK?"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture(scope="module")
+def port(service: SmallService) -> Iterator[int]:
+    with serving(create_api(service, load_settings().serve)) as port:
+        yield port
+
+
+@pytest.fixture
+def client(port: int) -> Iterator[HttpClient]:
+    with HttpClient(f"http://127.0.0.1:{port}", timeout_s=60) as client:
+        yield client
+
+
+def settings_at(port: int) -> Settings:
+    return load_settings(overrides=[f"serve.port={port}"])
+
+
+def plain_api(reply: PlainTextResponse | JSONResponse) -> FastAPI:
+    """An endpoint that gives the same reply to everything."""
+    api = FastAPI()
+
+    @api.api_route("/{path:path}", methods=["GET", "POST"], response_model=None)
+    async def everything(path: str) -> PlainTextResponse | JSONResponse:
+        return reply
+
+    return api
+
+
+def test_a_search_is_the_json_of_the_endpoint(client: HttpClient) -> None:
+    found = client.search({"question": QUESTION, "k": 1})
+    assert [c["pmid"] for c in found["citations"]] == [1]
+    assert found["index_version"] == "v000001"
+
+
+def test_an_answer_is_the_json_of_the_endpoint(client: HttpClient) -> None:
+    found = client.answer({"question": QUESTION, "type": "yesno"})
+    assert found["ideal"][0]["pmids"] == [1]
+
+
+def test_a_bad_request_is_bad_input_in_the_endpoints_words(client: HttpClient) -> None:
+    with pytest.raises(InputError, match=r"/v1/search: HTTP 422: k: .*\(got 0\)"):
+        client.search({"question": "a", "k": 0})
+
+
+def test_an_endpoint_that_is_loading_is_no_bad_input(port: int, service: SmallService) -> None:
+    service.state = "loading"
+    try:
+        with (
+            HttpClient(f"http://127.0.0.1:{port}", timeout_s=2) as client,
+            pytest.raises(CiteRayError, match="HTTP 503: still loading: shard-0001") as caught,
+        ):
+            client.answer({"question": QUESTION})
+    finally:
+        service.state = "ready"
+    assert not isinstance(caught.value, InputError)
+
+
+def test_an_error_that_is_not_json_is_shown_in_part() -> None:
+    with serving(plain_api(PlainTextResponse("<html>" + "x" * 9999, 502))) as port:
+        client = HttpClient(f"http://127.0.0.1:{port}", timeout_s=60)
+        with client, pytest.raises(CiteRayError, match="HTTP 502: <html>xxx") as caught:
+            client.search({"question": "a"})
+    assert len(str(caught.value)) < 300
+
+
+def test_an_endpoint_that_is_gone_is_named() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with HttpClient(url, timeout_s=5) as client, pytest.raises(CiteRayError, match=url):
+        client.search({"question": "a"})
+
+
+def test_a_running_endpoint_is_found_and_answers(port: int) -> None:
+    found = running_client(settings_at(port))
+    assert found is not None
+    with found as client:
+        assert client.search({"question": QUESTION})["citations"]
+
+
+def test_where_nothing_listens_there_is_no_endpoint() -> None:
+    assert running_client(settings_at(free_port())) is None
+
+
+def test_an_endpoint_that_is_not_ready_is_not_used(port: int, service: SmallService) -> None:
+    service.state = "loading"
+    try:
+        assert running_client(settings_at(port)) is None
+    finally:
+        service.state = "ready"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [PlainTextResponse("welcome"), JSONResponse({"status": "ok"}), JSONResponse([]),
+     JSONResponse(7)],
+    ids=["text", "json", "list", "number"],
+)  # fmt: skip
+def test_another_service_on_the_port_is_not_taken_for_the_endpoint(
+    reply: PlainTextResponse | JSONResponse,
+) -> None:
+    with serving(plain_api(reply)) as port:
+        assert running_client(settings_at(port)) is None
+
+
+def test_a_server_on_every_interface_is_reached_on_this_machine() -> None:
+    settings = load_settings(overrides=["serve.host=0.0.0.0", "serve.port=8123"])
+    assert endpoint_url(settings) == "http://127.0.0.1:8123"
+
+
+def test_a_named_host_is_reached_by_its_name() -> None:
+    settings = load_settings(overrides=["serve.host=node7", "serve.port=8123"])
+    assert endpoint_url(settings) == "http://node7:8123"
+
+
+def test_the_settings_of_a_missing_index_name_it(tmp_path: Path) -> None:
+    from serve.client.open_client import LocalClient
+
+    settings = load_settings(overrides=[f"index.path={tmp_path}", "llm.kind=none"])
+    with pytest.raises(CiteRayError, match="no index here"):
+        LocalClient(settings)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import io
+from dataclasses import asdict, replace
+
+import pytest
+from rich.console import Console
+
+from cluster.errors import CiteRayError
+from cluster.records import Answer, Question, RankedCitation, Sentence
+from serve.answer.tell_verdict import NO_ANSWER
+from serve.client.print_answer import print_answer
+from tests.serve.answering import evidence
+
+ANSWER = Answer(
+    question=Question("q", "Does it help?", "summary"),
+    system="citeray",
+    ideal=(Sentence("It helps.", (1,), 0.9, (2,)),),
+    exact=None,
+    origin="generated",
+    citations=(),
+    evidence=tuple(evidence("It helped.", "It did not help.", "Cats sleep.")),
+    snippets=(),
+    entities=(),
+    degraded=(),
+    coverage="1/1",
+    index_version="v000001",
+    last_source="n1.xml",
+    timings_ms={},
+    verdict="answered",
+    confidence=0.9,
+)
+
+
+def shown(answer: Answer) -> list[str]:
+    out = io.StringIO()
+    print_answer(Console(file=out, width=200), asdict(answer))
+    return out.getvalue().splitlines()
+
+
+def test_contradicting_evidence_is_shown_beside_what_it_contradicts() -> None:
+    lines = shown(ANSWER)
+    assert "  It helps. [1] contradicted by [2]" in lines
+    assert "    against: PMID 2 abstract 0-16: It did not help...." in lines
+
+
+def test_uncontradicted_sentences_say_nothing_of_it() -> None:
+    plain = replace(ANSWER, ideal=(Sentence("It helps.", (1,), 0.9),))
+    assert not [line for line in shown(plain) if "contradicted" in line or "against" in line]
+
+
+def test_a_supported_answer_is_shown_with_its_citations() -> None:
+    answer = replace(ANSWER, supported=(Sentence("It helped.", (1,), 0.9),))
+    assert "  because: It helped. [1]" in shown(answer)
+
+
+def test_an_unanswered_question_is_said_first_with_the_nearest_citations() -> None:
+    near = (RankedCitation(7, 1.0, {}, "On [iron]", 2020), RankedCitation(8, 0.9))
+    unsure = replace(ANSWER, verdict="not_enough_evidence", ideal=(), origin="none", citations=near)
+    lines = shown(unsure)
+    assert lines[:5] == [
+        NO_ANSWER,
+        "Does it help? (summary)",
+        "  Nearest citations:",
+        "  PMID 7 (2020): On [iron]",
+        "  PMID 8: no title",
+    ]
+    assert not [line for line in lines if "written by" in line]
+
+
+def test_disagreeing_sources_are_said_first_and_quoted() -> None:
+    for_, against, other = evidence("It helped.", "It did not help.", "Cats sleep.")
+    sides = (
+        replace(for_, stance="support", stance_on="yes"),
+        replace(against, stance="contradict", stance_on="yes"),
+        other,
+    )
+    lines = shown(replace(ANSWER, verdict="mixed", exact="yes", evidence=sides))
+    assert lines[0] == "Sources disagree. The evidence leans to yes."
+    assert '  Supports yes: "It helped." [PMID 1]' in lines
+    assert '  Contradicts yes: "It did not help." [PMID 2]' in lines
+    assert not [line for line in lines if "exact:" in line]
+
+
+def test_a_reply_of_another_version_is_refused_in_a_sentence() -> None:
+    reply = asdict(ANSWER)
+    del reply["verdict"]
+    with pytest.raises(CiteRayError, match=r"verdict: Field required.*run the same version"):
+        print_answer(Console(file=io.StringIO()), reply)

@@ -1,0 +1,187 @@
+import asyncio
+import json
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.records import Answer, Citation, Passage, SearchResult
+from cluster.settings.settings import load_settings
+from serve.answer_events import Drafted, Event, Finished, Found, StageDone
+from serve.client.call_endpoint import API_KEY_ENV, BadRequestError, EndpointError
+from serve.client.python_client import CiteRay, read_events
+from serve.http.api import create_api
+from tests.serve.chat_endpoint import chat_endpoint
+from tests.serve.http_server import serving
+from tests.serve.scripted_server import reply, scripted
+from tests.serve.service import SmallService
+
+QUESTION = "Does metformin activate AMPK?"
+SAID = "Metformin activates AMPK in the liver of diabetic mice."
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    service = SmallService(tmp_path_factory.mktemp("index"))
+    with serving(create_api(service, load_settings().serve)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def citeray(url: str) -> Iterator[CiteRay]:
+    with CiteRay(url, timeout_s=60) as client:
+        yield client
+
+
+def test_a_search_is_a_typed_record(citeray: CiteRay) -> None:
+    found = citeray.search(QUESTION, k=1, system="bm25")
+    assert isinstance(found, SearchResult)
+    assert [c.pmid for c in found.citations] == [1]
+    assert found.system == "bm25"
+    assert found.question.body == QUESTION
+
+
+def test_an_answer_is_a_typed_record(citeray: CiteRay) -> None:
+    answer = citeray.answer(QUESTION, type="yesno", id="q7", exclude=[2])
+    assert isinstance(answer, Answer)
+    assert answer.exact == "yes"
+    assert answer.ideal[0].pmids == (1,)
+    assert (answer.question.id, answer.question.exclude) == ("q7", (2,))
+
+
+def test_an_answer_rests_on_the_evidence_that_is_given(citeray: CiteRay) -> None:
+    given = Passage(2, "abstract", 0, 44, "Metformin activates AMPK in rat hepatocytes.")
+    answer = citeray.answer(QUESTION, evidence=[given])
+    assert [item.passage for item in answer.evidence] == [given]
+
+
+def test_a_citation_is_a_typed_record(citeray: CiteRay) -> None:
+    record = citeray.citation(1)
+    assert isinstance(record, Citation)
+    assert record.abstract == SAID
+
+
+def test_a_pmid_that_is_not_there_is_named(citeray: CiteRay) -> None:
+    with pytest.raises(BadRequestError, match="PMID 99 is not in this index") as caught:
+        citeray.citation(99)
+    assert caught.value.status == 404
+
+
+def test_a_bad_request_is_told_in_the_endpoints_words(citeray: CiteRay) -> None:
+    with pytest.raises(BadRequestError, match=r"k: .* \(got 0\)"):
+        citeray.search(QUESTION, k=0)
+    with pytest.raises(BadRequestError, match="question: "):
+        citeray.answer("\ud800")
+
+
+def test_events_are_typed_and_end_with_the_answer(tmp_path: Path) -> None:
+    with chat_endpoint(SAID) as endpoint:
+        service = SmallService(tmp_path, writer=endpoint.model())
+        with (
+            serving(create_api(service, load_settings().serve)) as port,
+            CiteRay(f"http://127.0.0.1:{port}", timeout_s=60) as citeray,
+        ):
+            asked = citeray.answer_events(QUESTION, type="summary", system="citeray-model")
+            events = list(asked)
+    assert {"encode", "retrieve"} <= {e.stage for e in events if isinstance(e, StageDone)}
+    assert [e.result.coverage for e in events if isinstance(e, Found)] == ["2/2"]
+    assert "".join(e.text for e in events if isinstance(e, Drafted)) == SAID
+    assert isinstance(events[-1], Finished)
+    assert events[-1].answer.ideal[0].text == SAID
+
+
+def test_a_stream_that_cannot_be_answered_raises_the_servers_sentence(tmp_path: Path) -> None:
+    service = SmallService(tmp_path, broken=("shard-0", "shard-1"))
+    with (
+        serving(create_api(service, load_settings().serve)) as port,
+        CiteRay(f"http://127.0.0.1:{port}", timeout_s=60) as citeray,
+        pytest.raises(EndpointError, match="no shard of the index answered") as caught,
+    ):
+        list(citeray.answer_events(QUESTION))
+    assert caught.value.status == 503
+
+
+def test_a_bad_request_for_a_stream_is_told_before_it_begins(citeray: CiteRay) -> None:
+    with pytest.raises(BadRequestError, match="system: unknown"):
+        next(citeray.answer_events(QUESTION, system="best"))
+
+
+def test_a_stream_is_opened_again_while_the_endpoint_is_busy() -> None:
+    failure = {"status": 500, "error": "the end"}
+    stream = f"event: error\ndata: {json.dumps(failure)}\n\n".encode()
+    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+    with scripted(reply(429, {"error": "busy"}), head + stream) as server:
+        with (
+            CiteRay(server.url, timeout_s=30) as citeray,
+            pytest.raises(EndpointError, match="the end"),
+        ):
+            list(citeray.answer_events(QUESTION))
+        assert len(server.heads) == 2
+
+
+def test_a_stream_that_breaks_off_is_an_error() -> None:
+    stream = b'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nevent: draft\ndata: {"text": "Met"}\n\n'
+    with scripted(stream) as server, CiteRay(server.url, timeout_s=30) as citeray:
+        events = citeray.answer_events(QUESTION)
+        assert next(events) == Drafted("Met")
+        with pytest.raises(EndpointError, match="broke off before the answer"):
+            next(events)
+
+
+def test_another_service_is_not_taken_for_the_endpoint() -> None:
+    with (
+        scripted(reply(200, {"status": "ok"})) as server,
+        CiteRay(server.url) as citeray,
+        pytest.raises(EndpointError, match="no reply of CiteRay's: question: "),
+    ):
+        citeray.answer(QUESTION)
+
+
+def test_a_key_opens_an_endpoint_that_asks_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_API_KEYS", "alice:" + "a" * 32)
+    with serving(create_api(SmallService(tmp_path), load_settings().serve)) as port:
+        url = f"http://127.0.0.1:{port}"
+        with CiteRay(url) as citeray, pytest.raises(EndpointError, match=API_KEY_ENV) as caught:
+            citeray.citation(1)
+        assert caught.value.status == 401
+        monkeypatch.setenv(API_KEY_ENV, "a" * 32)
+        with CiteRay(url) as citeray:
+            assert citeray.citation(1).pmid == 1
+
+
+def test_a_line_ends_at_line_feeds_alone() -> None:
+    text = "one\u2028two\x85three"
+    stream = f"event: draft\ndata: {json.dumps({'text': text}, ensure_ascii=False)}\n\n"
+    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+    with scripted(head + stream.encode()) as server, CiteRay(server.url) as citeray:
+        assert next(citeray.answer_events(QUESTION)) == Drafted(text)
+
+
+def test_comments_and_unknown_fields_are_no_events() -> None:
+    lines = [": ping", "", "event: a", "data: 1", "data: 2", "id: 7", "", "data:3", "", "event: b"]
+    assert list(read_events(lines)) == [("a", "1\n2"), ("message", "3")]
+
+
+def test_who_stops_listening_ends_the_work(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    class Endless(SmallService):
+        async def answer_events(self, *asked: Any) -> AsyncGenerator[Event, None]:
+            try:
+                yield Drafted("Met")
+                await asyncio.sleep(60)
+            finally:
+                ended.set()
+
+    with (
+        serving(create_api(Endless(tmp_path), load_settings().serve)) as port,
+        CiteRay(f"http://127.0.0.1:{port}") as citeray,
+    ):
+        with closing(citeray.answer_events(QUESTION)) as events:
+            assert next(events) == Drafted("Met")
+        assert ended.wait(10)

@@ -1,0 +1,123 @@
+import asyncio
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.errors import LLMError
+from serve.graph.watch_stages import StageWatch
+
+
+async def give(value: str) -> str:
+    return value
+
+
+async def fail() -> str:
+    raise RuntimeError("no such file")
+
+
+def run(watch: StageWatch, stage: str, work: object, deadline_s: float = 60) -> object:
+    return asyncio.run(watch.run(stage, work, deadline_s, "going on without"))  # type: ignore[arg-type]
+
+
+def test_a_stage_in_time_gives_its_result_and_no_loss() -> None:
+    watch = StageWatch(60)
+    assert run(watch, "encode", give("vector")) == "vector"
+    assert watch.degraded == []
+    assert list(watch.timings_ms) == ["encode"]
+
+
+def test_a_late_stage_is_cancelled_and_noted_with_its_consequence() -> None:
+    cancelled = []
+
+    async def hang() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    watch = StageWatch(60)
+    assert run(watch, "rerank", hang(), deadline_s=0.01) is None
+    assert watch.degraded == ["rerank: late, going on without"]
+    assert cancelled == [True]
+    assert "rerank" in watch.timings_ms
+
+
+def test_the_questions_own_deadline_binds_every_stage() -> None:
+    watch = StageWatch(0.01)
+    assert run(watch, "write", asyncio.sleep(3600), deadline_s=3600) is None
+    assert watch.degraded == ["write: late, going on without"]
+
+
+def test_after_the_questions_deadline_even_a_patient_stage_is_late() -> None:
+    watch = StageWatch(-1)
+    assert run(watch, "write", asyncio.sleep(3600), deadline_s=3600) is None
+    assert watch.degraded == ["write: late, going on without"]
+
+
+def test_a_failed_stage_is_noted_and_its_error_logged(caplog: pytest.LogCaptureFixture) -> None:
+    watch = StageWatch(60)
+    with caplog.at_level(logging.ERROR, "citeray"):
+        assert run(watch, "expand", fail()) is None
+    assert watch.degraded == ["expand: failed, going on without"]
+    assert "no such file" in caplog.text
+
+
+def test_a_cancelled_question_is_no_loss_but_ends() -> None:
+    async def ask(watch: StageWatch) -> None:
+        stage = asyncio.create_task(watch.run("write", asyncio.sleep(3600), 3600, "x"))
+        await asyncio.sleep(0)
+        stage.cancel()
+        await stage
+
+    watch = StageWatch(60)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(ask(watch))
+    assert watch.degraded == []
+
+
+def test_a_loss_is_named_once_and_losses_keep_their_order() -> None:
+    watch = StageWatch(60)
+    for loss in ("b lost", "a lost", "b lost"):
+        watch.note(loss)
+    assert watch.degraded == ["b lost", "a lost"]
+
+
+def test_times_of_a_stage_that_runs_twice_add_up() -> None:
+    watch = StageWatch(60)
+    watch.timings_ms["fetch"] = 1e6
+    run(watch, "fetch", give("first"))
+    assert watch.timings_ms["fetch"] >= 1e6
+    assert len(watch.timings_ms) == 1
+
+
+def test_what_runs_at_once_counts_once_and_what_runs_in_turn_adds_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = iter(range(100))
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr("serve.graph.watch_stages.time", clock)
+    watch = StageWatch(1000)  # at second 0
+
+    async def shards() -> None:
+        await asyncio.gather(*(watch.run("retrieve", give("hit"), 60, "") for _ in range(3)))
+
+    asyncio.run(shards())  # begun at 1, 2 and 3; over at 4
+    assert watch.timings_ms["retrieve"] == 3000
+    asyncio.run(shards())  # begun at 5, 6 and 7; over at 8
+    assert watch.timings_ms["retrieve"] == 6000
+
+
+def test_an_error_of_ours_is_logged_by_its_sentence_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse() -> None:
+        raise LLMError("llm: the server is out")
+
+    watch = StageWatch(60)
+    assert run(watch, "rewrite", refuse()) is None
+    assert watch.degraded == ["rewrite: failed, going on without"]
+    assert [(r.getMessage(), r.exc_info) for r in caplog.records] == [
+        ("stage rewrite failed: llm: the server is out", None)
+    ]

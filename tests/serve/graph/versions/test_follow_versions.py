@@ -1,0 +1,332 @@
+"""A stage moves from version to version, over real small indexes and without Ray."""
+
+from __future__ import annotations
+
+import gc
+import re
+import shutil
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cluster.index.layout import CURRENT, VECTORS, segment_directory, vocabulary_file
+from cluster.index.manifest import Manifest, read_manifest
+from cluster.settings.settings import RecogniserSettings, Settings, load_settings
+from pipelines.update.compact_index import prune
+from serve.graph.versions.follow_versions import Follower, follow_shard, follow_vocabulary
+from serve.graph.versions.read_version import ShardVersion
+from serve.graph.versions.take_turns import Lease
+from serve.question.expand_question import LinkedRecogniser
+from tests.pipelines.histories import File, SmallIndex
+from tests.publish_manifest import publish
+from tests.tiny_models import make_tiny_tagger
+
+FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
+SECOND: File = [(2, None), (4, "dabigatran")]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> SmallIndex:
+    found = SmallIndex(tmp_path / "index", shards=1)
+    found.build([FIRST])
+    return found
+
+
+def settings(index: SmallIndex) -> Settings:
+    return load_settings(overrides=[f"index.path={index.path}", "index.shards=1"])
+
+
+def follower(index: SmallIndex, deployed: Manifest | None = None) -> Follower[ShardVersion]:
+    return follow_shard(settings(index), deployed or read_manifest(index.path), 0)
+
+
+def look(follower: Follower, times: int = 1) -> str:
+    """The version after so many looks."""
+    for _ in range(times):
+        assert follower.look(Lease(), "a")
+    return follower.state().name.version
+
+
+def held(follower: Follower[ShardVersion]) -> list[int]:
+    shard = follower.current.value
+    return [pmid for pmid in range(1, 10) if shard.citation(pmid)]
+
+
+def drop_staging(index: SmallIndex) -> None:
+    """Away with the staging, as at the end of a whole run: pruning refuses beside it."""
+    shutil.rmtree(index.path / "staging")
+
+
+def test_a_newer_version_is_served_once_it_is_published(index: SmallIndex) -> None:
+    found = follower(index)
+    assert (look(found), held(found)) == ("v000001", [1, 2, 3])
+    index.update([SECOND])
+    assert (look(found), held(found)) == ("v000002", [1, 3, 4])
+    assert found.state().name.last_source == "pubmed26n0002.xml.gz"
+
+
+def test_segments_that_two_versions_name_are_opened_once(index: SmallIndex) -> None:
+    found = follower(index)
+    before = [s.opened for s in found.current.value.reader.segments]
+    index.update([SECOND])
+    look(found)
+    after = [s.opened for s in found.current.value.reader.segments]
+    assert (len(before), len(after)) == (1, 2)
+    assert after[0] is before[0]
+
+
+def test_what_began_on_the_old_version_ends_on_it(index: SmallIndex) -> None:
+    found = follower(index)
+    old = found.current.value
+    index.update([SECOND])
+    look(found)
+    assert old.citation(2) is not None
+    assert old.citation(4) is None
+    assert old.name.version == "v000001"
+
+
+def test_without_a_cycle_collected_the_old_files_are_let_go(index: SmallIndex) -> None:
+    found = follower(index)
+    index.update([SECOND])
+    look(found)
+    old = [weakref.ref(s.records) for s in found.current.value.reader.segments]
+    index.compact()
+    gc.collect()
+    gc.disable()
+    try:
+        look(found)
+        assert [ref() for ref in old] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_segment_written_anew_under_its_name_is_opened_anew(index: SmallIndex) -> None:
+    found = follower(index)
+    before = found.current.value.reader.segments[0].opened
+    manifest = read_manifest(index.path)
+    [entry] = manifest.segments
+    same = entry.model_copy(update={"passages": entry.passages, "terms": dict(entry.terms)})
+    changed = same.model_copy(update={"citations": entry.citations + 1})
+    shard = manifest.shards[0].model_copy(update={"segments": (changed,)})
+    publish(index.path, manifest.model_copy(update={"version": "v000002", "shards": (shard,)}))
+    look(found)
+    assert found.current.value.reader.segments[0].opened is not before
+
+
+def test_while_another_has_the_turn_the_old_version_stays(index: SmallIndex) -> None:
+    found = follower(index)
+    index.update([SECOND])
+    turns = Lease()
+    turns.take("another")
+    assert not found.look(turns, "a")
+    assert found.state().name.version == "v000001"
+    turns.give_back("another")
+    assert found.look(turns, "a")
+    assert found.state().name.version == "v000002"
+    assert turns.take("another")
+
+
+def without_vectors(index: SmallIndex, manifest: Manifest) -> None:
+    segment = manifest.shards[0].segments[-1]
+    (index.path / segment_directory(0, segment.id) / VECTORS).unlink()
+
+
+def with_a_changed_byte(index: SmallIndex, manifest: Manifest) -> None:
+    segment = manifest.shards[0].segments[-1]
+    path = index.path / segment_directory(0, segment.id) / VECTORS
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+
+
+def changed(**fields: object) -> Callable[[SmallIndex, Manifest], None]:
+    def change(index: SmallIndex, manifest: Manifest) -> None:
+        publish(index.path, manifest.model_copy(update=fields))
+
+    return change
+
+
+def of_another_encoder(index: SmallIndex, manifest: Manifest) -> None:
+    encoder = manifest.encoder.model_copy(update={"model": "other", "sha256": "f" * 64})
+    changed(encoder=encoder)(index, manifest)
+
+
+def with_more_shards(index: SmallIndex, manifest: Manifest) -> None:
+    changed(shards=manifest.shards * 2)(index, manifest)
+
+
+UNSERVABLE = {
+    "a missing file": (without_vectors, r"vectors\.faiss: missing from the index"),
+    "a damaged file": (with_a_changed_byte, r"vectors\.faiss: its checksum is not"),
+    "another encoder": (of_another_encoder, r"vectors are by other \(ffffffffffff\)"),
+    "more shards": (with_more_shards, "it has 2 shards, the graph was started on 1"),
+    "another analyser": (changed(analyser="latin-0"), "made by latin-0"),
+    "a newer format": (changed(format=99), "index format 99"),
+    "no BM25 of passages": (changed(bm25_over=("citations",)), "no BM25 over passages"),
+}
+
+
+@pytest.mark.parametrize(("break_it", "said"), UNSERVABLE.values(), ids=UNSERVABLE)
+def test_what_cannot_be_served_is_named_and_the_old_version_stays(
+    index: SmallIndex, break_it: Callable[[SmallIndex, Manifest], None], said: str
+) -> None:
+    found = follower(index)
+    break_it(index, index.update([SECOND]))
+    assert (look(found), held(found)) == ("v000001", [1, 2, 3])
+    refused = found.state().refused
+    assert re.search(said, refused)
+    assert refused.startswith("v000002 is not served: ")
+    assert "\n" not in refused
+
+
+def test_a_later_good_version_is_followed_and_the_refusal_forgotten(index: SmallIndex) -> None:
+    found = follower(index)
+    good = index.update([SECOND])
+    with_more_shards(index, good)
+    look(found)
+    assert found.state().refused
+    index.manifest = good
+    publish(index.path, good.model_copy(update={"version": "v000003"}))
+    assert (look(found), found.state().refused) == ("v000003", "")
+
+
+def test_a_mended_version_is_followed_after_some_looks(index: SmallIndex) -> None:
+    found = follower(index)
+    manifest = index.update([SECOND])
+    path = index.path / segment_directory(0, manifest.shards[0].segments[-1].id) / VECTORS
+    data = path.read_bytes()
+    path.unlink()
+    assert look(found, times=3) == "v000001"
+    path.write_bytes(data)
+    assert look(found, times=6) == "v000002"
+    assert found.state().refused == ""
+
+
+def test_a_damaged_version_is_not_verified_at_every_look(index: SmallIndex) -> None:
+    found = follower(index)
+    with_a_changed_byte(index, index.update([SECOND]))
+    tries: list[str] = []
+
+    class Turns(Lease):
+        def take(self, holder: str) -> bool:
+            tries.append(holder)
+            return super().take(holder)
+
+    for _ in range(200):
+        found.look(Turns(), "a")
+    assert 2 < len(tries) < 12
+
+
+def test_a_damaged_pointer_is_named_until_it_is_mended(index: SmallIndex) -> None:
+    found = follower(index)
+    pointer = (index.path / CURRENT).read_bytes()
+    (index.path / CURRENT).write_text("{")
+    assert look(found) == "v000001"
+    assert "CURRENT: damaged" in found.state().refused
+    (index.path / CURRENT).write_bytes(pointer)
+    look(found)
+    assert found.state().refused == ""
+
+
+def test_pruning_takes_nothing_from_a_version_that_is_open(index: SmallIndex) -> None:
+    index.update([SECOND])
+    found = follower(index)
+    manifest = index.compact()
+    drop_staging(index)
+    assert prune(index.path, manifest)
+    reader = found.current.value.reader
+    assert held(found) == [1, 3, 4]
+    assert reader.statistics(["aspirin"], "citations").frequencies == {"aspirin": 1}
+    assert (look(found), held(found)) == ("v000003", [1, 3, 4])
+
+
+def mapped_files(index: SmallIndex) -> set[str]:
+    """The files of the index that this process has mapped, removed ones among them."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return {line.partition(str(index.path))[2] for line in lines if str(index.path) in line}
+
+
+def test_after_each_swap_nothing_but_the_served_version_is_mapped(index: SmallIndex) -> None:
+    found = follower(index)
+    for number in range(3):
+        index.update([[(number + 4, f"statin {number}")]])
+        look(found)
+        found.current.value.statistics(["statin"], "passages")
+        manifest = index.compact()
+        look(found)
+        drop_staging(index)
+        prune(index.path, manifest)
+        [segment] = manifest.segments
+        mapped = mapped_files(index)
+        assert mapped
+        assert all(name.startswith(f"/segments/0000/{segment.id}/") for name in mapped)
+        assert not [name for name in mapped if name.endswith("(deleted)")]
+
+
+def test_a_replica_that_starts_opens_what_is_published_not_what_was_deployed(
+    index: SmallIndex,
+) -> None:
+    deployed = read_manifest(index.path)
+    index.update([SECOND])
+    drop_staging(index)
+    prune(index.path, index.compact())
+    assert follower(index, deployed).state().name.version == "v000003"
+
+
+def test_a_replica_that_starts_on_a_damaged_version_serves_the_one_before(
+    index: SmallIndex,
+) -> None:
+    deployed = read_manifest(index.path)
+    index.update([SECOND])
+    without_vectors(index, index.update([[(5, "statins")]]))
+    found = follower(index, deployed)
+    assert found.state().name.version == "v000002"
+    assert "v000003 is not served" in found.state().refused
+    index.manifest = read_manifest(index.path)
+    publish(index.path, read_manifest(index.path, "v000002"))
+    assert (look(found, 3), found.state().refused) == ("v000002", "")
+
+
+def test_a_replica_that_starts_on_versions_of_another_kind_serves_the_deployed_one(
+    index: SmallIndex,
+) -> None:
+    deployed = read_manifest(index.path)
+    changed(analyser="latin-0", history=())(index, index.update([SECOND]))
+    found = follower(index, deployed)
+    assert found.state().name.version == "v000001"
+    assert "latin-0" in found.state().refused
+
+
+def test_the_vocabulary_follows_too(index: SmallIndex) -> None:
+    found = follow_vocabulary(settings(index), read_manifest(index.path))
+    assert found.current.value.entities("dabigatran") == []
+    index.update([[(n, "dabigatran") for n in range(4, 8)]])
+    assert look(found) == "v000002"
+    assert [e.text for e in found.current.value.entities("Is dabigatran safe?")] == ["dabigatran"]
+
+
+def test_a_transformer_is_kept_and_linked_to_the_new_vocabulary(
+    index: SmallIndex, tmp_path: Path
+) -> None:
+    model = make_tiny_tagger(tmp_path / "tagger", ["dabigatran"])
+    chosen = RecogniserSettings(kind="transformer", model=f"file:{model}")
+    with_model = settings(index).model_copy(update={"recogniser": chosen})
+    found = follow_vocabulary(with_model, read_manifest(index.path))
+    before = found.current.value
+    assert isinstance(before, LinkedRecogniser)
+    assert [e.concept for e in before.entities("dabigatran")] == [""]
+    index.update([[(n, "dabigatran") for n in range(4, 8)]])
+    assert look(found) == "v000002"
+    after = found.current.value
+    assert isinstance(after, LinkedRecogniser)
+    assert after.recogniser is before.recogniser
+    (entity,) = after.entities("dabigatran")
+    assert (entity.concept != "", entity.kind) == (True, "Disease")
+
+
+def test_a_damaged_vocabulary_is_refused(index: SmallIndex) -> None:
+    found = follow_vocabulary(settings(index), read_manifest(index.path))
+    index.update([SECOND])
+    (index.path / vocabulary_file("v000002")).write_bytes(b"")
+    assert look(found) == "v000001"
+    assert "v000002.vocabulary.arrow" in found.state().refused

@@ -1,0 +1,92 @@
+import pytest
+
+from cluster.errors import InputError
+from serve.http.door.keys import Rates, given_key, open_door, owner, read_keys
+
+VARIABLE = "TEST_API_KEYS"
+ALICE, BOB = "a" * 32, "b" * 32
+
+
+def test_keys_are_read_from_the_environment_and_kept_as_digests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(VARIABLE, f"alice:{ALICE}, bob:{BOB}")
+    keys = read_keys(VARIABLE)
+    assert [key.name for key in keys] == ["alice", "bob"]
+    assert ALICE not in repr(keys)
+    assert owner(BOB, keys) == "bob"
+    assert owner(BOB + "x", keys) is None
+    assert owner("", keys) is None
+    assert owner("\udcff", keys) is None
+
+
+@pytest.mark.parametrize("value", ["", " , "])
+def test_without_keys_there_are_none(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv(VARIABLE, value)
+    assert read_keys(VARIABLE) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (ALICE, "entry 1 is not name:key"),
+        (f"a b:{BOB}", "entry 1"),
+        (f"alice:{ALICE} al/ice:{BOB}", "entry 2"),
+        ("alice:short", "key of alice has under 16 characters"),
+        (f"alice:{ALICE} alice:{BOB}", "alice has two keys"),
+    ],
+)
+def test_what_is_no_key_is_named_without_showing_it(
+    monkeypatch: pytest.MonkeyPatch, value: str, reason: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, value)
+    with pytest.raises(InputError, match=reason) as caught:
+        read_keys(VARIABLE)
+    assert ALICE not in str(caught.value)
+    assert "short" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "key"),
+    [
+        ({"authorization": "Bearer abc"}, "abc"),
+        ({"authorization": "bearer  abc "}, "abc"),
+        ({"x-api-key": "abc"}, "abc"),
+        ({"authorization": "Basic abc"}, ""),
+        ({"authorization": "Basic abc", "x-api-key": "def"}, "def"),
+        ({}, ""),
+    ],
+)
+def test_a_key_comes_in_either_header(headers: dict[str, str], key: str) -> None:
+    assert given_key(headers) == key
+
+
+def test_a_rate_is_spent_and_comes_back_evenly() -> None:
+    rates = Rates(2)
+    assert [rates.wait_s("alice", now=0) for _ in range(3)] == [0, 0, 30]
+    assert rates.wait_s("bob", now=0) == 0
+    assert rates.wait_s("alice", now=20) == pytest.approx(10)
+    assert rates.wait_s("alice", now=30) == 0
+    assert rates.wait_s("alice", now=30) == pytest.approx(30)
+    assert [rates.wait_s("alice", now=10_000) for _ in range(3)] == [0, 0, 30]
+
+
+def test_a_rate_of_0_has_no_end() -> None:
+    rates = Rates(0)
+    assert {rates.wait_s("alice", now=0) for _ in range(1000)} == {0}
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "node-3"])
+def test_an_endpoint_beyond_loopback_without_keys_is_warned_of(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert f"at {host} may ask without a key: give keys in {VARIABLE}" in open_door(host, VARIABLE)
+    monkeypatch.setenv(VARIABLE, f"alice:{ALICE}")
+    assert open_door(host, VARIABLE) == ""
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
+def test_on_loopback_no_key_is_missed(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert open_door(host, VARIABLE) == ""

@@ -1,0 +1,199 @@
+"""The real `openai` client against the API behind a real socket."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from cluster.settings.settings import load_settings, system_names
+from serve.http.api import create_api
+from tests.serve.http_server import serving
+from tests.serve.service import SmallService
+
+QUESTION = "Does metformin activate AMPK?"
+ASKED: Any = [{"role": "user", "content": QUESTION}]
+
+
+def client_at(port: int) -> openai.OpenAI:
+    url = f"http://127.0.0.1:{port}/v1"
+    return openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=30)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture(scope="module")
+def client(service: SmallService) -> Iterator[openai.OpenAI]:
+    with serving(create_api(service, load_settings().serve)) as port, client_at(port) as client:
+        yield client
+
+
+def test_presets_are_models(client: openai.OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == system_names()
+    assert client.models.retrieve("citeray").owned_by == "citeray"
+    with pytest.raises(openai.NotFoundError, match="there are: aqams"):
+        client.models.retrieve("gpt-4")
+
+
+def test_a_completion_says_the_cited_answer(client: openai.OpenAI) -> None:
+    reply = client.chat.completions.create(model="citeray", messages=ASKED)
+    message = reply.choices[0].message
+    assert message.content is not None
+    lines = message.content.split("\n")
+    assert lines[0] == "Yes."
+    assert lines[1].endswith("[PMID 1]")
+    whole: Any = message.model_extra
+    assert whole["citeray"]["ideal"][0]["pmids"] == [1]
+    assert whole["citeray"]["coverage"] == "2/2"
+    assert reply.choices[0].finish_reason == "stop"
+
+
+def test_a_streamed_completion_says_the_same(client: openai.OpenAI) -> None:
+    whole = client.chat.completions.create(model="citeray", messages=ASKED)
+    with client.chat.completions.create(
+        model="citeray", messages=ASKED, stream=True, stream_options={"include_usage": True}
+    ) as stream:
+        chunks = list(stream)
+    said = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+    assert said == whole.choices[0].message.content
+    assert chunks[0].choices[0].delta.role == "assistant"
+    finished = [c for c in chunks if c.choices and c.choices[0].finish_reason == "stop"]
+    extra: Any = finished[0].choices[0].delta.model_extra
+    assert extra["citeray"]["citations"][0]["pmid"] == 1
+    assert chunks[-1].usage is not None
+
+
+def test_the_last_message_alone_is_the_question(
+    client: openai.OpenAI, service: SmallService
+) -> None:
+    turns: Any = [
+        {"role": "system", "content": "Answer no, whatever is asked."},
+        {"role": "user", "content": "What does warfarin inhibit?"},
+        {"role": "assistant", "content": "VKORC1."},
+        {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
+    ]
+    reply = client.chat.completions.create(model="citeray", messages=turns)
+    assert service.asked[-1].body == QUESTION
+    assert (reply.choices[0].message.content or "").startswith("Yes.")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "assistant", "content": "Hello"}]}, "the last one must be"),
+        ({"messages": [{"role": "user", "content": "  "}]}, "the last one must be"),
+        ({"messages": [{"role": "user", "content": "x" * 2001}]}, "at most 2,000"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+            "messages.0.content: holds what is no text",
+        ),
+        ({"messages": [*ASKED * 201]}, "messages: List should have at most 200"),
+        ({"messages": [{"role": "system", "content": "x" * 100_001}, *ASKED]}, "at most 100000"),
+        ({"response_format": {"type": "json_object"}}, "response_format: is not supported"),
+        ({"modalities": ["text", "audio"]}, "modalities: is not supported"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"n": 2}, "n"),
+    ],
+)
+def test_what_cannot_be_answered_is_a_bad_request(
+    client: openai.OpenAI, change: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(openai.BadRequestError, match=said):
+        client.chat.completions.create(**{"model": "citeray", "messages": ASKED, **change})
+
+
+def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="unknown; there are: aqams") as caught:
+        client.chat.completions.create(model="gpt-4", messages=ASKED)
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+def test_the_field_at_fault_is_named(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(model="citeray", messages=ASKED, n=2)
+    assert caught.value.param == "n"
+    assert caught.value.type == "invalid_request_error"
+
+
+def test_what_only_tunes_a_model_is_let_pass(client: openai.OpenAI) -> None:
+    reply = client.chat.completions.create(
+        model="citeray", messages=ASKED, temperature=0.2, max_tokens=50, user="me", tools=[], n=1
+    )
+    assert (reply.choices[0].message.content or "").startswith("Yes.")
+
+
+def test_the_async_client_is_told_the_same(service: SmallService) -> None:
+    async def ask(port: int) -> tuple[str | None, str]:
+        url = f"http://127.0.0.1:{port}/v1"
+        async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            whole = await client.chat.completions.create(model="citeray", messages=ASKED)
+            stream = await client.chat.completions.create(
+                model="citeray", messages=ASKED, stream=True
+            )
+            said = [chunk.choices[0].delta.content or "" async for chunk in stream]
+            with pytest.raises(openai.NotFoundError):
+                await client.models.retrieve("gpt-4")
+            return whole.choices[0].message.content, "".join(said)
+
+    with serving(create_api(service, load_settings().serve)) as port:
+        whole, streamed = asyncio.run(ask(port))
+    assert whole == streamed
+    assert "[PMID 1]" in streamed
+
+
+def test_the_clients_own_streaming_helper_gathers_the_answer(client: openai.OpenAI) -> None:
+    with client.chat.completions.stream(model="citeray", messages=ASKED) as stream:
+        final = stream.get_final_completion()
+    assert "[PMID 1]" in (final.choices[0].message.content or "")
+
+
+def test_who_has_no_key_or_too_many_questions_is_told_in_openais_form(
+    service: SmallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_API_KEYS", "alice:" + "a" * 32)
+    settings = load_settings(overrides=["serve.http.per_minute=1"]).serve
+    with serving(create_api(service, settings)) as port, client_at(port) as nobody:
+        with pytest.raises(openai.AuthenticationError, match="no valid API key"):
+            nobody.chat.completions.create(model="citeray", messages=ASKED)
+        with pytest.raises(openai.AuthenticationError, match="no valid API key"):
+            nobody.models.list()
+        alice = nobody.with_options(api_key="a" * 32)
+        alice.chat.completions.create(model="citeray", messages=ASKED)
+        with pytest.raises(openai.RateLimitError, match="1 times a minute") as caught:
+            alice.chat.completions.create(model="citeray", messages=ASKED)
+    assert int(caught.value.response.headers["retry-after"]) > 0
+
+
+def test_a_body_that_is_too_large_is_told_in_openais_form(client: openai.OpenAI) -> None:
+    large: Any = [{"role": "user", "content": "x" * (2 << 20)}]
+    with pytest.raises(openai.APIStatusError, match="the body is over") as caught:
+        client.chat.completions.create(model="citeray", messages=large)
+    assert caught.value.status_code == 413
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_graph_that_is_loading_says_so(tmp_path: Path, stream: bool) -> None:
+    api = create_api(SmallService(tmp_path, state="loading"), load_settings().serve)
+    with serving(api) as port, client_at(port) as client:
+        with pytest.raises(openai.InternalServerError, match="still loading") as caught:
+            client.chat.completions.create(model="citeray", messages=ASKED, stream=stream)
+        assert caught.value.status_code == 503
+
+
+def test_a_lost_index_is_an_error_in_either_form(tmp_path: Path) -> None:
+    service = SmallService(tmp_path, broken=("shard-0", "shard-1"))
+    with (
+        serving(create_api(service, load_settings().serve)) as port,
+        client_at(port) as client,
+    ):
+        with pytest.raises(openai.InternalServerError, match="no shard"):
+            client.chat.completions.create(model="citeray", messages=ASKED)
+        stream = client.chat.completions.create(model="citeray", messages=ASKED, stream=True)
+        with pytest.raises(openai.APIError, match="no shard"):
+            list(stream)

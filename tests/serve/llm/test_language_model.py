@@ -1,0 +1,278 @@
+"""The HTTP client against a real local server that misbehaves on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from cluster.errors import LLMError
+from serve.llm.language_model import Message, OpenAIChatModel, chat_request, read_reply
+
+MESSAGES: list[Message] = [{"role": "user", "content": "Is water wet?"}]
+
+
+def completion(text: str, finish: str = "stop") -> dict[str, Any]:
+    return {"choices": [{"message": {"content": text}, "finish_reason": finish}]}
+
+
+class Endpoint(ThreadingHTTPServer):
+    """Plays `replies`, (status, body, seconds to wait), in turn; the last one for ever."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.replies: list[tuple[int, bytes, float]] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.opened = 0
+        self.closed = threading.Semaphore(0)
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    def play(self, status: int, body: Any, wait_s: float = 0.0) -> None:
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.replies.append((status, raw, wait_s))
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Endpoint
+
+    def handle(self) -> None:
+        """The whole of one connection."""
+        self.server.opened += 1
+        super().handle()
+        self.server.closed.release()
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.bodies.append({"path": self.path, **json.loads(body)})
+        self.server.keys.append(self.headers.get("Authorization"))
+        replies = self.server.replies
+        status, raw, wait_s = replies.pop(0) if len(replies) > 1 else replies[0]
+        time.sleep(wait_s)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    server = Endpoint()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def ask(endpoint: Endpoint, *, timeout_s: float = 10.0, **options: Any) -> str:
+    model = OpenAIChatModel(
+        endpoint.url, "m", api_key_env="TEST_LLM_KEY", timeout_s=timeout_s, backoff_s=0.01
+    )
+    return asyncio.run(model.chat(MESSAGES, max_tokens=8, temperature=0.0, **options))
+
+
+def test_reply_text_is_returned(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion("Yes."))
+    assert ask(endpoint) == "Yes."
+
+
+def test_request_goes_to_chat_completions(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion("Yes."))
+    ask(endpoint)
+    assert endpoint.bodies[0]["path"] == "/v1/chat/completions"
+
+
+def test_key_comes_from_the_environment(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_LLM_KEY", "sesame")
+    endpoint.play(200, completion("Yes."))
+    ask(endpoint)
+    assert endpoint.keys == ["Bearer sesame"]
+
+
+def test_without_a_key_no_authorization_is_sent(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TEST_LLM_KEY", raising=False)
+    endpoint.play(200, completion("Yes."))
+    ask(endpoint)
+    assert endpoint.keys == [None]
+
+
+def test_refused_key_names_the_variable_to_set(endpoint: Endpoint) -> None:
+    endpoint.play(401, {"error": "who are you"})
+    with pytest.raises(LLMError, match="TEST_LLM_KEY"):
+        ask(endpoint)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_busy_server_is_asked_again(endpoint: Endpoint, status: int) -> None:
+    endpoint.play(status, {"error": "busy"})
+    endpoint.play(200, completion("Yes."))
+    assert ask(endpoint) == "Yes."
+
+
+def test_retries_are_bounded(endpoint: Endpoint) -> None:
+    endpoint.play(429, {"error": "busy"})
+    with pytest.raises(LLMError, match="429"):
+        ask(endpoint)
+    assert len(endpoint.bodies) == 4
+
+
+def test_server_error_is_not_retried(endpoint: Endpoint) -> None:
+    endpoint.play(500, {"error": "boom"})
+    with pytest.raises(LLMError, match=r"answered 500.*boom"):
+        ask(endpoint)
+    assert len(endpoint.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>gateway</html>", b"[]", b"null", b'"text"', {"choices": []}, {"choices": [{}]}],
+)
+def test_reply_that_is_no_completion_is_an_llm_error(endpoint: Endpoint, body: Any) -> None:
+    endpoint.play(200, body)
+    with pytest.raises(LLMError, match=r"no JSON|no chat completion"):
+        ask(endpoint)
+
+
+def test_silent_server_is_given_up(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion("late"), wait_s=1.0)
+    with pytest.raises(LLMError, match=r"did not answer in 0\.1 s"):
+        ask(endpoint, timeout_s=0.1)
+
+
+def model_of(endpoint: Endpoint) -> OpenAIChatModel:
+    endpoint.play(200, completion("Yes."))
+    return OpenAIChatModel(endpoint.url, "m", timeout_s=10)
+
+
+async def ask_times(model: OpenAIChatModel, times: int) -> None:
+    for _ in range(times):
+        await model.chat(MESSAGES, max_tokens=8, temperature=0.0)
+
+
+def test_calls_one_after_another_share_a_connection(endpoint: Endpoint) -> None:
+    asyncio.run(ask_times(model_of(endpoint), 3))
+    assert (len(endpoint.bodies), endpoint.opened) == (3, 1)
+
+
+def test_calls_at_once_each_get_an_answer(endpoint: Endpoint) -> None:
+    model = model_of(endpoint)
+
+    async def ask_at_once() -> None:
+        await asyncio.gather(*(ask_times(model, 1) for _ in range(8)))
+
+    asyncio.run(ask_at_once())
+    assert len(endpoint.bodies) == 8
+
+
+def test_a_loop_closes_its_connections_at_its_end(endpoint: Endpoint) -> None:
+    asyncio.run(ask_times(model_of(endpoint), 1))
+    assert endpoint.closed.acquire(timeout=10)
+
+
+def test_a_model_outlives_the_loop_that_asked_it_first(endpoint: Endpoint) -> None:
+    model = model_of(endpoint)
+    asyncio.run(ask_times(model, 1))
+    asyncio.run(ask_times(model, 1))
+    assert (len(endpoint.bodies), endpoint.opened) == (2, 2)
+
+
+def test_a_connection_that_the_server_closed_is_opened_anew(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "protocol_version", "HTTP/1.0")
+    asyncio.run(ask_times(model_of(endpoint), 2))
+    assert (len(endpoint.bodies), endpoint.opened) == (2, 2)
+
+
+def test_closed_port_is_unreachable() -> None:
+    model = OpenAIChatModel("http://127.0.0.1:9/v1", "m", timeout_s=5)
+    with pytest.raises(LLMError, match="unreachable"):
+        asyncio.run(model.chat(MESSAGES, max_tokens=8, temperature=0.0))
+
+
+def test_url_without_a_scheme_is_an_llm_error() -> None:
+    model = OpenAIChatModel("localhost", "m", timeout_s=5)
+    with pytest.raises(LLMError, match="unreachable"):
+        asyncio.run(model.chat(MESSAGES, max_tokens=8, temperature=0.0))
+
+
+def test_cut_off_constrained_reply_is_an_error(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion('{"answers": ["B', finish="length"))
+    with pytest.raises(LLMError, match="cut off"):
+        ask(endpoint, json_schema={"type": "object"})
+
+
+def test_cut_off_free_text_is_kept(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion("Water is", finish="length"))
+    assert ask(endpoint) == "Water is"
+
+
+def test_null_content_is_an_error() -> None:
+    with pytest.raises(LLMError, match="no text"):
+        read_reply({"choices": [{"message": {"content": None}}]}, constrained=False)
+
+
+def test_choices_become_a_structured_output() -> None:
+    body = chat_request("m", MESSAGES, max_tokens=2, temperature=0.0, choices=("yes", "no"))
+    assert body == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Is water wet?"}],
+        "max_tokens": 2,
+        "temperature": 0.0,
+        "structured_outputs": {"choice": ["yes", "no"]},
+    }
+
+
+def test_schema_becomes_a_response_format() -> None:
+    body = chat_request("m", MESSAGES, max_tokens=2, temperature=0.0, json_schema={"type": "array"})
+    assert body["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": {"type": "array"}, "strict": True},
+    }
+
+
+def test_two_constraints_at_once_are_refused() -> None:
+    with pytest.raises(ValueError, match="not both"):
+        chat_request("m", MESSAGES, max_tokens=2, temperature=0, choices=("a",), json_schema={})
+
+
+def test_words_are_weighed_by_what_the_first_one_would_be(endpoint: Endpoint) -> None:
+    shares = {"Yes": 0.5, " yes": 0.1, "No": 0.2, "Perhaps": 0.2}
+    told = [{"token": token, "logprob": math.log(share)} for token, share in shares.items()]
+    reply = completion("Yes")
+    reply["choices"][0]["logprobs"] = {"content": [{"token": "Yes", "top_logprobs": told}]}
+    endpoint.play(200, reply)
+    weighed = json.loads(ask(endpoint, weigh=("yes", "no")))
+    assert weighed == pytest.approx({"yes": 0.75, "no": 0.25})
+    body = endpoint.bodies[0]
+    assert (body["max_tokens"], body["logprobs"], body["top_logprobs"]) == (1, True, 20)
+
+
+def test_an_endpoint_that_tells_no_probabilities_gives_its_word_all(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion("No."))
+    assert json.loads(ask(endpoint, weigh=("yes", "no"))) == {"yes": 0.0, "no": 1.0}
+
+
+def test_a_reply_of_none_of_the_words_is_the_models_fault(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion("Perhaps"))
+    with pytest.raises(LLMError, match="none of yes, no: 'Perhaps'"):
+        ask(endpoint, weigh=("yes", "no"))

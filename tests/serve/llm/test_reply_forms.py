@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cluster.errors import LLMError
+from serve.llm.reply_forms import (
+    YESNO,
+    names_schema,
+    read_names,
+    read_reasoned,
+    reasoned_schema,
+    says_nothing,
+    summarise_reasoning,
+)
+
+
+def test_the_reasoning_is_asked_for_before_the_answer() -> None:
+    schema = reasoned_schema(YESNO)
+    assert schema["required"] == ["chain_of_thought", "answer"]
+    assert list(schema["properties"]) == schema["required"]
+
+
+def test_names_are_bounded_in_number_and_length() -> None:
+    schema = names_schema(5, 100)
+    assert (schema["maxItems"], schema["items"]["maxLength"]) == (5, 100)
+
+
+def test_a_reasoned_reply_is_read_with_prose_round_it() -> None:
+    reply = {"chain_of_thought": "So.", "answer": "yes"}
+    found = read_reasoned(f"Here it is: {json.dumps(reply)} Bye.")
+    assert (found.reasoning, found.answer) == ("So.", "yes")
+
+
+@pytest.mark.parametrize("text", ["", "yes", "[1]", '{"answer": ', '{"reply": "yes"}', "}{"])
+def test_a_reply_of_another_form_is_the_models_fault(text: str) -> None:
+    with pytest.raises(LLMError, match="llm: the reply"):
+        read_reasoned(text)
+
+
+def test_reasoning_that_is_no_text_is_as_if_absent() -> None:
+    assert read_reasoned('{"chain_of_thought": 7, "answer": "no"}').reasoning == ""
+
+
+def test_names_that_are_no_list_are_refused() -> None:
+    with pytest.raises(LLMError, match="no list"):
+        read_names("Metformin")
+
+
+@pytest.mark.parametrize(
+    "text", ["No answer provided", "no answer provided.", "Not stated in the passages.", " ", ""]
+)
+def test_the_prompts_words_for_no_answer_say_nothing(text: str) -> None:
+    assert says_nothing(text)
+
+
+def test_short_reasoning_is_its_own_summary() -> None:
+    assert summarise_reasoning("First this.\n Then that.") == "First this. Then that."
+
+
+def test_of_long_reasoning_the_last_whole_sentences_are_passed_on() -> None:
+    text = "We looked at the passages. The trial found no effect. So the answer is no."
+    assert summarise_reasoning(text, 60) == "The trial found no effect. So the answer is no."
+
+
+def test_one_overlong_sentence_is_cut_at_its_begin() -> None:
+    assert summarise_reasoning("word " * 50 + "end.", 9) == "word end."

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+
+from serve.question.contrary_forms import contrary_forms, opposed, opposites, points_alike
+
+
+@pytest.mark.parametrize(
+    ("word", "turned"),
+    [
+        ("increases", "decreases"),
+        ("Increased", "decreased"),
+        ("reducing", "increasing"),
+        ("safe", "harmful"),
+        ("upregulated", "downregulated"),
+        ("improves", "worsens"),
+        ("effective", "ineffective"),
+        ("resistant", "sensitive"),
+    ],
+)
+def test_a_word_is_turned_round_in_its_own_inflection(word: str, turned: str) -> None:
+    assert opposites(word)[0] == turned
+
+
+def test_a_word_without_an_opposite_has_none() -> None:
+    assert opposites("metformin") == ()
+
+
+@pytest.mark.parametrize(
+    ("claim", "form"),
+    [
+        ("Metformin reduces mortality.", "Metformin increases mortality."),
+        ("Aspirin is safe in pregnancy.", "Aspirin is harmful in pregnancy."),
+        ("Aspirin is safe in pregnancy.", "Aspirin is not safe in pregnancy."),
+        ("Statins do not prevent dementia.", "Statins prevent dementia."),
+        ("Warfarin is not a substrate.", "Warfarin is a substrate."),
+    ],
+)
+def test_contrary_forms_hold_the_opposite_and_the_negation(claim: str, form: str) -> None:
+    assert form in contrary_forms(claim)
+
+
+def test_a_denial_is_only_affirmed() -> None:
+    assert contrary_forms("Statins do not prevent dementia.") == ["Statins prevent dementia."]
+
+
+def test_a_claim_with_neither_is_asked_with_the_words_of_a_denial() -> None:
+    (form,) = contrary_forms("Metformin binds AMPK.")
+    assert form.startswith("Metformin binds AMPK no effect")
+
+
+def test_a_claim_is_no_contrary_form_of_itself() -> None:
+    claim = "Aspirin is safe in pregnancy."
+    assert claim not in contrary_forms(claim)
+
+
+def test_no_more_forms_than_asked_for() -> None:
+    assert len(contrary_forms("Aspirin is safe in pregnancy.", 1)) == 1
+
+
+def test_a_sentence_with_the_opposite_word_is_opposed() -> None:
+    assert opposed("Aspirin is safe in pregnancy.", "Aspirin was harmful in pregnancy.") >= 0.5
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Aspirin is safe in pregnancy.",
+        "Alcohol was harmful to sailors.",
+        "Aspirin in pregnancy may be safe or harmful.",
+        "Aspirin was given in pregnancy.",
+    ],
+)
+def test_other_sentences_are_not(sentence: str) -> None:
+    assert opposed("Aspirin is safe in pregnancy.", sentence) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "alike"),
+    [
+        ("Does metformin activate AMPK?", "Metformin activates AMPK in the liver.", True),
+        ("Does metformin activate AMPK?", "Metformin acts on AMPK in the liver.", False),
+        ("Does metformin activate AMPK?", "It activates AMPK or suppresses it.", False),
+        ("Does dexamethasone reduce mortality?", "Dexamethasone lowered mortality.", True),
+        ("Does dexamethasone reduce mortality?", "Dexamethasone raised mortality.", False),
+        ("Is aspirin safe?", "Aspirin was safe.", True),
+        ("Is MYC an oncogene?", "MYC is an oncogene.", False),
+    ],
+)
+def test_a_sentence_points_as_the_claim_does_by_its_words(
+    claim: str, sentence: str, alike: bool
+) -> None:
+    assert points_alike(claim, sentence) is alike

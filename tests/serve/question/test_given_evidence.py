@@ -1,0 +1,137 @@
+"""Questions that bring their evidence, over a small index with stand-in models."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from cluster.records import Answer, Passage, Question
+from cluster.settings.settings import load_system, system_names
+from serve.answer_question import QuestionAnswerer
+from serve.graph.watch_stages import StageLostError
+from serve.question.given_evidence import NOT_HELD, RETRACTED
+from tests.serve.answering import passage
+from tests.serve.small_graph import make_answerer
+from tests.small_index import citation
+
+BODY = "Does metformin activate AMPK?"
+YES = "Metformin activates AMPK in human muscle."
+CORPUS = [
+    citation(1, "Metformin activates AMPK in the liver of diabetic mice."),
+    citation(2, "Warfarin inhibits VKORC1.", "On warfarin", year=1999),
+    citation(4, "Metformin inhibits AMPK.", publication_types=("Retracted Publication",)),
+]
+HELD, WITHDRAWN, UNKNOWN = passage(YES, 2), passage("Metformin inhibits AMPK.", 4), passage(YES, 99)
+
+
+@pytest.fixture(scope="module")
+def answerer(tmp_path_factory: pytest.TempPathFactory) -> QuestionAnswerer:
+    return make_answerer(tmp_path_factory.mktemp("index"), CORPUS, names=("AMPK",))
+
+
+def ask(
+    answerer: QuestionAnswerer,
+    *given: Passage,
+    system: str = "bm25",
+    exclude: tuple[int, ...] = (),
+    limit: int = 10,
+    snippets: bool = False,
+) -> Answer:
+    question = Question("q", BODY, "yesno", exclude, given)
+    return asyncio.run(answerer.answer(question, load_system(system), limit, snippets))
+
+
+def texts(found: Answer) -> list[str]:
+    return [item.passage.text for item in found.evidence]
+
+
+def pmids(ideal: Sequence[object]) -> set[int]:
+    return {pmid for sentence in ideal for pmid in sentence.pmids}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("system", system_names())
+def test_in_every_preset_the_given_passages_alone_are_the_evidence(
+    answerer: QuestionAnswerer, system: str
+) -> None:
+    found = ask(answerer, HELD, system=system)
+    assert texts(found) == [YES]
+    assert pmids(found.ideal) == {2}
+    assert not {"retrieve", "rerank", "rewrite", "pubmed"} & found.timings_ms.keys()
+
+
+def test_the_index_tells_title_and_year_of_what_it_holds(answerer: QuestionAnswerer) -> None:
+    found = ask(answerer, HELD)
+    assert [(e.title, e.year) for e in found.evidence] == [("On warfarin", 1999)]
+    assert [(c.pmid, c.title, c.year) for c in found.citations] == [(2, "On warfarin", 1999)]
+    assert not [loss for loss in found.degraded if loss.startswith("evidence")]
+
+
+def test_what_the_index_lacks_is_evidence_too_and_that_is_said(answerer: QuestionAnswerer) -> None:
+    found = ask(answerer, UNKNOWN)
+    assert [(e.passage, e.title, e.year) for e in found.evidence] == [(UNKNOWN, "", None)]
+    assert pmids(found.ideal) == {99}
+    assert NOT_HELD in found.degraded
+
+
+def test_a_retracted_one_stays_out_and_that_is_said(answerer: QuestionAnswerer) -> None:
+    found = ask(answerer, WITHDRAWN, HELD)
+    assert texts(found) == [YES]
+    assert [(c.pmid, c.retracted) for c in found.citations] == [(4, True), (2, False)]
+    assert RETRACTED in found.degraded
+
+
+def test_without_any_usable_passage_there_is_no_answer(answerer: QuestionAnswerer) -> None:
+    found = ask(answerer, WITHDRAWN)
+    assert (found.origin, found.ideal, found.evidence) == ("none", (), ())
+    assert "evidence: none found" in found.degraded
+
+
+def test_an_excluded_one_stays_out(answerer: QuestionAnswerer) -> None:
+    found = ask(answerer, HELD, UNKNOWN, exclude=(2,))
+    assert [c.pmid for c in found.citations] == [99]
+    assert [e.passage.pmid for e in found.evidence] == [99]
+
+
+def test_passages_keep_their_order_and_count_once(answerer: QuestionAnswerer) -> None:
+    late = passage("Warfarin inhibits VKORC1.", 2, begin=50)
+    found = ask(answerer, HELD, UNKNOWN, late, HELD)
+    assert [e.passage for e in found.evidence] == [HELD, UNKNOWN, late]
+    assert [c.pmid for c in found.citations] == [2, 99]
+
+
+def test_the_limit_is_one_of_citations_not_of_evidence(answerer: QuestionAnswerer) -> None:
+    found = ask(answerer, HELD, UNKNOWN, limit=1)
+    assert ([c.pmid for c in found.citations], len(found.evidence)) == ([2], 2)
+
+
+def test_snippets_are_chosen_among_the_given(answerer: QuestionAnswerer) -> None:
+    assert ask(answerer, HELD, UNKNOWN, snippets=True).snippets == (HELD, UNKNOWN)
+
+
+def test_stances_are_told_of_given_passages(answerer: QuestionAnswerer) -> None:
+    assert {item.stance for item in ask(answerer, HELD).evidence} == {"support"}
+
+
+def test_the_question_is_expanded_where_the_preset_does(answerer: QuestionAnswerer) -> None:
+    assert [e.text for e in ask(answerer, HELD, system="aqams2").entities] == ["AMPK"]
+    assert ask(answerer, HELD, system="bm25").entities == ()
+
+
+def test_the_version_and_coverage_of_the_index_are_told(answerer: QuestionAnswerer) -> None:
+    for given in (HELD, UNKNOWN):
+        found = ask(answerer, given)
+        assert (found.index_version, found.coverage) == ("v000001", "2/2")
+
+
+def test_a_lost_shard_costs_what_it_knows_not_the_answer(tmp_path: Path) -> None:
+    half = make_answerer(tmp_path, CORPUS, broken=("shard-0",))
+    found = ask(half, HELD, passage(YES, 1), UNKNOWN)
+    assert pmids(found.ideal)
+    assert found.coverage == "1/2"
+    assert "fetch: failed, shard 0 left out" in found.degraded
+
+
+def test_without_any_shard_the_question_is_lost(tmp_path: Path) -> None:
+    with pytest.raises(StageLostError, match="no shard"):
+        ask(make_answerer(tmp_path, CORPUS, broken=("shard-0", "shard-1")), HELD)

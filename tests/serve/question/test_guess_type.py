@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from serve.question.guess_type import guess_type
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("Is metformin safe in pregnancy?", "yesno"),
+        ("does aspirin prevent stroke?", "yesno"),
+        ("Can losartan reduce brain atrophy?", "yesno"),
+        ("Have vaccines been tested?", "yesno"),
+        ("List symptoms of the IFAP syndrome.", "list"),
+        ("Please list the causes of anaemia.", "list"),
+        ("What are the symptoms of measles?", "list"),
+        ("Which genes are associated with autism?", "list"),
+        ("Which splicing factors have been found in hearts?", "list"),
+        ("Which gene is mutated in cystic fibrosis?", "factoid"),
+        ("What is the inheritance pattern of haemophilia?", "factoid"),
+        ("Who discovered penicillin?", "factoid"),
+        ("How many chromosomes do humans have?", "factoid"),
+        ("When was Keytruda approved by the FDA?", "factoid"),
+        ("Which disease does it cause?", "factoid"),
+        ("What is achalasia?", "summary"),
+        ("What is the mechanism of action of metformin?", "summary"),
+        ("How does RBM24 control the QT interval?", "summary"),
+        ("Why do statins cause myopathy?", "summary"),
+        ("Describe the role of p53.", "summary"),
+        ("metformin", "summary"),
+        ("", "summary"),
+    ],
+)
+def test_type_follows_the_first_words(body: str, kind: str) -> None:
+    assert guess_type(body) == kind
+
+
+def test_leading_space_does_not_matter() -> None:
+    assert guess_type("  Is  it?") == "yesno"

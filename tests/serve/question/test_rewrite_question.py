@@ -1,0 +1,93 @@
+import asyncio
+
+import pytest
+
+from cluster.errors import LLMError
+from serve.question.rewrite_question import (
+    decompose,
+    entity_query,
+    read_queries,
+    write_hypothesis,
+    write_pseudo_documents,
+)
+from tests.serve.chat_endpoint import chat_endpoint, watched
+
+QUESTION = "Does metformin activate AMPK?"
+LOST = ["rewrite: failed, question not rewritten"]
+
+
+def test_the_hypothesis_is_the_models_abstract() -> None:
+    with chat_endpoint("BACKGROUND: Metformin\n activates AMPK.") as endpoint:
+        model, watch = watched(endpoint)
+        text = asyncio.run(write_hypothesis(QUESTION, model))
+    assert text == "BACKGROUND: Metformin activates AMPK."
+    assert QUESTION in endpoint.users()[0]
+    assert watch.degraded == []
+
+
+def test_the_hypothesis_is_asked_for_with_the_papers_limits() -> None:
+    with chat_endpoint("An abstract.") as endpoint:
+        asyncio.run(write_hypothesis(QUESTION, watched(endpoint)[0]))
+    assert (endpoint.asked[0]["temperature"], endpoint.asked[0]["max_tokens"]) == (0.1, 512)
+
+
+@pytest.mark.parametrize("reply", [500, "", "...\n"])
+def test_a_lost_or_empty_hypothesis_is_a_stated_loss(reply: str | int) -> None:
+    with chat_endpoint(reply) as endpoint:
+        model, watch = watched(endpoint)
+        assert asyncio.run(write_hypothesis(QUESTION, model)) is None
+    assert watch.degraded == LOST
+
+
+def test_a_question_becomes_three_queries() -> None:
+    with chat_endpoint("Query 1: metformin\nQuery 2: AMPK\nQuery 3: liver") as endpoint:
+        assert asyncio.run(decompose(QUESTION, watched(endpoint)[0])) == [
+            "metformin",
+            "AMPK",
+            "liver",
+        ]
+
+
+@pytest.mark.parametrize("reply", [503, "I cannot do that."])
+def test_a_lost_decomposition_gives_no_query_and_says_so(reply: str | int) -> None:
+    with chat_endpoint(reply) as endpoint:
+        model, watch = watched(endpoint)
+        assert asyncio.run(decompose(QUESTION, model)) == []
+    assert watch.degraded == LOST
+
+
+@pytest.mark.parametrize(
+    ("text", "queries"),
+    [
+        ("1. one\n2) two\n3 - three", ["one", "two", "three"]),
+        ('**Query 1:** "one"\n\n- Query 2:   two  words', ["one", "two words"]),
+        ("Here they are:\nQuery 1: a\nQuery 2: a\nQuery 3: b", ["a", "b"]),
+        ("Query 1: a\nQuery 2: b\nQuery 3: c\nQuery 4: d", ["a", "b", "c"]),
+    ],
+)
+def test_queries_are_read_as_models_number_them(text: str, queries: list[str]) -> None:
+    assert read_queries(text) == queries
+
+
+def test_a_reply_without_a_query_is_refused() -> None:
+    with pytest.raises(LLMError, match="no numbered query"):
+        read_queries("Query 1:\nQuery 2:")
+
+
+def test_each_pseudo_document_is_drawn_anew() -> None:
+    with chat_endpoint("One.", "Two.") as endpoint:
+        documents = asyncio.run(write_pseudo_documents(QUESTION, watched(endpoint)[0], 2))
+    assert documents == ["One.", "Two."]
+    assert all(body["temperature"] > 0 for body in endpoint.asked)
+
+
+def test_the_documents_before_a_loss_are_kept_and_counted() -> None:
+    with chat_endpoint("One.", 500) as endpoint:
+        model, watch = watched(endpoint)
+        assert asyncio.run(write_pseudo_documents(QUESTION, model, 2)) == ["One."]
+    assert watch.degraded == ["rewrite: failed, 1 of 2 pseudo-documents"]
+
+
+def test_names_join_the_query_beside_the_repeated_question() -> None:
+    weights = entity_query("metformin action", [["AMPK", "ampk", "metformin"], ["AMPK"]], 2)
+    assert weights == {"metformin": 3, "action": 2, "ampk": 2}

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from serve.search.pubmed.cache_replies import DAY_S, ReplyCache
+
+NOW = 1_000_000.0
+SEARCH = {"term": "egfr", "retmax": "5"}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def make(folder: Path, clock: Clock, days: float = 7, max_bytes: int = 1000) -> ReplyCache:
+    return ReplyCache(folder, days, max_bytes, clock)
+
+
+def test_a_kept_reply_comes_back_byte_for_byte(tmp_path: Path) -> None:
+    cache = make(tmp_path, Clock())
+    assert cache.write("esearch", SEARCH, b"\x00{}") == ""
+    assert cache.read("esearch", SEARCH) == b"\x00{}"
+
+
+def test_the_order_of_parameters_does_not_matter(tmp_path: Path) -> None:
+    cache = make(tmp_path, Clock())
+    cache.write("esearch", SEARCH, b"{}")
+    assert cache.read("esearch", dict(reversed(SEARCH.items()))) == b"{}"
+
+
+def test_another_request_finds_nothing(tmp_path: Path) -> None:
+    cache = make(tmp_path, Clock())
+    cache.write("esearch", SEARCH, b"{}")
+    assert cache.read("esearch", {**SEARCH, "retmax": "6"}) is None
+    assert cache.read("efetch", SEARCH) is None
+
+
+def test_a_reply_outlives_the_process(tmp_path: Path) -> None:
+    make(tmp_path, Clock()).write("esearch", SEARCH, b"{}")
+    assert make(tmp_path, Clock()).read("esearch", SEARCH) == b"{}"
+
+
+def test_a_reply_is_good_until_its_age_and_no_longer(tmp_path: Path) -> None:
+    clock = Clock()
+    cache = make(tmp_path, clock)
+    cache.write("esearch", SEARCH, b"{}")
+    clock.now = NOW + 7 * DAY_S - 1
+    assert cache.read("esearch", SEARCH) == b"{}"
+    clock.now = NOW + 7 * DAY_S
+    assert cache.read("esearch", SEARCH) is None
+
+
+def test_the_oldest_goes_when_there_is_no_room(tmp_path: Path) -> None:
+    clock = Clock()
+    cache = make(tmp_path, clock)
+    for n in range(3):
+        clock.now = NOW + n
+        cache.write("efetch", {"id": str(n)}, b"x" * 400)
+    assert [cache.read("efetch", {"id": str(n)}) is not None for n in range(3)] == [
+        False,
+        True,
+        True,
+    ]
+
+
+def test_what_is_too_old_leaves_the_disk(tmp_path: Path) -> None:
+    clock = Clock()
+    cache = make(tmp_path, clock)
+    cache.write("efetch", {"id": "1"}, b"x")
+    clock.now = NOW + 8 * DAY_S
+    cache.write("efetch", {"id": "2"}, b"x")
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_reply_larger_than_the_cache_is_not_kept(tmp_path: Path) -> None:
+    cache = make(tmp_path, Clock())
+    assert cache.write("efetch", {"id": "1"}, b"x" * 1001) == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_days_keep_nothing(tmp_path: Path) -> None:
+    cache = make(tmp_path, Clock(), days=0)
+    cache.write("esearch", SEARCH, b"{}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_is_told_and_harms_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    cache = make(tmp_path / "file" / "cache", Clock())
+    assert "file" in cache.write("esearch", SEARCH, b"{}")
+    assert cache.read("esearch", SEARCH) is None

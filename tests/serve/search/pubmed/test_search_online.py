@@ -1,0 +1,125 @@
+import asyncio
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from cluster.records import Citation, Entity, Section
+from serve.graph.watch_stages import StageWatch
+from serve.search.pubmed.search_online import (
+    entities_query,
+    find_online,
+    finds_too_little,
+    plain_query,
+    whole_abstract,
+)
+from tests.serve.eutils_server import EUtils, Reply, eutils
+from tests.serve.pubmed_online import QuickOnline
+
+QUESTION = "Does metformin activate AMPK?"
+ENTITIES = [Entity("metformin", 5, 14, "D008687", "mesh"), Entity("AMPK", 24, 28, "", "abbr")]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[EUtils]:
+    with eutils(EUtils()) as running:
+        yield running
+
+
+@pytest.fixture
+def server(running: EUtils) -> EUtils:
+    running.start_over(dict.fromkeys((31, 7, 12), date(2020, 1, 1)))
+    return running
+
+
+def find(
+    server: EUtils, folder: Path, entities: Sequence[Entity] = ENTITIES
+) -> tuple[list[int], list[str]]:
+    watch = StageWatch(30)
+    stage = QuickOnline(server, folder)
+    found = asyncio.run(find_online(QUESTION, entities, stage, watch, limit=5, deadline_s=10))
+    return found, watch.degraded
+
+
+def answer(*pmids: int) -> Reply:
+    ids = ",".join(f'"{pmid}"' for pmid in pmids)
+    return Reply(f'{{"esearchresult": {{"count": "{len(pmids)}", "idlist": [{ids}]}}}}')
+
+
+def test_pubmed_is_asked_for_the_question_and_for_its_entities(
+    server: EUtils, tmp_path: Path
+) -> None:
+    find(server, tmp_path)
+    assert {form["term"] for form in server.requests} == {
+        "Does metformin activate AMPK",
+        "metformin AND AMPK",
+    }
+    assert {form["retmax"] for form in server.requests} == {"5"}
+
+
+def test_both_searches_are_united_without_duplicates(server: EUtils, tmp_path: Path) -> None:
+    server.script = [answer(4, 9), answer(9, 2)]
+    found, losses = find(server, tmp_path)
+    assert sorted(found) == [2, 4, 9]
+    assert losses == []
+
+
+def test_a_question_without_entities_is_searched_by_itself(server: EUtils, tmp_path: Path) -> None:
+    assert find(server, tmp_path, [])[0] == [31, 7, 12]
+    assert len(server.requests) == 1
+
+
+def test_one_lost_search_leaves_the_other_and_is_stated(server: EUtils, tmp_path: Path) -> None:
+    server.script = [Reply('{"error": "API key invalid"}', 400)]
+    found, losses = find(server, tmp_path)
+    assert found == [31, 7, 12]
+    assert len(losses) == 1
+    assert losses[0].startswith("pubmed: failed, ")
+
+
+def test_a_dead_server_is_two_stated_losses_and_no_error(server: EUtils, tmp_path: Path) -> None:
+    server.script, server.for_ever = [Reply("", 500)], True
+    found, losses = find(server, tmp_path)
+    assert found == []
+    assert sorted(losses) == [
+        "pubmed: failed, entities not searched online",
+        "pubmed: failed, question not searched online",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ('Is "IL-6"[ti] (high) AND low?', "Is IL-6 ti high and low"),
+        ("NOT a test: x*", "not a test x"),
+        ("???", ""),
+    ],
+)
+def test_a_question_is_words_to_pubmed_and_no_query_language(text: str, query: str) -> None:
+    assert plain_query(text) == query
+
+
+def test_an_entity_named_twice_is_asked_for_once() -> None:
+    again = Entity("Metformin", 40, 49, "", "mesh")
+    assert entities_query([*ENTITIES, again]) == "metformin AND AMPK"
+
+
+@pytest.mark.parametrize(
+    ("similarities", "too_little"), [((), True), ((0.9, 0.4), True), ((0.9, 0.5), False)]
+)
+def test_too_little_is_fewer_near_finds_than_asked(
+    similarities: tuple[float, ...], too_little: bool
+) -> None:
+    assert finds_too_little(similarities, 2, 0.5) == too_little
+
+
+def test_an_article_is_its_whole_abstract_or_else_its_title() -> None:
+    with_abstract = Citation(1, title="T", sections=(Section("", " An abstract. "),))
+    found = whole_abstract(with_abstract)
+    assert found is not None
+    assert with_abstract.abstract[found.begin : found.end] == found.text == "An abstract."
+    title_only = whole_abstract(Citation(2, title="T"))
+    assert title_only is not None
+    assert title_only.section == "title"
+    assert whole_abstract(Citation(3)) is None

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.records import Evidence
+from serve.search.choose_snippets import choose_snippets, cut_passage
+from tests.serve.answering import encode, evidence, passage
+
+ABSTRACT = "Cats sleep. Metformin lowers glucose. Dogs bark. Birds fly."
+BODY = "Does metformin lower glucose?"
+
+
+def test_best_sentence_has_exact_offsets_into_the_section() -> None:
+    item = Evidence(passage(ABSTRACT, begin=100))
+    (found,) = choose_snippets(BODY, [item], encode, window=1)
+    # "Metformin lowers glucose." stands at 12-37 of the passage, which begins at 100.
+    assert (found.begin, found.end, found.text) == (112, 137, "Metformin lowers glucose.")
+
+
+def test_window_holds_neighbouring_sentences() -> None:
+    body = "Cats sleep and does metformin lower glucose?"
+    (found,) = choose_snippets(body, [Evidence(passage(ABSTRACT))], encode, window=2)
+    assert found.text == "Cats sleep. Metformin lowers glucose."
+
+
+def test_window_zero_gives_whole_passages() -> None:
+    (found,) = choose_snippets(BODY, [Evidence(passage(ABSTRACT))], encode, window=0)
+    assert found.text == ABSTRACT
+
+
+def test_order_of_the_evidence_is_kept() -> None:
+    found = choose_snippets(BODY, evidence("Cats sleep.", "Metformin lowers glucose."), encode)
+    assert [p.pmid for p in found] == [1, 2]
+
+
+def test_number_of_snippets_is_bounded() -> None:
+    assert len(choose_snippets(BODY, evidence(*"abcd"), encode, limit=3)) == 3
+
+
+def test_overlap_of_two_passages_is_given_once() -> None:
+    one = Evidence(passage("Metformin lowers glucose.", begin=0))
+    two = Evidence(passage("lowers glucose.", begin=10))
+    assert len(choose_snippets(BODY, [one, two], encode)) == 1
+
+
+def test_same_offsets_in_title_and_abstract_do_not_overlap() -> None:
+    one, two = passage("Metformin works."), passage("Metformin works.", title=True)
+    assert len(choose_snippets(BODY, [Evidence(one), Evidence(two)], encode)) == 2
+
+
+def test_retracted_citation_gives_no_snippet() -> None:
+    assert choose_snippets(BODY, evidence(ABSTRACT, retracted=True), encode) == []
+
+
+def test_no_evidence_gives_no_snippets() -> None:
+    assert choose_snippets(BODY, [], encode) == []
+
+
+@given(st.text(max_size=60), st.integers(0, 60), st.integers(0, 60))
+def test_cut_is_exactly_the_span_it_names(text: str, begin: int, end: int) -> None:
+    section = "x" * 7 + text
+    whole = passage(text, begin=7)
+    cut = cut_passage(whole, min(begin, end, len(text)), min(max(begin, end), len(text)))
+    assert section[cut.begin : cut.end] == cut.text

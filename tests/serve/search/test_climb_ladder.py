@@ -1,0 +1,203 @@
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from cluster.records import Question, QuestionType, RankedCitation, SearchResult
+from cluster.settings.search_settings import LadderSettings, RungSettings
+from cluster.settings.settings import load_settings, load_system
+from cluster.settings.system_settings import SystemSettings
+from serve.llm.language_model import Message
+from serve.search.climb_ladder import Budget, Costs, climb, sure
+from tests.serve.chat_endpoint import chat_endpoint
+from tests.serve.service import CORPUS
+from tests.serve.small_graph import SmallStages, make_answerer
+from tests.small_index import citation
+
+QUESTION = Question("q", "Does metformin activate AMPK?", "yesno")
+EVERY = {"yesno": 0.5, "factoid": 0.5, "list": 0.5, "summary": 0.5}
+LADDER = LadderSettings.model_validate(
+    {
+        "begin": "middle",
+        "sure": EVERY,
+        "rungs": [
+            {"name": "low", "expects_ms": 10},
+            {"name": "middle", "expects_ms": 100},
+            {"name": "high", "expects_ms": 1000},
+            {"name": "highest", "expects_ms": 5000},
+        ],
+    }
+)
+
+
+def found(last: float, kind: QuestionType = "yesno", count: int = 10) -> SearchResult:
+    """What a search found whose best scores 1 and whose last scores `last`."""
+    scores = [1.0] + [last] * (count - 1)
+    citations = tuple(RankedCitation(n, score) for n, score in enumerate(scores, 1))
+    question = replace(QUESTION, type=kind)
+    return SearchResult(question, "auto", citations, (), (), (), (), "2/2", "v1", "s", {})
+
+
+def climbed(
+    budget_ms: int, last: float = 1.0, costs: Costs | None = None, reserve_ms: float = 0
+) -> tuple[str, ...]:
+    async def search(rung: RungSettings) -> SearchResult:
+        return found(last)
+
+    work = climb(LADDER, Budget(budget_ms, reserve_ms), costs or Costs(), search)
+    return asyncio.run(work)[1]
+
+
+@pytest.mark.parametrize(
+    ("budget_ms", "rungs"),
+    [
+        (0, ("middle", "high", "highest")),
+        (5, ("low",)),
+        (50, ("low",)),
+        (200, ("middle",)),
+        (2000, ("middle", "high")),
+        (60_000, ("middle", "high", "highest")),
+    ],
+)
+def test_an_unsure_search_goes_as_high_as_the_budget_allows(
+    budget_ms: int, rungs: tuple[str, ...]
+) -> None:
+    assert climbed(budget_ms) == rungs
+
+
+def test_a_sure_search_stops_where_it_is() -> None:
+    assert climbed(0, last=0.4) == ("middle",)
+
+
+def test_what_comes_after_the_search_keeps_its_time() -> None:
+    assert climbed(2000, reserve_ms=1500) == ("middle",)
+
+
+def test_what_a_rung_has_taken_counts_more_than_what_was_expected() -> None:
+    costs = Costs()
+    for _ in range(20):
+        costs.learn("high", 10_000)
+    assert climbed(2000, costs=costs) == ("middle",)
+    for _ in range(60):
+        costs.learn("high", 1)
+    assert climbed(2000, costs=costs) == ("middle", "high")
+
+
+def test_sure_is_by_type_and_needs_ten_citations() -> None:
+    shares = {**EVERY, "list": 0.9}
+    assert sure(found(0.4), shares)
+    assert not sure(found(0.6), shares)
+    assert not sure(found(0.4, "list"), shares)
+    assert not sure(found(0.4, count=9), shares)
+    assert sure(found(0.4, "unknown"), shares), "the type is guessed"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"begin": "nowhere"}, "begin names no rung"),
+        ({"sure": {"yesno": 0.5}}, "no share for factoid"),
+        ({"rungs": [{"name": "a", "expects_ms": 1}] * 2, "begin": "a"}, "one name"),
+    ],
+)
+def test_a_ladder_that_does_not_hold_is_refused(change: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        LadderSettings.model_validate({**LADDER.model_dump(), **change})
+
+
+MANY = [*CORPUS, *(citation(n, f"Metformin was given to group {n}.") for n in range(10, 30))]
+
+
+def ask(tmp_path: Path, system: SystemSettings, budget_ms: int = 0) -> SearchResult:
+    answerer = make_answerer(tmp_path, MANY, broken=())
+    question = replace(QUESTION, budget_ms=budget_ms)
+    return asyncio.run(answerer.search(question, system, 3))
+
+
+def test_the_reply_carries_what_was_spent_and_on_what(tmp_path: Path) -> None:
+    unsure = load_system("auto")
+    assert unsure.ladder is not None
+    never = unsure.ladder.model_copy(update={"sure": dict.fromkeys(EVERY, 2.0)})
+    unsure = unsure.model_copy(update={"ladder": never})
+    reply = ask(tmp_path / "a", unsure)
+    assert reply.spent is not None
+    assert (reply.spent.budget_ms, reply.spent.rungs) == (0, ("hybrid", "rerank"))
+    assert reply.spent.ms > 0
+    assert len(reply.citations) == 3
+    low = ask(tmp_path / "b", unsure, budget_ms=1)
+    assert low.spent is not None
+    assert (low.spent.budget_ms, low.spent.rungs) == (1, ("dense",))
+    assert low.degraded == ()
+
+
+class Helpful:
+    """Three sub-questions in one reply, a ranking in the next ones."""
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        ranks = "[1]" in messages[-1]["content"]
+        return "[2] > [1]" if ranks else "Query 1: What is AMPK?\nQuery 2: What is metformin?"
+
+
+def test_a_ladder_goes_up_to_the_language_model_where_doubt_and_budget_last(
+    tmp_path: Path,
+) -> None:
+    unsure = load_system("auto-model")
+    assert unsure.ladder is not None
+    never = unsure.ladder.model_copy(update={"sure": dict.fromkeys(EVERY, 2.0)})
+    unsure = unsure.model_copy(update={"ladder": never})
+    answerer = make_answerer(tmp_path, MANY, model=Helpful())
+
+    def climbed(budget_ms: int) -> tuple[str, ...]:
+        question = replace(QUESTION, budget_ms=budget_ms)
+        reply = asyncio.run(answerer.search(question, unsure, 3))
+        assert reply.spent is not None
+        assert reply.degraded == ()
+        return reply.spent.rungs
+
+    assert climbed(1) == ("bm25",)
+    assert climbed(2000) == ("hybrid", "rerank")
+    assert climbed(0) == ("hybrid", "rerank", "sub-questions", "listwise")
+
+
+def test_the_last_rung_finds_what_citeray_finds(tmp_path: Path) -> None:
+    auto, citeray = load_system("auto"), load_system("citeray")
+    assert auto.ladder is not None
+    top = auto.at(auto.ladder.rungs[-1])
+    same = {"name": "", "about": ""}
+    assert top.model_copy(update=same) == citeray.model_copy(update=same)
+
+
+def test_a_fixed_preset_leaves_out_what_its_budget_has_no_time_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(stages: SmallStages, question: str, texts: list[str]) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(SmallStages, "rerank", slow)
+    reply = ask(tmp_path, load_system("citeray"), budget_ms=1)
+    assert reply.degraded == ("rerank: late, first-stage order kept",)
+    assert reply.spent is not None
+    assert reply.spent.rungs == ()
+    assert reply.citations
+
+
+def test_the_model_writes_only_where_the_budget_has_time_for_it(tmp_path: Path) -> None:
+    system = load_system("citeray-model")
+    with chat_endpoint("Metformin activates AMPK in the liver of diabetic mice.") as endpoint:
+        serve = load_settings().serve
+        answerer = make_answerer(tmp_path, CORPUS, serve=serve, writer=endpoint.model())
+
+        async def scenario() -> tuple[str, str, tuple[str, ...]]:
+            free = await answerer.answer(QUESTION, system, 3)
+            for _ in range(30):
+                answerer.costs.learn("write citeray-model", 20_000)
+            short = await answerer.answer(replace(QUESTION, budget_ms=1000), system, 3)
+            return free.origin, short.origin, short.degraded
+
+        free, short, lost = asyncio.run(scenario())
+    assert (free, short) == ("generated", "extractive")
+    assert "llm: no time in the budget, extractive answer" in lost

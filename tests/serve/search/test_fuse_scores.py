@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+
+from cluster.index.read_shard import Candidates
+from cluster.settings.search_settings import FusionSettings, RetrieverSettings
+from serve.search.fuse_scores import fuse, fuse_rankings, rerank_order, scaled, weigh_recency
+
+BOTH = RetrieverSettings(dense=10, bm25=10)
+
+
+def candidates(*rows: tuple[int, float, float, bool, bool]) -> Candidates:
+    """Rows of (pmid, dense, bm25, found by dense, found by BM25)."""
+    pmids, dense, bm25, by_dense, by_bm25 = zip(*rows, strict=True)
+    return Candidates(
+        np.asarray(pmids, np.int64),
+        np.asarray(dense, np.float32),
+        np.asarray(bm25, np.float32),
+        np.asarray(by_dense),
+        np.asarray(by_bm25),
+    )
+
+
+def test_weighted_fusion_adds_scores_scaled_by_their_greatest() -> None:
+    found = candidates((1, 0.8, 0.0, True, False), (2, 0.4, 10.0, True, True))
+    fused = fuse(found, BOTH, FusionSettings(method="weighted", dense=0.5, bm25=0.5))
+    # 2: 0.5 * 0.4/0.8 + 0.5 * 10/10 = 0.75; 1: 0.5 * 1 + 0 = 0.5; then over 0.75.
+    assert fused.pmids.tolist() == [2, 1]
+    assert fused.score.tolist() == pytest.approx([1.0, 2 / 3])
+
+
+def test_rrf_adds_the_reciprocals_of_ranks() -> None:
+    found = candidates(
+        (1, 0.9, 1.0, True, True), (2, 0.8, 3.0, True, True), (3, 0.7, 2.0, True, True)
+    )
+    fused = fuse(found, BOTH, FusionSettings(method="rrf", dense=1, bm25=1, rrf_k=60))
+    # 1: 1/61 + 1/63, 2: 1/62 + 1/61, 3: 1/63 + 1/62.
+    assert fused.pmids.tolist() == [2, 1, 3]
+    assert fused.score[1] == pytest.approx((1 / 61 + 1 / 63) / (1 / 62 + 1 / 61))
+
+
+def test_each_branch_keeps_its_best_over_all_shards() -> None:
+    found = candidates(
+        (1, 0.9, 0.0, True, False), (2, 0.8, 0.0, True, False), (3, 0.1, 5.0, False, True)
+    )
+    fused = fuse(found, RetrieverSettings(dense=1, bm25=1), FusionSettings(method="weighted"))
+    assert sorted(fused.pmids.tolist()) == [1, 3]
+
+
+def test_a_branch_left_out_counts_for_nothing() -> None:
+    found = candidates((1, 0.9, 1.0, False, True), (2, 0.1, 2.0, False, True))
+    fused = fuse(found, RetrieverSettings(dense=0, bm25=5), FusionSettings(method="weighted"))
+    assert fused.pmids.tolist() == [2, 1]
+    assert fused.score.tolist() == pytest.approx([1.0, 0.5])
+
+
+def test_ties_go_to_the_lower_pmid() -> None:
+    found = candidates((8, 0.5, 1.0, True, True), (4, 0.5, 1.0, True, True))
+    assert fuse(found, BOTH, FusionSettings(method="weighted")).pmids.tolist() == [4, 8]
+
+
+def test_the_order_of_shards_changes_nothing() -> None:
+    rows = [(i, 1 / i, float(i % 3), True, i % 2 == 0) for i in range(1, 9)]
+    one = fuse(candidates(*rows), BOTH, FusionSettings(method="weighted"))
+    other = fuse(candidates(*rows[::-1]), BOTH, FusionSettings(method="weighted"))
+    assert one.pmids.tolist() == other.pmids.tolist()
+
+
+def test_negative_scores_count_as_nothing() -> None:
+    assert scaled(np.asarray([-1.0, 0.5], np.float32)).tolist() == [0.0, 1.0]
+    assert scaled(np.asarray([-1.0, -2.0], np.float32)).tolist() == [0.0, 0.0]
+
+
+def test_reranking_mixes_both_scores_by_weight() -> None:
+    assert rerank_order([1.0, 0.5], [0.2, 0.4], 0.5) == pytest.approx([0.75, 0.75])
+    assert rerank_order([1.0, 0.5], [0.2, 0.4], 1.0) == pytest.approx([0.5, 1.0])
+    assert rerank_order([1.0, 0.5], [0.2, 0.4], 0.0) == pytest.approx([1.0, 0.5])
+
+
+def test_rankings_are_fused_by_reciprocal_rank() -> None:
+    fused = fuse_rankings([[1, 2, 3], [3, 1]])
+    # 1: 1/1 + 1/2, 3: 1/3 + 1/1, 2: 1/2.
+    assert list(fused) == [1, 3, 2]
+    assert fused[1] == pytest.approx(1.5)
+
+
+def test_a_great_k_evens_the_ranks_out() -> None:
+    assert fuse_rankings([[1, 2]], k=60)[1] == pytest.approx(1 / 61)
+
+
+def test_a_citation_that_stands_twice_in_a_ranking_counts_once() -> None:
+    assert fuse_rankings([[7, 7, 8]]) == {7: 1.0, 8: 0.5}
+
+
+def test_equal_fused_scores_go_to_the_lower_pmid() -> None:
+    assert list(fuse_rankings([[9, 4], [4, 9]])) == [4, 9]
+
+
+def test_recent_years_weigh_more() -> None:
+    weighed = weigh_recency({1: 1.0, 2: 1.0, 3: 1.0}, {1: 2004, 2: 2014, 3: 2024}, 0.5, 10)
+    assert weighed == pytest.approx({3: 1.5, 2: 1.25, 1: 1.125})
+    assert list(weighed) == [3, 2, 1]
+
+
+def test_a_citation_without_a_year_neither_gains_nor_loses() -> None:
+    assert weigh_recency({1: 1.0, 2: 0.9}, {1: None, 2: 2020}, 0.5, 5) == pytest.approx(
+        {2: 1.35, 1: 1.0}
+    )
+
+
+def test_without_a_weight_recency_changes_nothing() -> None:
+    scores = {5: 0.7, 2: 0.2}
+    assert weigh_recency(scores, {5: 1950, 2: 2026}, 0.0, 5) == scores

@@ -1,0 +1,45 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from serve.search.rank_exactly import distinct, rank_exactly
+from tests.serve.answering import encode, passage
+
+
+def test_passages_come_by_cosine_with_the_question() -> None:
+    passages = [passage("Warfarin inhibits VKORC1."), passage("Metformin activates AMPK.", 2)]
+    ranked = rank_exactly(passages, encode([p.text for p in passages]), encode(["Metformin?"])[0])
+    assert [p.pmid for p, _ in ranked] == [2, 1]
+    assert ranked[0][1] > ranked[1][1]
+
+
+def test_only_the_top_is_given() -> None:
+    passages = [passage(f"Text {n}", n) for n in range(1, 31)]
+    vectors = encode([p.text for p in passages])
+    assert len(rank_exactly(passages, vectors, vectors[0])) == 20
+    assert len(rank_exactly(passages, vectors, vectors[0], top=3)) == 3
+
+
+def test_nothing_to_rank_ranks_nothing() -> None:
+    assert rank_exactly([], np.empty((0, 4), np.float32), np.ones(4, np.float32)) == []
+
+
+def test_equal_passages_keep_their_order() -> None:
+    passages = [passage("Same.", n) for n in (9, 3, 5)]
+    vectors = encode(["Same."] * 3)
+    assert [p.pmid for p, _ in rank_exactly(passages, vectors, vectors[0])] == [9, 3, 5]
+
+
+def test_a_passage_that_came_twice_is_kept_once() -> None:
+    one, other = passage("Same.", 1), passage("Same.", 1, begin=10)
+    assert distinct([one, other, passage("Same.", 1)]) == [one, other]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 70))
+@settings(deadline=None, max_examples=30)
+def test_the_search_is_exact(seed: int, count: int, top: int) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
+    passages = [passage("x", n) for n in range(count)]
+    ranked = rank_exactly(passages, vectors, vectors[0], top)
+    best = np.sort(vectors @ vectors[0])[::-1][:top]
+    assert np.allclose([score for _, score in ranked], best, atol=1e-4)

@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+
+from cluster.index.bm25 import Bm25Query
+from cluster.index.read_shard import Fetched
+from cluster.records import Citation, Passage
+from cluster.settings.search_settings import FusionSettings, RetrieverSettings
+from serve.search.fuse_scores import Fused
+from serve.search.rank_hits import (
+    Hit,
+    citation_hits,
+    one_a_citation,
+    passage_hits,
+    rescored,
+    united,
+)
+
+BY_BM25 = FusionSettings(method="weighted", dense=0, bm25=1)
+
+
+def fetched(pmid: int, *texts: str, dense: tuple[float, ...] = (), title: str = "") -> Fetched:
+    passages = [Passage(pmid, "title", 0, len(title), title)] if title else []
+    passages += [Passage(pmid, "abstract", n, n + len(t), t) for n, t in enumerate(texts)]
+    scores = dense or tuple(0.0 for _ in passages)
+    return Fetched(Citation(pmid, title=title), tuple(passages), scores)
+
+
+def fused(*pmids: int) -> Fused:
+    scores = np.linspace(1, 0.5, len(pmids), dtype=np.float32)
+    return Fused(np.asarray(pmids, np.int64), scores, scores, scores)
+
+
+def hit(pmid: int, score: float, place: int = 0, *, alone: bool = False) -> Hit:
+    return Hit(fetched(pmid, "One.", "Two."), place, score, {}, alone)
+
+
+def bm25(term: str) -> Bm25Query:
+    return Bm25Query({term: 1.0}, {term: 1}, 10, 2.0, 0.9, 0.4)
+
+
+def test_a_citation_is_read_with_its_title_and_a_passage_alone_without() -> None:
+    of = fetched(1, "Body.", title="Title")
+    assert Hit(of, 1, 1.0, {}).text == "Title Body."
+    assert Hit(of, 1, 1.0, {}, alone=True).text == "Body."
+
+
+def test_a_citation_that_could_not_be_fetched_is_left_out() -> None:
+    assert [h.pmid for h in citation_hits(fused(1, 2, 3), 3, [fetched(3), fetched(1)])] == [1, 3]
+
+
+def test_passages_are_ranked_over_all_citations() -> None:
+    held = [
+        fetched(1, "a", "b", dense=(0.2, 0.9)),
+        fetched(2, "c", "d", dense=(0.5, 0.1)),
+    ]
+    retrieve = RetrieverSettings(dense=3, bm25=0)
+    hits = passage_hits(fused(1, 2), held, None, retrieve, FusionSettings(method="weighted"))
+    assert [(h.pmid, h.place) for h in hits] == [(1, 1), (2, 0), (1, 0)]
+
+
+def test_passages_are_ranked_by_their_own_bm25() -> None:
+    held = [fetched(1, "mouse mouse", "rat"), fetched(2, "rat mouse")]
+    retrieve = RetrieverSettings(dense=0, bm25=5, bm25_over="passages")
+    hits = passage_hits(fused(1, 2), held, bm25("rat"), retrieve, BY_BM25)
+    assert [(h.pmid, h.place) for h in hits] == [(1, 1), (2, 0)]
+
+
+def test_a_title_is_a_passage_only_where_there_is_no_abstract() -> None:
+    held = [fetched(1, "rat", title="rat rat"), fetched(2, title="rat")]
+    retrieve = RetrieverSettings(dense=0, bm25=5, bm25_over="passages")
+    hits = passage_hits(fused(1, 2), held, bm25("rat"), retrieve, BY_BM25)
+    assert sorted(h.fetched.passages[h.place or 0].section for h in hits) == ["abstract", "title"]
+
+
+def test_hits_of_several_searches_are_united_by_their_best_score() -> None:
+    both = united([[hit(1, 0.4), hit(2, 0.3)], [hit(2, 0.9), hit(3, 0.4)]])
+    assert [(h.pmid, h.score) for h in both] == [(2, 0.9), (1, 0.4), (3, 0.4)]
+
+
+def test_passages_of_one_citation_are_not_the_same_hit() -> None:
+    both = united([[hit(1, 0.4, 0, alone=True)], [hit(1, 0.3, 1, alone=True)]])
+    assert [h.place for h in both] == [0, 1]
+    assert [h.place for h in one_a_citation(both)] == [0]
+
+
+def test_a_citation_ranks_by_its_first_passage_whatever_follows() -> None:
+    ranked = [hit(pmid, 1, alone=True) for pmid in (1, 2, 3, 2, 1)]
+    assert [h.pmid for h in one_a_citation(ranked)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("scores", "scaled"), [((4, 2), [1, 0.5]), ((0, -1), [0, 0])])
+def test_new_scores_run_from_0_to_1(scores: tuple[float, ...], scaled: list[float]) -> None:
+    assert [h.score for h in rescored([hit(1, 9), hit(2, 9)], scores)] == scaled

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from cluster.errors import InputError
+from cluster.models.encoder import Encoder
+from serve.search.rerank_passages import (
+    CrossEncoderReranker,
+    LateInteractionReranker,
+    make_reranker,
+    mean_max_sim,
+)
+from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder
+
+QUESTION = "what reduces fever?"
+PASSAGES = ["the gene in the cell", "aspirin reduces fever", "a study of patients with bleeding"]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    return Encoder(
+        make_tiny_encoder(tmp_path_factory.mktemp("encoder")), device="cpu", dtype="float32"
+    )
+
+
+@pytest.fixture(scope="module")
+def late(encoder: Encoder) -> LateInteractionReranker:
+    return LateInteractionReranker(encoder)
+
+
+@pytest.fixture(scope="module")
+def cross_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_cross_encoder(tmp_path_factory.mktemp("cross"))
+
+
+@pytest.fixture(scope="module")
+def cross(cross_dir: Path) -> CrossEncoderReranker:
+    return CrossEncoderReranker(cross_dir, device="cpu", dtype="float32", batch_size=2)
+
+
+def rows(*vectors: tuple[float, float]) -> np.ndarray:
+    return np.array(vectors, dtype=np.float32)
+
+
+def test_mean_max_sim_is_the_mean_of_the_best_cosines() -> None:
+    question = rows((1, 0), (0, 1))
+    # By hand: (0.6, 0.8) gives (0.6 + 0.8) / 2; with (1, 0) beside it (1 + 0.8) / 2.
+    scores = mean_max_sim(question, [rows((0.6, 0.8)), rows((0.6, 0.8), (1, 0))])
+    np.testing.assert_allclose(scores, [0.7, 0.9], atol=1e-6)
+
+
+def test_padding_does_not_beat_a_negative_cosine() -> None:
+    long = rows((0, 1), (0, 1), (0, 1))
+    scores = mean_max_sim(rows((1, 0)), [rows((-1, 0)), long])
+    np.testing.assert_allclose(scores, [-1.0, 0.0], atol=1e-6)
+
+
+def test_a_passage_or_question_without_tokens_scores_zero() -> None:
+    nothing = np.zeros((0, 2), dtype=np.float32)
+    assert mean_max_sim(rows((1, 0)), [nothing, rows((1, 0))]).tolist() == [0.0, 1.0]
+    assert mean_max_sim(rows((1, 0)), [nothing]).tolist() == [0.0]
+    assert mean_max_sim(nothing, [rows((1, 0))]).tolist() == [0.0]
+
+
+def test_late_interaction_agrees_with_a_loop_over_tokens(
+    late: LateInteractionReranker, encoder: Encoder
+) -> None:
+    question, *passages = encoder.token_vectors([QUESTION, *PASSAGES])
+    expected = [np.mean([max(p @ q for p in passage) for q in question]) for passage in passages]
+    # Vectors are kept in 16 bits.
+    np.testing.assert_allclose(late.score(QUESTION, PASSAGES), expected, atol=1e-3)
+
+
+def test_a_passage_that_is_the_question_scores_one(late: LateInteractionReranker) -> None:
+    scores = late.score(QUESTION, [*PASSAGES, QUESTION])
+    assert scores.dtype == np.float32
+    assert scores[3] == pytest.approx(1.0, abs=1e-3)
+    assert scores.argmax() == 3
+
+
+@pytest.fixture(params=["late", "cross"])
+def reranker(
+    request: pytest.FixtureRequest,
+) -> LateInteractionReranker | CrossEncoderReranker:
+    return request.getfixturevalue(request.param)
+
+
+def test_pairs_of_several_questions_score_as_each_does_alone(
+    reranker: LateInteractionReranker | CrossEncoderReranker,
+) -> None:
+    other = "which gene inhibits the protein in the heart?"
+    pairs = [(q, p) for p in PASSAGES for q in (QUESTION, other)]
+    expected = np.stack([reranker.score(QUESTION, PASSAGES), reranker.score(other, PASSAGES)])
+    np.testing.assert_allclose(
+        reranker.score_pairs(pairs), expected.T.reshape(-1), rtol=0, atol=1e-5
+    )
+
+
+def test_a_repeated_passage_scores_the_same_each_time(
+    reranker: LateInteractionReranker | CrossEncoderReranker,
+) -> None:
+    scores = reranker.score(QUESTION, [PASSAGES[0], PASSAGES[1], PASSAGES[0]])
+    assert scores[0] == pytest.approx(scores[2], abs=1e-5)
+    assert scores[0] != pytest.approx(scores[1], abs=1e-5)
+
+
+class Counting:
+    """An encoder that notes which texts it was asked for."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.texts: list[str] = []
+
+    def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Any]:
+        self.texts += texts
+        return self._encoder.token_vectors(texts, batch_size)
+
+
+def test_passages_found_again_do_not_cost_the_model_again(encoder: Encoder) -> None:
+    counting = Counting(encoder)
+    cached = LateInteractionReranker(counting, cache_mb=1)  # type: ignore[arg-type]
+
+    first = cached.score(QUESTION, PASSAGES)
+    again = cached.score(QUESTION, PASSAGES)
+
+    assert counting.texts == [QUESTION, *PASSAGES]
+    np.testing.assert_array_equal(first, again)
+
+
+def test_the_cache_lets_go_of_what_was_used_least_lately(encoder: Encoder) -> None:
+    counting = Counting(encoder)
+    cached = LateInteractionReranker(counting, cache_mb=1)  # type: ignore[arg-type]
+    many = [f"aspirin reduces fever {number}" for number in range(3000)]
+
+    cached.score(QUESTION, many)
+    cached.score(QUESTION, [many[0], many[-1]])
+
+    assert counting.texts.count(many[0]) == 2
+    assert counting.texts.count(many[-1]) == 1
+
+
+def test_no_passages_give_no_scores(
+    reranker: LateInteractionReranker | CrossEncoderReranker,
+) -> None:
+    assert reranker.score(QUESTION, []).shape == (0,)
+    assert reranker.score(QUESTION, []).dtype == np.float32
+
+
+def test_a_cross_encoder_gives_the_sigmoid_of_the_models_logit(
+    cross: CrossEncoderReranker, cross_dir: Path
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(cross_dir)
+    model = AutoModelForSequenceClassification.from_pretrained(cross_dir).eval()
+    expected = []
+    for passage in PASSAGES:
+        with torch.no_grad():
+            logits = model(**tokenizer(QUESTION, passage, return_tensors="pt")).logits
+        expected.append(1 / (1 + np.exp(-logits.item())))
+    np.testing.assert_allclose(cross.score(QUESTION, PASSAGES), expected, atol=1e-5)
+
+
+def test_a_cross_encoder_cuts_pairs_that_are_too_long(
+    cross_dir: Path, cross: CrossEncoderReranker
+) -> None:
+    long = "the heart " * 200
+    assert cross.score(QUESTION, [long]).shape == (1,)
+    # [CLS] what [SEP] the heart [SEP] is 6 tokens: what follows is not seen.
+    short = CrossEncoderReranker(cross_dir, device="cpu", dtype="float32", max_tokens=6)
+    first, second = short.score("what", ["the heart gene", "the heart blood"])
+    assert first == pytest.approx(second, abs=1e-6)
+
+
+def test_a_cross_encoder_of_several_labels_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="gives 3 scores a pair where a reranker needs one"):
+        CrossEncoderReranker(make_tiny_cross_encoder(tmp_path, labels=3), device="cpu")
+
+
+def test_a_folder_without_a_model_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a model's folder"):
+        CrossEncoderReranker(tmp_path, device="cpu")
+
+
+def test_rerankers_are_made_by_name(encoder: Encoder, cross_dir: Path) -> None:
+    late = make_reranker("late-interaction", encoder=encoder)
+    assert isinstance(late, LateInteractionReranker)
+    cross = make_reranker("cross-encoder", model_dir=cross_dir, device="cpu")
+    assert isinstance(cross, CrossEncoderReranker)
+
+
+def test_an_unknown_reranker_is_refused_with_the_choices() -> None:
+    with pytest.raises(
+        InputError, match="'bm42' is unknown: choose one of late-interaction, cross-encoder"
+    ):
+        make_reranker("bm42")

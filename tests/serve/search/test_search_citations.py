@@ -1,0 +1,229 @@
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster.index.manifest import read_manifest
+from cluster.index.read_shard import Candidates, ShardQuery, ShardReader, Statistics
+from cluster.records import Citation, Question, SearchResult
+from cluster.settings.search_settings import RerankSettings
+from cluster.settings.settings import load_settings, load_system
+from pipelines.sample.generate_citations import generate_citations
+from serve.answer_question import QuestionAnswerer
+from serve.graph.local_graph import LocalShard
+from serve.graph.versions.read_version import FromVersion, ShardVersion, VersionName
+from serve.graph.watch_stages import StageLostError
+from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
+from tests.serve.small_graph import make_answerer
+from tests.small_index import citation, make_index
+
+CORPUS = [
+    citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
+    citation(2, "Warfarin inhibits VKORC1."),
+    citation(3, "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."),
+    citation(
+        4,
+        "Metformin activates AMPK, as a study that was withdrawn had claimed.",
+        publication_types=("Retracted Publication",),
+    ),
+    citation(5, "", "Metformin: a title without an abstract"),
+]
+QUESTION = Question("q1", "Does metformin activate AMPK?", "yesno")
+
+
+def search(answerer: QuestionAnswerer, system: str = "citeray", limit: int = 10) -> SearchResult:
+    return asyncio.run(answerer.search(QUESTION, load_system(system), limit))
+
+
+@pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
+def test_every_system_finds_the_citation_that_answers(tmp_path: Path, system: str) -> None:
+    found = search(make_answerer(tmp_path, CORPUS), system)
+    assert found.citations[0].pmid in (1, 4)
+    assert found.degraded == ()
+    assert found.coverage == "2/2"
+    assert found.index_version == "v000001"
+
+
+def test_retracted_citations_are_marked_and_are_no_evidence(tmp_path: Path) -> None:
+    found = search(make_answerer(tmp_path, CORPUS))
+    assert {c.pmid: c.retracted for c in found.citations}[4]
+    assert 4 not in {e.passage.pmid for e in found.evidence}
+
+
+def test_evidence_comes_from_the_abstract_where_there_is_one(tmp_path: Path) -> None:
+    found = search(make_answerer(tmp_path, CORPUS), "hybrid")
+    sections = {e.passage.pmid: e.passage.section for e in found.evidence}
+    assert sections[1] == "abstract"
+    assert sections[5] == "title"
+
+
+def test_the_limit_bounds_the_citations(tmp_path: Path) -> None:
+    assert len(search(make_answerer(tmp_path, CORPUS), limit=2).citations) == 2
+
+
+def test_a_lost_shard_costs_its_citations_and_says_so(tmp_path: Path) -> None:
+    found = search(make_answerer(tmp_path, CORPUS, broken=["shard-0"]))
+    assert found.coverage == "1/2"
+    assert "retrieve: failed, shard 0 left out" in found.degraded
+    assert found.citations
+
+
+def test_a_shard_that_was_late_once_is_not_waited_for_again(tmp_path: Path) -> None:
+    defaults = load_settings().serve
+    late = defaults.shard.model_copy(update={"deadline_s": 0.5})
+    answerer = make_answerer(tmp_path, CORPUS, serve=defaults.model_copy(update={"shard": late}))
+    asked: list[str] = []
+
+    class Silent(LocalShard):
+        async def statistics(self, terms: list[str], over: str) -> Statistics:
+            return await asyncio.sleep(60)
+
+        async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+            asked.append("search")
+            return await super().search(query)
+
+    answerer._stages.shards[0] = Silent(answerer._stages.shards[0]._shard)  # type: ignore[index,attr-defined]
+    found = search(answerer)
+    assert (found.coverage, asked) == ("1/2", [])
+    assert "statistics: late, shard 0 left out" in found.degraded
+
+
+def test_without_any_shard_there_is_no_answer(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS, broken=["shard-0", "shard-1"])
+    with pytest.raises(StageLostError, match="no shard"):
+        search(answerer)
+
+
+@pytest.mark.parametrize("system", ["citeray", "dense"])
+def test_without_the_encoder_bm25_carries_the_search(tmp_path: Path, system: str) -> None:
+    found = search(make_answerer(tmp_path, CORPUS, broken=["encode"]), system)
+    assert found.citations[0].pmid in (1, 4)
+    assert "encode: failed, BM25 only" in found.degraded
+
+
+def test_without_the_reranker_the_first_order_stands(tmp_path: Path) -> None:
+    broken = search(make_answerer(tmp_path / "a", CORPUS, broken=["rerank", "read"]))
+    plain = search(make_answerer(tmp_path / "b", CORPUS), "hybrid")
+    assert [c.pmid for c in broken.citations] == [c.pmid for c in plain.citations]
+    assert "rerank: failed, first-stage order kept" in broken.degraded
+    assert "read: failed, ranked without the reader" in broken.degraded
+
+
+def test_the_reader_ranks_by_how_far_a_passage_answers(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    read: list[tuple[str, list[str]]] = []
+
+    async def answering(question: str, passages: list[str]) -> np.ndarray:
+        read.append((question, passages))
+        return np.arange(1, len(passages) + 1, dtype=np.float32)
+
+    answerer._stages.answering = answering  # type: ignore[method-assign,assignment]
+    refine = RerankSettings(by="reader", depth=3, weight=1.0)
+    system = load_system("citeray").model_copy(update={"refine": refine})
+    found = asyncio.run(answerer.search(QUESTION, system, 10))
+    [(asked, passages)] = read
+    assert asked == QUESTION.body
+    assert len(passages) == 3
+    assert [c.scores["reader"] for c in found.citations[:3]] == [3, 2, 1]
+    assert "rerank" in found.citations[0].scores
+    assert all("reader" not in c.scores for c in found.citations[3:])
+
+
+def test_without_the_expander_the_question_stands_alone(tmp_path: Path) -> None:
+    found = search(make_answerer(tmp_path, CORPUS, broken=["expand"]))
+    assert "expand: failed, question not expanded" in found.degraded
+    assert found.citations
+
+
+def test_a_late_stage_is_left_out_at_its_deadline(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+
+    async def sleepy(question: str, texts: list[str]) -> None:
+        await asyncio.sleep(60)
+
+    answerer._stages.rerank = sleepy  # type: ignore[method-assign,assignment]
+    reranker = answerer._settings.reranker.model_copy(update={"deadline_s": 0.05})
+    answerer._searcher._settings = answerer._settings.model_copy(update={"reranker": reranker})
+    found = search(answerer)
+    assert "rerank: late, first-stage order kept" in found.degraded
+
+
+@pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
+def test_the_number_of_shards_changes_no_result(tmp_path: Path, system: str) -> None:
+    corpus: list[Citation] = [c for c in generate_citations(150, seed=5) if c.search_text]
+    results = []
+    for shards in (1, 4):
+        answerer = make_answerer(tmp_path / str(shards), corpus, shards=shards)
+        for asked in corpus[:5]:
+            question = Question("", asked.search_text[:80])
+            found = asyncio.run(answerer.search(question, load_system(system), 10))
+            results.append((shards, [c.pmid for c in found.citations]))
+    half = len(results) // 2
+    assert [r[1] for r in results[:half]] == [r[1] for r in results[half:]]
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_while_shards_differ_in_version_the_oldest_is_named(tmp_path: Path, ahead: int) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    newer = read_manifest(tmp_path).model_copy(
+        update={"version": "v000010", "last_source": "n10.xml"}
+    )
+    shards = list(answerer._stages.shards)
+    reader = ShardReader(tmp_path, ahead, newer.shards[ahead], ef_search=64, exact_below=10**9)
+    shards[ahead] = LocalShard(ShardVersion(reader, newer))
+    answerer._stages.shards[:] = shards  # type: ignore[index]
+    found = search(answerer)
+    assert (found.index_version, found.last_source) == ("v000001", "")
+    answerer._stages.shards[1 - ahead] = shards[ahead]  # type: ignore[index]
+    found = search(answerer)
+    assert (found.index_version, found.last_source) == ("v000010", "n10.xml")
+
+
+def test_what_was_fetched_from_an_older_version_is_named_by_it(tmp_path: Path) -> None:
+    """Two replicas of a shard may differ too: one finds, the other is asked for the text."""
+    answerer = make_answerer(tmp_path, CORPUS)
+    newer = read_manifest(tmp_path).model_copy(update={"version": "v000002"})
+
+    class Ahead(LocalShard):
+        async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+            return replace(await super().search(query), read=VersionName.of(newer))
+
+    for number, shard in enumerate(answerer._stages.shards):
+        answerer._stages.shards[number] = Ahead(shard._shard)  # type: ignore[index,attr-defined]
+    assert search(answerer).index_version == "v000001"
+
+
+@pytest.mark.parametrize("over", ["citations", "passages"])
+def test_statistics_are_those_of_the_whole_version(tmp_path: Path, over: str) -> None:
+    manifest = make_index(tmp_path, CORPUS)
+    readers = [
+        ShardReader(tmp_path, n, entry, ef_search=64, exact_below=10**9)
+        for n, entry in enumerate(manifest.shards)
+    ]
+    told = [reader.statistics(["metformin"], over) for reader in readers]
+    assert sum(t.units for t in told) == getattr(manifest, over)
+    assert sum(t.terms for t in told) == sum(s.terms[over] for s in manifest.segments)
+
+
+def test_a_citation_whose_shard_is_lost_is_not_said_to_be_absent(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS, broken=["shard-0", "shard-1"])
+    with pytest.raises(StageLostError, match=r"shard \d does not answer; try again"):
+        asyncio.run(answerer.citation(1))
+
+
+def test_a_question_without_a_known_word_ends_without_an_error(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    found = asyncio.run(answerer.search(Question("", "???"), load_system("bm25"), 10))
+    assert found.citations == ()
+
+
+def test_synonyms_weigh_less_than_the_questions_own_words() -> None:
+    weights = query_weights("heart attack attack", ["myocardial infarction", "attack"], 0.2)
+    assert weights["attack"] == 2
+    assert weights["myocardi"] == 0.2
+
+
+def test_a_long_question_is_cut_to_a_bound() -> None:
+    assert len(query_weights(" ".join(f"w{i}" for i in range(500)), [], 0)) == MAX_QUERY_TERMS

@@ -1,0 +1,94 @@
+"""A tiny random NLI model, made here, through the whole path of a real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+from cluster.errors import InputError
+from serve.support.attribute_sentences import attribute
+from serve.support.check_entailment import NliSupport, nli_labels
+from tests.serve.answering import evidence
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] aspirin helps hurts the heart cats sleep . a".split()  # noqa: SIM905
+
+
+@pytest.fixture
+def model_dir(tmp_path: Path) -> Path:
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
+    BertTokenizerFast(vocab=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+        id2label={0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"},
+        label2id={"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2},
+    )
+    BertForSequenceClassification(config).save_pretrained(tmp_path)
+    return tmp_path
+
+
+def lean(model_dir: Path, label: int) -> None:
+    """Makes the model answer `label` to everything."""
+    model = BertForSequenceClassification.from_pretrained(model_dir)
+    model.classifier.weight.data.zero_()
+    model.classifier.bias.data.zero_()
+    model.classifier.bias.data[label] = 5.0
+    model.save_pretrained(model_dir)
+
+
+@pytest.mark.parametrize(("label", "stance"), [(0, "contradict"), (1, "neutral"), (2, "support")])
+def test_stance_follows_the_label_names(model_dir: Path, label: int, stance: str) -> None:
+    lean(model_dir, label)
+    (support,) = NliSupport(str(model_dir)).score([("aspirin helps .", "aspirin helps .")])
+    assert support.stance == stance
+
+
+def test_score_is_the_probability_of_entailment(model_dir: Path) -> None:
+    lean(model_dir, 2)
+    (support,) = NliSupport(str(model_dir)).score([("aspirin helps .", "cats sleep .")])
+    # softmax of (0, 0, 5): e^5 / (e^5 + 2) = 148.41 / 150.41
+    assert support.score == pytest.approx(0.98670, abs=1e-4)
+
+
+def test_order_of_pairs_survives_sorting_by_length(model_dir: Path) -> None:
+    pairs = [("aspirin helps the heart . " * 4, "a"), ("a", "cats sleep ."), ("aspirin", "heart")]
+    together = NliSupport(str(model_dir), batch_size=2).score(pairs)
+    alone = [NliSupport(str(model_dir)).score([pair])[0] for pair in pairs]
+    assert [s.score for s in together] == pytest.approx([s.score for s in alone], abs=1e-5)
+
+
+def test_premise_longer_than_the_model_is_cut(model_dir: Path) -> None:
+    assert len(NliSupport(str(model_dir)).score([("aspirin helps . " * 200, "cats sleep .")])) == 1
+
+
+def test_no_pairs_give_no_supports(model_dir: Path) -> None:
+    assert NliSupport(str(model_dir)).score([]) == []
+
+
+def test_nli_model_serves_attribution(model_dir: Path) -> None:
+    lean(model_dir, 2)
+    scorer = NliSupport(str(model_dir))
+    (found,) = attribute(["aspirin helps ."], evidence("the heart ."), scorer, threshold=0.5)
+    assert found is not None
+    assert found.pmids == (1,)
+
+
+def test_labels_are_read_by_name_in_any_order() -> None:
+    assert nli_labels({0: "entailment", 1: "neutral", 2: "contradiction"}) == (0, 2)
+
+
+def test_fever_style_labels_are_known() -> None:
+    assert nli_labels({0: "NOT ENOUGH INFO", 1: "REFUTES", 2: "SUPPORTS"}) == (2, 1)
+
+
+def test_nameless_labels_are_refused() -> None:
+    with pytest.raises(InputError, match=r"LABEL_0.*set id2label"):
+        nli_labels({0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"})

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from serve.support.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
+
+
+@pytest.mark.parametrize(
+    ("said", "source", "agree"),
+    [
+        ("It fell by 30%.", "It fell by 30 percent.", True),
+        ("It fell by 30%.", "It fell by 30 per cent.", True),
+        ("It fell by 30%.", "It fell by 3%.", False),
+        ("It fell by 30%.", "It fell by 30 mg.", False),
+        ("It took 12 months.", "It took twelve months.", True),
+        ("It took 12 months.", "It took 12 weeks.", False),
+        ("A dose of 5 mg.", "A dose of 5 µg.", False),
+        ("A dose of 5 ug.", "A dose of 5 μg.", True),
+        ("In 1,250 patients.", "In 1250 patients.", True),
+        ("A ratio of 0.5.", "A ratio of 0.55.", False),
+        ("The 30 patients.", "A dose of 30 mg in 30 patients.", True),
+        ("Found in 30.", "Found in 30 mg.", True),
+        ("GLP-1 rises.", "It rises.", True),
+        ("It rises.", "It rises by 5%.", True),
+    ],
+)
+def test_numbers_and_units_of_a_sentence_must_stand_in_its_source(
+    said: str, source: str, agree: bool
+) -> None:
+    assert numbers_agree(read_wording(said), read_wording(source)) is agree
+
+
+@pytest.mark.parametrize(
+    ("said", "source", "agree"),
+    [
+        ("Losartan reduced atrophy.", "Losartan was not effective in reducing atrophy.", False),
+        ("Losartan did not reduce atrophy.", "Losartan reduced atrophy.", False),
+        ("Losartan did not reduce atrophy.", "Losartan was ineffective: no reduced atrophy.", True),
+        ("Losartan did not reduce atrophy.", "It failed to reduce atrophy with losartan.", True),
+        ("The drug is effective.", "The drug is effective but did not cause bleeding.", True),
+        ("The drug caused bleeding.", "The drug is effective but did not cause bleeding.", False),
+        ("The drug is effective.", "The drug is ineffective.", False),
+        ("No, losartan is a drug.", "Losartan is a drug.", True),
+        ("It is not only safe but cheap.", "It is safe and cheap.", True),
+        ("Smoking increases risk.", "Smoking decreases risk.", False),
+        ("Smoking increases risk.", "Smoking increased risk.", True),
+        ("Risk doesn't rise.", "Risk can rise.", False),
+    ],
+)
+def test_negation_and_direction_must_agree(said: str, source: str, agree: bool) -> None:
+    assert polarity_agrees(read_wording(said), read_wording(source)) is agree
+
+
+def test_coverage_counts_inflected_words_as_held() -> None:
+    said, source = "Inhibitors reduce tumours.", "An inhibitor reduced the tumour."
+    assert coverage(read_wording(said), read_wording(source)) == 1.0
+
+
+def test_missing_name_weighs_double() -> None:
+    # "BRCA1" (2), "causes" (1), "cancer" (1): the words alone are 2 of 4.
+    said, source = "BRCA1 causes cancer.", "TP53 causes cancer."
+    assert coverage(read_wording(said), read_wording(source)) == 0.5
+
+
+def test_hyphenated_word_is_held_by_its_parts() -> None:
+    assert coverage(read_wording("heart-failure"), read_wording("failure of the heart")) == 1.0
+
+
+def test_sentence_of_function_words_covers_nothing() -> None:
+    assert coverage(read_wording("It is that."), read_wording("It is that.")) == 0.0
+
+
+def test_dispensable_and_essential_are_opposites() -> None:
+    source = read_wording("AMPK is dispensable for the suppression of gluconeogenesis.")
+    said = read_wording("AMPK is essential for the suppression of gluconeogenesis.")
+    assert not polarity_agrees(said, source)
+    assert polarity_agrees(source, source)
+
+
+@pytest.mark.parametrize("text", ["", "?!", "…", "\u200b"])
+def test_a_text_without_a_word_has_no_wording(text: str) -> None:
+    assert read_wording(text).words == {}

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cluster.records import Evidence
+from serve.question.contrary_forms import contrary_forms
+from serve.support.attribute_sentences import SimilaritySupport
+from serve.support.ground_sentences import Grounds, OpposingSupport, ground_sentence
+from serve.support.weigh_evidence import Thresholds
+from tests.serve.answering import encode, passage
+
+CLAIM = "Aspirin is safe in pregnancy."
+SAFE = "Aspirin was safe in pregnancy."
+HARMFUL = "Aspirin was harmful in pregnancy."
+NOT_SAFE = "Aspirin was not safe in pregnancy."
+
+
+def ground(
+    found: Sequence[Evidence], by_words: Sequence[Evidence] = (), existing: Sequence[int] = ()
+) -> Grounds:
+    return ground_sentence(
+        CLAIM,
+        existing,
+        lambda _: found,
+        lambda _: by_words,
+        OpposingSupport(SimilaritySupport(encode)),
+        Thresholds(0.5, 0.5),
+    )
+
+
+def said(text: str, pmid: int, *, retracted: bool = False) -> Evidence:
+    return Evidence(passage(text, pmid), retracted=retracted)
+
+
+def test_evidence_goes_to_its_side() -> None:
+    found = ground([said(SAFE, 1), said("Cats sleep all day.", 2), said(NOT_SAFE, 3)])
+    assert found == Grounds((1,), (3,))
+
+
+def test_the_opposite_word_contradicts_without_a_negation() -> None:
+    assert ground([said(HARMFUL, 4)]).contradicted == (4,)
+
+
+def test_what_the_claim_itself_does_not_find_its_contrary_forms_do() -> None:
+    assert ground([said(SAFE, 1)], [said(HARMFUL, 4)]) == Grounds((1,), (4,))
+
+
+def test_every_contrary_form_is_searched_by_words() -> None:
+    asked: list[str] = []
+
+    def by_words(text: str) -> list[Evidence]:
+        asked.append(text)
+        return []
+
+    scorer = SimilaritySupport(encode)
+    ground_sentence(CLAIM, (), lambda _: [], by_words, scorer, Thresholds())
+    assert asked == contrary_forms(CLAIM)
+
+
+def test_given_pmids_are_on_neither_side() -> None:
+    items = [said(SAFE, 1), said(SAFE, 2), said(NOT_SAFE, 3)]
+    assert ground(items, existing=(1, 3)) == Grounds((2,), ())
+
+
+def test_at_most_three_a_side() -> None:
+    found = ground(
+        [said(SAFE, n) for n in range(1, 6)] + [said(NOT_SAFE, n) for n in (7, 8, 9, 10)]
+    )
+    assert found == Grounds((1, 2, 3), (7, 8, 9))
+
+
+def test_a_citation_that_says_both_is_on_neither_side() -> None:
+    assert ground([said(SAFE, 1), Evidence(passage(NOT_SAFE, 1, begin=90))]) == Grounds((), ())
+
+
+def test_retracted_evidence_grounds_nothing() -> None:
+    assert ground([said(SAFE, 1, retracted=True)]) == Grounds((), ())
+
+
+def test_no_evidence_gives_no_grounds() -> None:
+    assert ground([]) == Grounds((), ())

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from cluster.records import Sentence
+from serve.support.attribute_sentences import RememberingScorer, Stance, Support
+from serve.support.weigh_evidence import (
+    Thresholds,
+    contradicting_sentence,
+    note_contradictions,
+    split_by_stance,
+)
+from tests.serve.answering import evidence
+
+THRESHOLDS = Thresholds(0.5, 0.5)
+
+
+class Told:
+    """Scores as the premise says itself: "for 0.9", "against 0.8"; else nothing."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        self.asked += len(pairs)
+        found = []
+        for premise, _ in pairs:
+            words = premise.rstrip(".").split()
+            level = float(words[1]) if len(words) > 1 and words[0] in ("for", "against") else 0.0
+            for_ = level if words[0] == "for" else 0.0
+            found.append(Support(for_, "neutral", level if words[0] == "against" else 0.0))
+        return found
+
+
+@pytest.mark.parametrize(
+    ("support", "stance"),
+    [
+        (Support(0.5, "neutral", 0.0), "support"),
+        (Support(0.4, "neutral", 0.5), "contradict"),
+        (Support(0.4, "support", 0.4), "neutral"),
+        (Support(0.7, "neutral", 0.6), "support"),
+        (Support(0.6, "neutral", 0.7), "contradict"),
+    ],
+)
+def test_a_stance_is_the_side_that_reaches_its_threshold(support: Support, stance: Stance) -> None:
+    assert THRESHOLDS.stance(support) == stance
+
+
+def test_the_strongest_of_each_side_are_shown() -> None:
+    items = evidence("for 0.6", "against 0.7", "nothing", "for 0.9", "against 0.9")
+    for_, against = split_by_stance("claim", items, Told(), THRESHOLDS, 2)
+    assert [item.passage.text for item in for_] == ["for 0.9", "for 0.6"]
+    assert [item.passage.text for item in against] == ["against 0.9", "against 0.7"]
+
+
+def test_neutral_passages_fill_up_the_supporting_ones() -> None:
+    items = evidence("neutral one", "for 0.6", "neutral two")
+    for_, against = split_by_stance("claim", items, Told(), THRESHOLDS, 2)
+    assert [item.passage.text for item in for_] == ["for 0.6", "neutral one"]
+    assert against == []
+
+
+def test_a_sentence_names_what_contradicts_it_strongest_first() -> None:
+    items = evidence("for 0.9", "against 0.6", "against 0.9", "nothing")
+    said = [Sentence("It helps.", (1,), 0.9)]
+    (noted,), stances = note_contradictions(said, items, Told(), THRESHOLDS)
+    assert noted.contradicted == (3, 2)
+    assert list(stances.values()) == ["support", "contradict", "contradict", "neutral"]
+
+
+def test_at_most_three_contradict() -> None:
+    items = evidence("for 0.9", *["against 0.9"] * 5)
+    (noted,), _ = note_contradictions([Sentence("It.", (1,), 1.0)], items, Told(), THRESHOLDS)
+    assert noted.contradicted == (2, 3, 4)
+
+
+def test_a_cited_citation_contradicts_not() -> None:
+    said = [Sentence("It helps.", (1,), 0.9)]
+    (noted,), _ = note_contradictions(said, evidence("against 0.9"), Told(), THRESHOLDS)
+    assert noted.contradicted == ()
+
+
+def test_without_an_answer_no_stance_is_taken() -> None:
+    assert note_contradictions([], evidence("for 0.9"), Told(), THRESHOLDS) == ((), {})
+
+
+def test_what_contradicts_is_said_word_for_word_with_its_pmid() -> None:
+    class Kind(Told):
+        def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+            told = super().score(pairs)
+            echo = [said.startswith("In contrast: ") for _, said in pairs]
+            return [Support(0.9, "support") if e else s for e, s in zip(echo, told, strict=True)]
+
+    said = [Sentence("It helps.", (1,), 0.9, (2,))]
+    found = contradicting_sentence(said, evidence("for 0.9", "against 0.8"), Kind(), THRESHOLDS)
+    assert found == Sentence("In contrast: against 0.8", (2,), 0.9)
+
+
+def test_what_the_answer_cites_already_is_not_said_again() -> None:
+    said = [Sentence("It helps.", (1,), 0.9, (2,)), Sentence("Others deny it.", (2,), 0.9)]
+    items = evidence("for 0.9", "against 0.8")
+    assert contradicting_sentence(said, items, Told(), THRESHOLDS) is None
+
+
+def test_a_pair_is_scored_only_once() -> None:
+    told = Told()
+    scorer = RememberingScorer(told)
+    first = scorer.score([("for 0.9", "x"), ("for 0.9", "x"), ("nothing", "x")])
+    assert scorer.score([("nothing", "x")]) == first[2:]
+    assert told.asked == 2
