@@ -8,7 +8,7 @@ import typer
 
 from cluster.errors import InputError
 from cluster.records import QUESTION_TYPES
-from cluster.settings.settings import load_system, system_names
+from cluster.settings.settings import load_system, nearest_system, system_names
 from commands.context import Context
 from serve.client.open_client import Client, local_client, running_client
 
@@ -21,7 +21,7 @@ def check_options(context: Context, system: str | None, question_type: str = "un
     """The system to use; InputError for a name that isn't one."""
     chosen = system or context.settings.serve.system
     if chosen not in system_names():
-        raise InputError(f"--system {chosen}: unknown; there are: {', '.join(system_names())}")
+        raise InputError(f"--system {chosen}: unknown; {nearest_system(chosen)}")
     if question_type not in QUESTION_TYPES:
         raise InputError(f"--type {question_type}: unknown; there are: {', '.join(QUESTION_TYPES)}")
     return chosen

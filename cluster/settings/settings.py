@@ -456,7 +456,14 @@ def load_settings(config: str | Path | None = None, overrides: Sequence[str] = (
     try:
         return Settings.model_validate(data)
     except ValidationError as error:
-        raise _explain(error, Settings, origin) from error
+        raise _explain(error, Settings, _blamed(error, overrides) or origin) from error
+
+
+def _blamed(error: ValidationError, overrides: Sequence[str]) -> str:
+    """`--set` where the first problem comes from one; else ""."""
+    place = ".".join(str(part) for part in error.errors()[0]["loc"] if "[" not in str(part))
+    keys = [override.partition("=")[0] for override in overrides]
+    return "--set" if any(f"{place}.".startswith(f"{key}.") for key in keys) else ""
 
 
 def system_names() -> list[str]:
@@ -468,6 +475,13 @@ def system_names() -> list[str]:
     )
 
 
+def nearest_system(name: str) -> str:
+    """What a message says beside a preset that there is not: the likeliest one, and all."""
+    near = difflib.get_close_matches(name[:80], system_names(), n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{hint}there are: {', '.join(system_names())}"
+
+
 @cache
 def load_system(name: str) -> SystemSettings:
     """Read the preset `name`; raises InputError naming the presets there are.
@@ -475,7 +489,7 @@ def load_system(name: str) -> SystemSettings:
     Read once: every question names one, and YAML takes 3 ms.
     """
     if name not in system_names():
-        raise InputError(f"unknown system {name!r}; there are: {', '.join(system_names())}")
+        raise InputError(f"unknown system {cut(name)!r}; {nearest_system(name)}")
     text = (CONFIGS / "systems" / f"{name}.yaml").read_text(encoding="utf-8")
     try:
         return SystemSettings.model_validate(_read_yaml(text, f"systems/{name}.yaml"))

@@ -71,6 +71,20 @@ def test_an_unknown_key_is_refused_with_the_nearest_valid_one() -> None:
         load_settings(None, ["index.shard=3"])
 
 
+def test_what_set_got_wrong_is_not_laid_on_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("index: {shard: 7}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"^--set: unknown key llm\.knd; did you mean kind\?"):
+        load_settings(None, ["llm.knd=url"])
+    with pytest.raises(InputError, match=r"mine\.yaml: unknown key index\.shard"):
+        load_settings(path, ["llm.kind=url"])
+
+
+def test_a_misspelt_preset_gets_a_suggestion() -> None:
+    with pytest.raises(InputError, match=r"unknown system 'citery'; did you mean citeray\? there"):
+        load_system("citery")
+
+
 def test_an_unknown_section_is_refused_with_the_nearest_valid_one() -> None:
     with pytest.raises(InputError, match=r"unknown key indx; did you mean index\?"):
         load_settings(None, ["indx.shards=3"])
