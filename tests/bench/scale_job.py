@@ -17,7 +17,7 @@ import ray.cloudpickle
 
 from cluster.ray.session import ray_session
 from cluster.settings.settings import load_settings
-from pipelines import jobs, stage_steps
+from pipelines.build import jobs, stage_steps
 from pipelines.build.find_sources import find_sources
 from pipelines.build.plan_build import Progress
 from tests.bench.stand_in import BagOfWords

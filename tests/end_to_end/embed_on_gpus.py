@@ -17,7 +17,7 @@ import pyarrow as pa
 import ray
 
 from cluster.settings.settings import load_settings
-from pipelines import embed_sources, jobs, stage_steps
+from pipelines.build import embed_sources, jobs, stage_steps
 from pipelines.build.build_shard import build_shard
 from pipelines.build.find_sources import find_sources
 
