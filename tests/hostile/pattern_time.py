@@ -26,7 +26,7 @@ from types import FrameType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("cluster", "serve", "pipelines", "evaluation")
+PACKAGES = ("cluster", "serve", "pipelines", "evaluation", "commands")
 AT_START = frozenset({"match", "fullmatch"})
 SHORT, TIMES = 2_000, 8
 # Growth beyond this, for a text 8 times as long, is not linear; quadratic growth is 64.
