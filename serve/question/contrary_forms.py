@@ -145,7 +145,7 @@ def points_alike(claim: str, sentence: str) -> bool:
     if said.directions and source.directions:
         return len(said.directions) == 1 and said.directions == source.directions
     turned = [word for word in _WORD.findall(claim) if opposites(word)]
-    against = {stem(other) for word in turned for other in opposites(word)}
+    against = {stem(other) for word in turned for other in opposites(word)} - said.words.keys()
     return any(stem(word) in source.words for word in turned) and not against & source.words.keys()
 
 

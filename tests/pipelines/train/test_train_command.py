@@ -137,7 +137,7 @@ def test_trained_claim_checker_is_one_that_the_service_loads(base: Path, tmp_pat
 
     file, out = write_lines(tmp_path / "claims.jsonl", claim_rows(30)), tmp_path / "nli"
     found = run(base, "nli", file, "--out", out)
-    assert found["measured"]["macro F1"] == 1.0
+    assert found["measured"]["macro F1"] >= 0.9
     chosen = SupportSettings(kind="nli", adapter=f"file:{out}", threshold=0.5, contradiction=0.5)
     (support,) = NliSupport(str(model_folder(chosen))).score(
         [("aspirin does not treat fever .", "aspirin 1")]

@@ -84,6 +84,7 @@ def test_other_sentences_are_not(sentence: str) -> None:
         ("Does dexamethasone reduce mortality?", "Dexamethasone lowered mortality.", True),
         ("Does dexamethasone reduce mortality?", "Dexamethasone raised mortality.", False),
         ("Is aspirin safe?", "Aspirin was safe.", True),
+        ("Does metformin activate AMPK or inhibit mTOR?", "Metformin activates AMPK.", True),
         ("Is MYC an oncogene?", "MYC is an oncogene.", False),
     ],
 )
