@@ -367,12 +367,17 @@ def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
     return list(model.model_fields)
 
 
+def _place(problem: Mapping[str, Any]) -> str:
+    """The key of a problem, with dots."""
+    # Pydantic names a branch of a union as one, with brackets.
+    return ".".join(str(part) for part in problem["loc"] if "[" not in str(part))
+
+
 def _explain(error: ValidationError, model: type[BaseModel], origin: str) -> InputError:
     problems = error.errors()
     lines = []
     for problem in problems[:MAX_PROBLEMS]:
-        # Pydantic names a branch of a union as one, with brackets.
-        place = cut(".".join(str(part) for part in problem["loc"] if "[" not in str(part)))
+        place = cut(_place(problem))
         if problem["type"] == "extra_forbidden":
             valid = _field_names(model, problem["loc"][:-1])
             near = difflib.get_close_matches(str(problem["loc"][-1])[:80], valid, n=1, cutoff=0.0)
@@ -461,7 +466,7 @@ def load_settings(config: str | Path | None = None, overrides: Sequence[str] = (
 
 def _blamed(error: ValidationError, overrides: Sequence[str]) -> str:
     """`--set` where the first problem comes from one; else ""."""
-    place = ".".join(str(part) for part in error.errors()[0]["loc"] if "[" not in str(part))
+    place = _place(error.errors()[0])
     keys = [override.partition("=")[0] for override in overrides]
     return "--set" if any(f"{place}.".startswith(f"{key}.") for key in keys) else ""
 

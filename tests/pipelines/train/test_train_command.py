@@ -136,8 +136,9 @@ def test_trained_claim_checker_is_one_that_the_service_loads(base: Path, tmp_pat
     from serve.support.check_entailment import NliSupport
 
     file, out = write_lines(tmp_path / "claims.jsonl", claim_rows(30)), tmp_path / "nli"
-    found = run(base, "nli", file, "--out", out)
-    assert found["measured"]["macro F1"] >= 0.9
+    # After 60 steps one claim is judged by the CPU's rounding; from 90 on none, whatever the seed.
+    found = run(base, "nli", file, "--out", out, quick=(*QUICK, "steps=120"))
+    assert found["measured"]["macro F1"] == 1.0
     chosen = SupportSettings(kind="nli", adapter=f"file:{out}", threshold=0.5, contradiction=0.5)
     (support,) = NliSupport(str(model_folder(chosen))).score(
         [("aspirin does not treat fever .", "aspirin 1")]
