@@ -77,16 +77,17 @@ COMMANDS = {
 class LazyGroup(TyperGroup):
     """The commands of COMMANDS: shown by what stands there, loaded to be run."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {
+            name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()
+        }
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
         # Completion asks for a command's own options.
-        if ctx.resilient_parsing:
+        if ctx.resilient_parsing and cmd_name in COMMANDS:
             return load_command(cmd_name)
-        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, shown, rest = super().resolve_command(ctx, args)

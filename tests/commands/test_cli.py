@@ -192,3 +192,9 @@ def test_help_loads_neither_torch_nor_ray_nor_numpy() -> None:
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_misspelt_command_gets_a_suggestion() -> None:
+    done = citeray("serch", "why?")
+    assert done.returncode == 2
+    assert "Did you mean 'search'" in done.stderr
