@@ -18,8 +18,6 @@ from serve.support.attribute_sentences import Stance
 # all answerable, 5% lie below the first.
 RELEVANT = 0.95
 SAID = 0.5
-# A model's yes or no is not stated against evidence that is this clear on the other side.
-OVERRULED = 0.85
 MAX_PMIDS = 3
 DENSE = "dense"
 
@@ -74,11 +72,10 @@ def decide_verdict(
             return Decision(NOT_ENOUGH, 0.0, "")
         verdict: Verdict = "mixed" if balance.divided else "answered"
         return Decision(verdict, balance.share * balance.said, on)
-    overruled = on != balance.side and balance.share * balance.said >= OVERRULED
-    if decision == "mixed" or overruled:
+    # A small model sees one side alone: where the reader sees two, or the other, both are quoted.
+    if decision == "mixed" or balance.divided or on != balance.side:
         return Decision("mixed", 0.5, on)
-    agreement = balance.share if on == balance.side else 1 - balance.share
-    return Decision("answered", (1 + agreement * balance.said) / 2, on)
+    return Decision("answered", (1 + balance.share * balance.said) / 2, on)
 
 
 def _nearest(passages: Sequence[ReadPassage]) -> float:

@@ -123,6 +123,14 @@ def is_stated(
     return _of_side(question.body, _candidates(passages), side, reader) is not None
 
 
+def quote_against(
+    question: Question, passages: Sequence[ReadPassage], side: Side, reader: PassageReader
+) -> Sentence | None:
+    """A sentence of the evidence that takes the side other than `side`, marked as in contrast."""
+    against = _of_side(question.body, _candidates(passages), _other(side), reader)
+    return next(_contrast(against), None)
+
+
 def _contrast(against: Candidate | None) -> Iterator[Sentence]:
     if against is not None:
         pmid = against.passage.item.passage.pmid

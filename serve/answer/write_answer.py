@@ -30,7 +30,7 @@ from cluster.records import (
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
 from serve.answer.decide_verdict import decide_verdict, note_opposition, yesno_stances
-from serve.answer.extract_answer import Extract, extract_ideal, is_stated
+from serve.answer.extract_answer import Extract, extract_ideal, is_stated, quote_against
 from serve.answer.extract_exact import extract_exact, rank_answers
 from serve.answer.names.group_names import Recogniser, distinct
 from serve.answer.read_evidence import (
@@ -187,6 +187,8 @@ class AnswerWriter:
             agrees=agrees,
             min_cosine=briefing.limits.min_cosine,
         )
+        if decided.verdict == "mixed" and extract.side is None and not style.weigh:
+            ideal = await asyncio.to_thread(_with_other_side, briefing, ideal, exact, self._reader)
         return WrittenAnswer(
             question.type,
             ideal,
@@ -281,6 +283,18 @@ def _with_stances(
         return ideal, stances
     room = briefing.style.max_words - len(against.text.split())
     return (*within_words(ideal, room), against), stances
+
+
+def _with_other_side(
+    briefing: Briefing, ideal: tuple[Sentence, ...], exact: Exact, reader: PassageReader
+) -> tuple[Sentence, ...]:
+    """A model's answer, and a sentence that the evidence has against its yes or no."""
+    side = _side(exact.answer)
+    against = side and quote_against(briefing.question, briefing.passages, side, reader)
+    if not against:
+        return ideal
+    room = briefing.style.max_words - len(against.text.split())
+    return (*within_words(ideal, room), against)
 
 
 def remember(encode: Encoder) -> Encoder:

@@ -191,7 +191,9 @@ def test_a_sentence_that_opens_with_the_other_verdict_is_not_shown(share: float,
     rest = "Metformin and aspirin were given to adults."
     items = evidence(*BOTH, rest)
     answer = write(Script(decided(share), f"{said} {rest}"), "yesno", items, "Is glucose lower?")
-    assert [s.text for s in answer.ideal] == [rest]
+    first, *quoted = [s.text for s in answer.ideal]
+    assert first == rest
+    assert [text.startswith("In contrast: ") for text in quoted] in ([], [True])
 
 
 @pytest.mark.parametrize("reply", ["yes", "{}", '{"yes": "much", "no": 0}'])
@@ -239,6 +241,13 @@ def test_the_exact_answer_is_what_a_papers_answer_opens_with(
 ) -> None:
     answer = read_off(said, text, *BOTH)
     assert (answer.exact, answer.ideal[0].text) == (exact, text)
+
+
+def test_a_models_yes_or_no_quotes_the_sources_that_disagree() -> None:
+    answer = read_off("yes", YES, *BOTH)
+    assert (answer.verdict, answer.exact) == ("mixed", "yes")
+    assert [s.text for s in answer.ideal] == [YES, f"In contrast: {BOTH[1]}"]
+    assert [s.pmids for s in answer.ideal] == [(1,), (2,)]
 
 
 def test_answer_outside_the_choice_falls_back_to_the_evidence() -> None:
