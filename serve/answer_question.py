@@ -26,8 +26,8 @@ from cluster.settings.settings import ServeSettings
 from cluster.settings.system_settings import SystemSettings
 from serve.answer.write_answer import WrittenAnswer
 from serve.answer_events import Drafted, Event, Finished, Found, Tell, tell_nobody, told
-from serve.graph.remember_stages import RememberedStages
-from serve.graph.stages import IndexFacts, Stages
+from serve.graph.remember_stages import Remembering
+from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageLostError, StageWatch
 from serve.graph.watched_stages import WatchedStages
 from serve.question.given_evidence import take_given
@@ -96,14 +96,11 @@ class QuestionAnswerer:
     `quoted` is how many characters of passages a prompt of the search may hold.
     """
 
-    def __init__(
-        self, stages: Stages, facts: IndexFacts, settings: ServeSettings, quoted: int = QUOTED
-    ) -> None:
+    def __init__(self, stages: Stages, settings: ServeSettings, quoted: int = QUOTED) -> None:
         self._stages = stages
         self._settings = settings
-        self._facts = facts
         self._quoted = quoted
-        self._searcher = Searcher(stages, facts, settings, quoted)
+        self._searcher = Searcher(stages, settings, quoted)
         self.costs = Costs()
 
     def _watch(self, budget: Budget, tell: Tell = tell_nobody) -> StageWatch:
@@ -139,7 +136,7 @@ class QuestionAnswerer:
         """What the question brings, or the search, wide enough to leave out what it excludes."""
         if question.given:
             stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
-            shards = ShardSearch(stages, self._facts)
+            shards = ShardSearch(stages)
             return await take_given(question, system, limit, stages, shards)
         more = len(question.exclude)
         wider = system.model_copy(update={"evidence": system.evidence + more})
@@ -162,8 +159,8 @@ class QuestionAnswerer:
     ) -> SearchResult:
         ladder = system.ladder
         assert ladder is not None
-        stages = RememberedStages(self._stages)
-        searcher = Searcher(stages, self._facts, self._settings, self._quoted)
+        stages = self._stages.around(Remembering)
+        searcher = Searcher(stages, self._settings, self._quoted)
 
         async def search(rung: RungSettings) -> SearchResult:
             return await searcher.search(question, system.at(rung), limit, watch)
@@ -183,7 +180,7 @@ class QuestionAnswerer:
 
         Raises StageLostError when its shard does not answer.
         """
-        number = shard_of(pmid, self._facts.shards)
+        number = shard_of(pmid, self._stages.facts.shards)
         work = self._stages.shards[number].citation(pmid)
         try:
             return await asyncio.wait_for(work, self._settings.shard.deadline_s)

@@ -20,7 +20,7 @@ from ray.serve.exceptions import RayServeException
 
 from cluster.errors import LLMError
 from cluster.settings.settings import Settings, load_settings
-from serve.graph.call_stages import call, stream
+from serve.graph.call_handles import call, stream
 from serve.graph.load_stages import llm_dtype, llm_folder
 from serve.llm.language_model import (
     Message,

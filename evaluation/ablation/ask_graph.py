@@ -19,7 +19,7 @@ from evaluation.bioasq.read_bioasq import Entry
 from serve.answer.ask_model import asks_model
 from serve.answer_question import QuestionAnswerer
 from serve.client.open_client import Client, as_answer, endpoint_url, local_client, running_client
-from serve.graph.stages import IndexFacts, Stages
+from serve.graph.stages import Stages
 
 _SEARCH = TypeAdapter(SearchResult)
 
@@ -71,7 +71,6 @@ def ask_client(client: Client, question: Question, plan: Plan) -> Found:
 
 async def ask_stages(
     stages: Stages,
-    facts: IndexFacts,
     settings: Settings,
     gold: Mapping[str, Entry],
     question: Question,
@@ -82,10 +81,12 @@ async def ask_stages(
     if plan.evidence is not None:
         system = system.model_copy(update={"evidence": plan.evidence})
     if plan.oracle is not None:
-        stages = ORACLES[plan.oracle](stages, material(gold[question.id]))
+        known = material(gold[question.id])
+        oracle, shards = ORACLES[plan.oracle], stages.facts.shards
+        stages = stages.around(lambda backend: oracle(backend, known, shards))
     if plan.oracle == "rerank":
         system = perfectly_reranked(system)
-    answerer = QuestionAnswerer(stages, facts, settings.serve, settings.llm.evidence_characters)
+    answerer = QuestionAnswerer(stages, settings.serve, settings.llm.evidence_characters)
     if plan.answers:
         # Its answers are scored in BioASQ's form, which forces a choice.
         return await answerer.answer(replace(question, guess=True), system, plan.k, snippets=True)
@@ -118,10 +119,8 @@ def open_graph(
         )
     log.print("oracles and answers from k passages run in this process; loading the graph here")
     from serve.graph.load_stages import remote_model
-    from serve.graph.local_graph import LocalStages
+    from serve.graph.local_graph import local_stages
 
-    stages = LocalStages(settings, remote_model(settings))
+    stages = local_stages(settings, remote_model(settings))
     with asyncio.Runner() as runner:
-        yield lambda question, plan: runner.run(
-            ask_stages(stages, stages.facts, settings, gold, question, plan)
-        )
+        yield lambda question, plan: runner.run(ask_stages(stages, settings, gold, question, plan))

@@ -1,6 +1,6 @@
 """Gold in place of one stage of the question's path: what a perfect stage would bring.
 
-Each oracle is a decorator over `serve.graph.stages.Stages` for one question. It exists in this
+Each oracle is a backend around that of the graph, for one question. It exists in this
 process alone, so that no request to a running endpoint can carry gold.
 """
 
@@ -16,31 +16,13 @@ import numpy.typing as npt
 
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
-from cluster.index.read_shard import (
-    Candidates,
-    Fetched,
-    ShardQuery,
-    Statistics,
-    join_candidates,
-)
-from cluster.index.vectors import Vectors
-from cluster.records import (
-    ABSTRACT,
-    TITLE,
-    Citation,
-    Entity,
-    Evidence,
-    Passage,
-    Question,
-)
-from cluster.settings.answer_settings import AnswerSettings
+from cluster.index.read_shard import Candidates, ShardQuery, join_candidates
+from cluster.records import ABSTRACT, TITLE, Citation, Evidence, Passage
 from cluster.settings.search_settings import RerankSettings
 from cluster.settings.system_settings import SystemSettings
 from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id
-from serve.answer.write_answer import WrittenAnswer
-from serve.graph.stages import ShardStage, Stages
+from serve.graph.stages import Around, Backend, shard_stage
 from serve.graph.versions.read_version import FromVersion
-from serve.llm.language_model import Message, Say
 from serve.question.given_evidence import as_evidence
 from serve.search.rank_hits import rerank_text
 
@@ -88,117 +70,51 @@ def _passage(snippet: Snippet, question: str) -> Passage:
     return Passage(pmid, section, snippet.begin, snippet.end, snippet.text)
 
 
-class _Shard:
-    def __init__(self, shard: ShardStage) -> None:
-        self._shard = shard
+class Oracle(Around):
+    """A backend of one question over `shards` shards that knows its gold."""
 
-    async def statistics(self, terms: list[str], over: str) -> Statistics:
-        return await self._shard.statistics(terms, over)
-
-    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
-        return await self._shard.search(query)
-
-    async def fetch(
-        self, pmids: Sequence[int], vector: Vectors | None
-    ) -> FromVersion[list[Fetched]]:
-        return await self._shard.fetch(pmids, vector)
-
-    async def citation(self, pmid: int) -> Citation | None:
-        return await self._shard.citation(pmid)
-
-
-class _Stages:
-    def __init__(self, stages: Stages, gold: Material) -> None:
-        self._stages = stages
+    def __init__(self, backend: Backend, gold: Material, shards: int) -> None:
+        super().__init__(backend)
         self._gold = gold
-        self.shards: Sequence[ShardStage] = stages.shards
+        self._shards = [shard_stage(number) for number in range(shards)]
 
-    async def entities(self, text: str) -> list[Entity]:
-        return await self._stages.entities(text)
-
-    async def encode(self, text: str) -> Vectors:
-        return await self._stages.encode(text)
-
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        return await self._stages.embed(texts)
-
-    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
-        return await self._stages.chat(messages, **options)
-
-    async def find_online(self, query: str, limit: int) -> list[int]:
-        return await self._stages.find_online(query, limit)
-
-    async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
-        return await self._stages.fetch_online(pmids)
-
-    async def snippets(
-        self, question: str, evidence: Sequence[Evidence], sentences: int
-    ) -> list[Passage]:
-        return await self._stages.snippets(question, evidence, sentences)
-
-    async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        return await self._stages.rerank(question, texts)
-
-    async def answering(self, question: str, passages: Sequence[str]) -> npt.NDArray[np.float32]:
-        return await self._stages.answering(question, passages)
-
-    async def write(
-        self,
-        question: Question,
-        evidence: Sequence[Evidence],
-        style: AnswerSettings,
-        say: Say | None = None,
-    ) -> WrittenAnswer:
-        return await self._stages.write(question, evidence, style, say)
-
-    async def _citation(self, pmid: int) -> Citation | None:
-        shards = self._stages.shards
-        return await shards[shard_of(pmid, len(shards))].citation(pmid)
+    async def _held(self, pmid: int) -> Citation | None:
+        stage = self._shards[shard_of(pmid, len(self._shards))]
+        citation: Citation | None = await self.backend.call(stage, "citation", pmid)
+        return citation
 
 
-class GoldRetrieval(_Stages):
+class GoldRetrieval(Oracle):
     """Every gold document that the index holds is found by each branch, ahead of all others.
 
     The other candidates keep their order. A lost shard loses the question, since the best
     score is that of all shards.
     """
 
-    def __init__(self, stages: Stages, gold: Material) -> None:
-        super().__init__(stages, gold)
-        self.shards = [_GoldShard(s, n, self) for n, s in enumerate(stages.shards)]
-        self._search: asyncio.Task[list[FromVersion[Candidates]]] | None = None
+    _search: asyncio.Task[dict[str, FromVersion[Candidates]]] | None = None
 
-    async def candidates(self, query: ShardQuery) -> list[FromVersion[Candidates]]:
-        """The candidates of each shard; all shards ask for them with the same query."""
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        if method != "search":
+            return await super().call(stage, method, *arguments)
+        # All shards are asked the same. One that is late must not take the search from the others.
         if self._search is None:
-            self._search = asyncio.create_task(self._find(query))
-        # A caller that is late must not take the search away from the others.
-        return await asyncio.shield(self._search)
+            self._search = asyncio.create_task(self._find(*arguments))
+        return (await asyncio.shield(self._search))[stage]
 
-    async def _find(self, query: ShardQuery) -> list[FromVersion[Candidates]]:
-        shards = self._stages.shards
-        parts = await asyncio.gather(*(shard.search(query) for shard in shards))
+    async def _find(self, query: ShardQuery) -> dict[str, FromVersion[Candidates]]:
+        asked = (self.backend.call(stage, "search", query) for stage in self._shards)
+        parts: list[FromVersion[Candidates]] = await asyncio.gather(*asked)
         every = join_candidates([part.value for part in parts])
         dense = _top(every.dense) if query.vector is not None else 0.0
         bm25 = _top(every.bm25) if query.bm25 is not None else 0.0
-        held: list[list[int]] = [[] for _ in shards]
+        held: list[list[int]] = [[] for _ in self._shards]
         for pmid in sorted(self._gold.pmids):
-            if await self._citation(pmid) is not None:
-                held[shard_of(pmid, len(shards))].append(pmid)
-        return [
-            replace(part, value=_promote(part.value, pmids, dense, bm25))
-            for part, pmids in zip(parts, held, strict=True)
-        ]
-
-
-class _GoldShard(_Shard):
-    def __init__(self, shard: ShardStage, number: int, retrieval: GoldRetrieval) -> None:
-        super().__init__(shard)
-        self._number = number
-        self._retrieval = retrieval
-
-    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
-        return (await self._retrieval.candidates(query))[self._number]
+            if await self._held(pmid) is not None:
+                held[shard_of(pmid, len(held))].append(pmid)
+        return {
+            stage: replace(part, value=_promote(part.value, pmids, dense, bm25))
+            for stage, part, pmids in zip(self._shards, parts, held, strict=True)
+        }
 
 
 def _top(scores: npt.NDArray[np.float32]) -> float:
@@ -223,64 +139,48 @@ def _promote(part: Candidates, gold: Sequence[int], dense: float, bm25: float) -
     )
 
 
-class GoldReranking(_Stages):
+class GoldReranking(Oracle):
     """The reranker gives 1 to the relevant and 0 to the others.
 
     Citations of one title and one passage cannot be told apart: all are relevant if one is.
     """
 
-    def __init__(self, stages: Stages, gold: Material) -> None:
-        super().__init__(stages, gold)
-        self.shards = [_NotingShard(shard, self) for shard in stages.shards]
+    def __init__(self, backend: Backend, gold: Material, shards: int) -> None:
+        super().__init__(backend, gold, shards)
         self._relevant: set[str] = set()
 
-    def note(self, fetched: Sequence[Fetched]) -> None:
-        """Remembers what the reranker will read of the relevant ones."""
-        self._relevant |= {rerank_text(f) for f in fetched if f.citation.pmid in self._gold.pmids}
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        if method == "score":
+            return self._score(*arguments)
+        reply = await super().call(stage, method, *arguments)
+        if method == "fetch":
+            # What the reranker will read of the relevant ones.
+            held = (f for f in reply.value if f.citation.pmid in self._gold.pmids)
+            self._relevant |= set(map(rerank_text, held))
+        return reply
 
-    async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def _score(self, _: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         relevant = np.asarray([text in self._relevant for text in texts], np.float32)
         # Equals keep the order of the first stage, which a plain 0 would give to the PMIDs.
         return relevant + np.linspace(1e-3, 0, len(texts), dtype=np.float32)
 
 
-class _NotingShard(_Shard):
-    def __init__(self, shard: ShardStage, reranking: GoldReranking) -> None:
-        super().__init__(shard)
-        self._reranking = reranking
-
-    async def fetch(
-        self, pmids: Sequence[int], vector: Vectors | None
-    ) -> FromVersion[list[Fetched]]:
-        fetched = await super().fetch(pmids, vector)
-        self._reranking.note(fetched.value)
-        return fetched
-
-
-class GoldEvidence(_Stages):
+class GoldEvidence(Oracle):
     """The gold snippets are the evidence, for the writer and for the choice of snippets."""
+
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        if method in ("snippets", "write"):
+            question, _, last = arguments
+            arguments = (question, await self._evidence(), last)
+        return await super().call(stage, method, *arguments)
 
     async def _evidence(self) -> list[Evidence]:
         passages = self._gold.snippets
-        found = [await self._citation(pmid) for pmid in {passage.pmid for passage in passages}]
+        found = [await self._held(pmid) for pmid in {passage.pmid for passage in passages}]
         return as_evidence(passages, {held.pmid: held for held in found if held is not None})
 
-    async def snippets(
-        self, question: str, evidence: Sequence[Evidence], sentences: int
-    ) -> list[Passage]:
-        return await self._stages.snippets(question, await self._evidence(), sentences)
 
-    async def write(
-        self,
-        question: Question,
-        evidence: Sequence[Evidence],
-        style: AnswerSettings,
-        say: Say | None = None,
-    ) -> WrittenAnswer:
-        return await self._stages.write(question, await self._evidence(), style, say)
-
-
-ORACLES: Mapping[str, type[_Stages]] = {
+ORACLES: Mapping[str, type[Oracle]] = {
     "retrieve": GoldRetrieval,
     "rerank": GoldReranking,
     "evidence": GoldEvidence,

@@ -6,9 +6,8 @@ What needs none of that lies in `index_stages` and `versions.take_turns` beside 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,22 +15,19 @@ import numpy as np
 from ray import serve as ray_serve
 from ray.serve.handle import DeploymentHandle
 
-from cluster.errors import LLMError
 from cluster.index.manifest import Manifest
 from cluster.index.vectors import Vectors
 from cluster.records import Answer, Entity, Evidence, Passage, Question, SearchResult
-from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.settings import Settings, load_system
-from serve.answer.write_answer import WrittenAnswer
-from serve.answer_events import told
+from serve.answer.writer_stage import WriterStage
 from serve.answer_question import QuestionAnswerer
 from serve.batches.answer_batch import DOCUMENTS
 from serve.batches.serve_jobs import ServedBatches
-from serve.graph.call_stages import HandleStages, HandleTurns, until_ready
+from serve.graph.call_handles import HandleBackend, HandleTurns, until_ready
 from serve.graph.load_stages import load_encoder, load_reranker, load_writer, remote_model
-from serve.graph.stages import IndexFacts
+from serve.graph.stages import IndexFacts, Stages
 from serve.graph.versions.follow_versions import StageVersion, follow_vocabulary
-from serve.llm.language_model import NO_MODEL, ChatModel, Message, Say
+from serve.llm.language_model import ChatModel, Message
 from serve.llm_app import HandleChatModel
 from serve.search.choose_snippets import choose_snippets
 
@@ -91,7 +87,7 @@ class Reranker:
             scores[end - len(texts) : end] for end, (_, texts) in zip(ends, requests, strict=True)
         ]
 
-    async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
+    async def score(self, question: str, texts: Sequence[str]) -> np.ndarray:
         scores: np.ndarray = await self._batched((question, list(texts)))
         return scores
 
@@ -99,7 +95,7 @@ class Reranker:
         return "ready"
 
 
-class Writer:
+class Writer(WriterStage):
     def __init__(
         self,
         settings: Settings,
@@ -107,7 +103,7 @@ class Writer:
         turns: DeploymentHandle,
         encoder: DeploymentHandle,
     ) -> None:
-        self._model: ChatModel | None = (
+        model: ChatModel | None = (
             HandleChatModel(settings.llm.model_id)
             if settings.llm.kind == "vllm"
             else remote_model(settings)
@@ -125,33 +121,7 @@ class Writer:
 
         self._follower = follow_vocabulary(settings, manifest)
         self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
-        self._writer = load_writer(settings, encode, recognise, self._model)
-
-    async def write(
-        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
-    ) -> WrittenAnswer:
-        return await self._writer.write(question, evidence, style)
-
-    async def answering(self, question: str, passages: Sequence[str]) -> np.ndarray:
-        return await self._writer.answering(question, passages)
-
-    async def write_aloud(
-        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
-    ) -> AsyncIterator[str | WrittenAnswer]:
-        """The pieces of what the model says, then the answer."""
-
-        async def work(say: Say) -> str | WrittenAnswer:
-            return await self._writer.write(question, evidence, style, say)
-
-        async with aclosing(told(work)) as parts:
-            async for part in parts:
-                yield part
-
-    async def chat(self, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
-        """See `ChatModel.chat`."""
-        if self._model is None:
-            raise LLMError(NO_MODEL)
-        return await self._model.chat(messages, **options)
+        super().__init__(load_writer(settings, encode, recognise, model), model)
 
     def version(self) -> StageVersion:
         return self._follower.state()
@@ -175,10 +145,9 @@ class Batches(ServedBatches):
         stages: Mapping[str, DeploymentHandle],
         shards: Sequence[DeploymentHandle],
     ) -> None:
-        facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
-        graph = HandleStages(stages, shards)
-        limit = settings.llm.evidence_characters
-        answerer = QuestionAnswerer(graph, facts, settings.serve, limit)
+        backend = HandleBackend(stages, shards)
+        graph = Stages(backend, IndexFacts.of(manifest, settings))
+        answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)
 
         async def ask(question: Question, system: str, answers: bool) -> Answer | SearchResult:
             asked = (question, load_system(system), DOCUMENTS, True)
@@ -186,7 +155,7 @@ class Batches(ServedBatches):
 
         async def ready() -> None:
             # A stage that still loads would cost each answer what `degraded` says.
-            await asyncio.gather(*map(until_ready, graph.handles().values()))
+            await asyncio.gather(*map(until_ready, backend.handles.values()))
 
         super().__init__(settings.serve.batches, ask, ready)
         self.begin()

@@ -20,8 +20,8 @@ from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
 from serve.answer_events import Event
 from serve.answer_question import QuestionAnswerer
-from serve.graph.call_stages import Handle, HandleBatches, HandleStages, call, until_ready
-from serve.graph.stages import IndexFacts
+from serve.graph.call_handles import Handle, HandleBackend, HandleBatches, call, until_ready
+from serve.graph.stages import IndexFacts, Stages
 from serve.graph.versions.follow_versions import StageVersion
 from serve.graph.versions.read_version import VersionName, oldest
 from serve.http.api import create_api
@@ -69,11 +69,9 @@ class Gateway:
         http = settings.serve.http
         self._admission = Admission(http.at_once, http.waiting, http.wait_s)
         self._manifest = manifest
-        self._stages = HandleStages(stages, shards)
-        facts = IndexFacts.of(manifest, settings.index.bm25_k1, settings.index.bm25_b)
-        self._answerer = QuestionAnswerer(
-            self._stages, facts, settings.serve, settings.llm.evidence_characters
-        )
+        self._backend = HandleBackend(stages, shards)
+        graph = Stages(self._backend, IndexFacts.of(manifest, settings))
+        self._answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)
         self._loaded: set[str] = set()
         self._loading: list[asyncio.Task[None]] = []
 
@@ -90,7 +88,7 @@ class Gateway:
         async def lifespan(_: FastAPI) -> AsyncIterator[None]:
             self._loading = [
                 asyncio.create_task(self._await_stage(name, handle))
-                for name, handle in self._stages.handles().items()
+                for name, handle in self._backend.handles.items()
             ]
             yield
 
@@ -120,7 +118,7 @@ class Gateway:
         return await self._answerer.citation(pmid)
 
     def loading(self) -> list[str]:
-        return [name for name in self._stages.handles() if name not in self._loaded]
+        return [name for name in self._backend.handles if name not in self._loaded]
 
     async def _version(self, name: str, handle: Handle) -> StageVersion | None:
         with contextlib.suppress(Exception):
@@ -137,10 +135,10 @@ class Gateway:
         return await self._admission.drain(deadline_s)
 
     async def readiness(self) -> Readiness:
-        followers = self._stages.followers()
+        followers = self._backend.followers()
         asked = await asyncio.gather(*(self._version(n, h) for n, h in followers.items()))
         versions = {n: v for n, v in zip(followers, asked, strict=True) if v is not None}
-        stages = {name: name in self._loaded for name in self._stages.handles()}
+        stages = {name: name in self._loaded for name in self._backend.handles}
         stages["gateway"] = not self._admission.draining
         return describe_readiness(self._settings, self._manifest, stages, versions)
 

@@ -12,7 +12,7 @@ from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity
 from cluster.settings.settings import Settings
-from serve.graph.call_stages import Handle, HandleTurns
+from serve.graph.call_handles import Handle, HandleTurns
 from serve.graph.versions.follow_versions import StageVersion, follow_shard, follow_vocabulary
 from serve.graph.versions.read_version import FromVersion
 

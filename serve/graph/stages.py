@@ -1,14 +1,16 @@
-"""What the question's path asks of its stages, wherever they run.
+"""What the question's path asks of its stages, and the one way to ask: `Backend.call`.
 
-`serve/graph/local_graph.py` answers from this process, `serve/app.py` from Ray Serve
-deployments; the path itself knows neither.
+`serve/graph/local_graph.py` runs the stages in this process, `serve/graph/call_handles.py` as Ray
+Serve deployments; the path itself knows neither. What stands before a stage, such as a memory of
+one question or the oracles of an ablation, is a backend around another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,54 +20,33 @@ from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity, Evidence, Passage, Question
 from cluster.settings.answer_settings import AnswerSettings
+from cluster.settings.settings import Settings
 from serve.answer.write_answer import WrittenAnswer
 from serve.graph.versions.read_version import FromVersion
-from serve.llm.language_model import ChatModel, Say
-from serve.search.pubmed.search_online import OnlineStage
+from serve.llm.language_model import Message, Say
 
 
-class ShardStage(Protocol):
-    async def statistics(self, terms: list[str], over: str) -> Statistics: ...
-    async def search(self, query: ShardQuery) -> FromVersion[Candidates]: ...
-    async def fetch(
-        self, pmids: Sequence[int], vector: Vectors | None
-    ) -> FromVersion[list[Fetched]]: ...
-    async def citation(self, pmid: int) -> Citation | None: ...
+class Backend(Protocol):
+    """Where the stages run: `expander`, `encoder`, `reranker`, `writer`, `pubmed`, `shard-0000`…
 
-
-class Stages(ChatModel, OnlineStage, Protocol):
-    """`shards` has one stage for each shard of the manifest, in order.
-
-    The language model (`chat`) raises LLMError and PubMed online PubMedError where there is
-    none; both are for the presets that ask them.
+    What a stage raises is raised here. Cancelling a call ends the work downstream too.
     """
 
-    @property
-    def shards(self) -> Sequence[ShardStage]: ...
-    async def entities(self, text: str) -> list[Entity]: ...
-    async def encode(self, text: str) -> Vectors:
-        """The vector (d,) of a question."""
-        ...
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any: ...
+    def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]: ...
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """The vectors (n, d) of passages."""
-        ...
 
-    async def snippets(
-        self, question: str, evidence: Sequence[Evidence], sentences: int
-    ) -> list[Passage]: ...
-    async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]: ...
-    async def answering(self, question: str, passages: Sequence[str]) -> npt.NDArray[np.float32]:
-        """How far each passage answers the question, 0 to 1, by the reader."""
-        ...
+class Around:
+    """A backend that asks another; what it changes is said by its own `call`."""
 
-    async def write(
-        self,
-        question: Question,
-        evidence: Sequence[Evidence],
-        style: AnswerSettings,
-        say: Say | None = None,
-    ) -> WrittenAnswer: ...
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        return await self.backend.call(stage, method, *arguments)
+
+    def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
+        return self.backend.stream(stage, method, *arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +58,122 @@ class IndexFacts:
     b: float
 
     @classmethod
-    def of(cls, manifest: Manifest, k1: float, b: float) -> IndexFacts:
-        return cls(len(manifest.shards), k1, b)
+    def of(cls, manifest: Manifest, settings: Settings) -> IndexFacts:
+        return cls(len(manifest.shards), settings.index.bm25_k1, settings.index.bm25_b)
+
+
+def shard_stage(number: int) -> str:
+    return f"shard-{number:04d}"
+
+
+class ShardStage:
+    """One shard of the index, wherever it is."""
+
+    def __init__(self, backend: Backend, number: int) -> None:
+        self._backend = backend
+        self._name = shard_stage(number)
+
+    async def statistics(self, terms: list[str], over: str) -> Statistics:
+        counts: Statistics = await self._backend.call(self._name, "statistics", terms, over)
+        return counts
+
+    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+        found: FromVersion[Candidates] = await self._backend.call(self._name, "search", query)
+        return found
+
+    async def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None
+    ) -> FromVersion[list[Fetched]]:
+        fetched: FromVersion[list[Fetched]]
+        fetched = await self._backend.call(self._name, "fetch", pmids, vector)
+        return fetched
+
+    async def citation(self, pmid: int) -> Citation | None:
+        citation: Citation | None = await self._backend.call(self._name, "citation", pmid)
+        return citation
+
+
+class Stages:
+    """The stages by name and type; `shards` has those of the manifest, in order.
+
+    `chat` raises LLMError where there is no language model, `find_online` and `fetch_online`
+    PubMedError where PubMed gives no answer; they are for the presets that ask them.
+    """
+
+    def __init__(self, backend: Backend, facts: IndexFacts) -> None:
+        self.backend = backend
+        self.facts = facts
+        self.shards = [ShardStage(backend, number) for number in range(facts.shards)]
+
+    def around(self, wrap: Callable[[Backend], Backend]) -> Stages:
+        """The same stages behind a backend around theirs."""
+        return Stages(wrap(self.backend), self.facts)
+
+    async def entities(self, text: str) -> list[Entity]:
+        entities: list[Entity] = await self.backend.call("expander", "entities", text)
+        return entities
+
+    async def encode(self, text: str) -> Vectors:
+        """The vector (d,) of a question."""
+        vector: Vectors = await self.backend.call("encoder", "encode", text)
+        return vector
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """The vectors (n, d) of passages."""
+        vectors: Vectors = await self.backend.call("encoder", "encode_passages", list(texts))
+        return vectors
+
+    async def snippets(
+        self, question: str, evidence: Sequence[Evidence], sentences: int
+    ) -> list[Passage]:
+        """The passages of at most so many sentences that answer, best first."""
+        asked = (question, tuple(evidence), sentences)
+        chosen: list[Passage] = await self.backend.call("encoder", "snippets", *asked)
+        return chosen
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """The score of each text, of shape (n,)."""
+        scores: npt.NDArray[np.float32]
+        scores = await self.backend.call("reranker", "score", question, list(texts))
+        return scores
+
+    async def answering(self, question: str, passages: Sequence[str]) -> npt.NDArray[np.float32]:
+        """How far each passage answers the question, 0 to 1, by the reader."""
+        scores: npt.NDArray[np.float32]
+        scores = await self.backend.call("writer", "answering", question, list(passages))
+        return scores
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        """See `ChatModel.chat`; the writer is the stage that speaks with the model."""
+        reply: str = await self.backend.call("writer", "chat", list(messages), options)
+        return reply
+
+    async def write(
+        self,
+        question: Question,
+        evidence: Sequence[Evidence],
+        style: AnswerSettings,
+        say: Say | None = None,
+    ) -> WrittenAnswer:
+        """The answer; `say` is told each piece of what the model says, unchecked."""
+        asked = (question, tuple(evidence), style)
+        if say is None:
+            written: WrittenAnswer = await self.backend.call("writer", "write", *asked)
+            return written
+        async with aclosing(self.backend.stream("writer", "write_aloud", *asked)) as parts:
+            async for part in parts:
+                if isinstance(part, str):
+                    say(part)
+                else:
+                    written = part
+        return written
+
+    async def find_online(self, query: str, limit: int) -> list[int]:
+        """The first `limit` PMIDs by PubMed's relevance."""
+        pmids: list[int] = await self.backend.call("pubmed", "find_online", query, limit)
+        return pmids
+
+    async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
+        """The records of `pmids` that PubMed has, in that order."""
+        found: list[Citation] = await self.backend.call("pubmed", "fetch_online", list(pmids))
+        return found

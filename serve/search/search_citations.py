@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from cluster.records import Entity, Evidence, Question, SearchResult
 from cluster.settings.settings import ServeSettings
 from cluster.settings.system_settings import SystemSettings
-from serve.graph.stages import IndexFacts, Stages
+from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageWatch
 from serve.graph.watched_stages import WatchedStages
 from serve.question.guess_type import guess_type
@@ -52,11 +52,8 @@ class Searcher:
     `quoted` is how many characters of passages a prompt of the search may hold.
     """
 
-    def __init__(
-        self, stages: Stages, facts: IndexFacts, settings: ServeSettings, quoted: int = QUOTED
-    ) -> None:
+    def __init__(self, stages: Stages, settings: ServeSettings, quoted: int = QUOTED) -> None:
         self._stages = stages
-        self._facts = facts
         self._settings = settings
         self._quoted = quoted
 
@@ -68,7 +65,7 @@ class Searcher:
         Raises StageLostError when no shard answers.
         """
         stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
-        shards = ShardSearch(stages, self._facts)
+        shards = ShardSearch(stages)
         one = _QuestionSearch(question, system, limit, stages, shards)
         hits, evidence = await one.run()
         read = await shards.version()

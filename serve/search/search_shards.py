@@ -18,7 +18,6 @@ from cluster.index.read_shard import (
 )
 from cluster.index.vectors import Vectors
 from cluster.settings.search_settings import RetrieverSettings
-from serve.graph.stages import IndexFacts
 from serve.graph.versions.read_version import VersionName, oldest
 from serve.graph.watch_stages import StageLostError
 from serve.graph.watched_stages import WatchedStages
@@ -36,11 +35,11 @@ class Found:
 class ShardSearch:
     """Asks all shards at once; one that is lost is left out and counted."""
 
-    def __init__(self, stages: WatchedStages, facts: IndexFacts) -> None:
+    def __init__(self, stages: WatchedStages) -> None:
         self._shards = stages.stages.shards
         self._watch = stages.watch
         self._deadline_s = stages.settings.shard.deadline_s
-        self._facts = facts
+        self._facts = stages.stages.facts
         self._read: list[VersionName] = []
         self._lost: set[int] = set()
 

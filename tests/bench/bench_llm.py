@@ -25,7 +25,7 @@ from rich.console import Console
 from cluster.records import Evidence, Passage
 from cluster.settings.settings import load_settings
 from serve.app import APP
-from serve.graph.call_stages import call
+from serve.graph.call_handles import call
 from serve.graph.run_graph import running_graph
 from serve.llm.language_model import Message, chat_request, read_reply
 from serve.llm.prompts import find_prompt, number_passages, quote

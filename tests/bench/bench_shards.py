@@ -25,8 +25,7 @@ from cluster.settings.settings import load_settings, load_system
 from pipelines.build.find_sources import find_sources
 from serve.answer_question import QuestionAnswerer
 from serve.formats.bioasq import read_questions
-from serve.graph.stages import IndexFacts
-from tests.serve.small_graph import SmallStages
+from tests.serve.small_graph import small_stages
 from tests.small_index import make_index
 
 
@@ -51,8 +50,8 @@ def tops(index: Path, encode: Remembered, bodies: list[str], exact: int) -> list
         ShardReader(index, n, s, ef_search=64, exact_below=exact)
         for n, s in enumerate(found.shards)
     ]
-    stages = SmallStages(found, readers, (), encode)
-    answerer = QuestionAnswerer(stages, IndexFacts.of(found, 0.9, 0.4), load_settings().serve)
+    stages = small_stages(found, readers, (), encode)
+    answerer = QuestionAnswerer(stages, load_settings().serve)
     system = load_system("hybrid")
 
     async def ask() -> list[list[int]]:

@@ -19,9 +19,8 @@ from evaluation.ablation.tabulate_runs import score_ranking
 from evaluation.bioasq.read_bioasq import Entry, Snippet
 from pipelines.sample.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
-from serve.graph.stages import IndexFacts
 from serve.graph.watch_stages import StageLostError
-from tests.serve.small_graph import SmallStages
+from tests.serve.small_graph import small_stages
 from tests.small_index import citation, make_index
 
 SIZE = 60
@@ -42,7 +41,6 @@ class Graph:
             ShardReader(index, n, entry, ef_search=64, exact_below=10**9)
             for n, entry in enumerate(self.manifest.shards)
         ]
-        self.facts = IndexFacts.of(self.manifest, 0.9, 0.4)
         self.broken: tuple[str, ...] = ()
 
     def ask(
@@ -57,10 +55,10 @@ class Graph:
         snippets: tuple[Snippet, ...] = (),
     ) -> SearchResult | Answer:
         entry = Entry("q", "summary", tuple(map(str, gold)), snippets, None, ())
-        stages = SmallStages(self.manifest, self.readers, self.broken)
+        stages = small_stages(self.manifest, self.readers, self.broken)
         question = Question("q", body or self.body, "summary")
         plan = Plan(system, k, answers, oracle)
-        return asyncio.run(ask_stages(stages, self.facts, SETTINGS, {"q": entry}, question, plan))
+        return asyncio.run(ask_stages(stages, SETTINGS, {"q": entry}, question, plan))
 
     body = "Which drug is given to patients with the disease?"
 
@@ -269,10 +267,10 @@ def test_every_other_stage_is_the_graphs_own(graph: Graph, oracle: str) -> None:
 
 
 def test_a_record_is_read_through_every_oracle(graph: Graph) -> None:
-    stages = SmallStages(graph.manifest, graph.readers, ())
+    stages = small_stages(graph.manifest, graph.readers, ())
     for oracle in ORACLES.values():
-        wrapped = oracle(stages, Material(frozenset(), ()))
-        answerer = QuestionAnswerer(wrapped, graph.facts, SETTINGS.serve)
+        wrapped = stages.around(lambda b, oracle=oracle: oracle(b, Material(frozenset(), ()), 2))
+        answerer = QuestionAnswerer(wrapped, SETTINGS.serve)
         held = asyncio.run(answerer.citation(1))
         assert held is not None
         assert held.pmid == 1

@@ -39,7 +39,7 @@ def dispute(written: WrittenAnswer) -> WrittenAnswer:
 
 
 class SmallService:
-    """`state` is what every stage says of itself; the rest as for `SmallStages`."""
+    """`state` is what every stage says of itself; the rest as for `small_stages`."""
 
     def __init__(
         self,

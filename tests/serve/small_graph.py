@@ -1,25 +1,22 @@
 """The question's path over a small index with stand-in models, for tests without Ray."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cluster.errors import LLMError
 from cluster.index.manifest import Manifest
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery, ShardReader
-from cluster.index.vectors import Vectors
-from cluster.records import Citation, Entity, Evidence, Passage, Question
-from cluster.settings.answer_settings import AnswerSettings
+from cluster.index.read_shard import ShardReader
+from cluster.records import Citation, Entity
 from cluster.settings.settings import ServeSettings, load_settings
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
+from serve.answer.writer_stage import WriterStage
 from serve.answer_question import QuestionAnswerer
-from serve.graph.local_graph import LocalShard
-from serve.graph.stages import IndexFacts
-from serve.graph.versions.read_version import FromVersion, ShardVersion
-from serve.llm.language_model import NO_MODEL, ChatModel, Message, Say
-from serve.search.choose_snippets import choose_snippets
+from serve.graph.local_graph import EncoderStage, LocalBackend
+from serve.graph.stages import Around, Backend, IndexFacts, Stages, shard_stage
+from serve.graph.versions.read_version import ShardVersion
+from serve.llm.language_model import ChatModel
 from serve.search.pubmed.search_online import OnlineStage
 from tests.serve.answering import WordReader
 from tests.small_index import Encode, bag_of_words, make_index
@@ -31,109 +28,104 @@ def as_written(answer: WrittenAnswer) -> WrittenAnswer:
     return answer
 
 
-class BrokenShard(LocalShard):
-    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
-        raise RuntimeError("this shard is gone")
+class DecidedWriter(AnswerWriter):
+    """`decide` may change what the writer decided."""
 
-    async def fetch(
-        self, pmids: Sequence[int], vector: Vectors | None
-    ) -> FromVersion[list[Fetched]]:
-        raise RuntimeError("this shard is gone")
+    decide: Decide = staticmethod(as_written)
 
-    async def citation(self, pmid: int) -> Citation | None:
-        raise RuntimeError("this shard is gone")
+    async def write(self, *asked: Any) -> WrittenAnswer:
+        return self.decide(await super().write(*asked))
 
 
-class SmallStages:
-    """`broken` names stages that raise: expand, encode, embed, rerank, read, write, or shard-0.
+class SmallEncoder:
+    def __init__(self, encode: Encode) -> None:
+        self.encode = self.encode_queries = encode
 
-    `decide` may change what the writer decided.
-    """
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        shards: Sequence[ShardReader],
-        broken: Sequence[str],
-        encode: Encode = bag_of_words,
-        model: ChatModel | None = None,
-        online: OnlineStage | None = None,
-        names: Sequence[str] = (),
-        writer: ChatModel | None = None,
-        decide: Decide = as_written,
-    ) -> None:
-        self._decide = decide
-        self._names = names
-        self._model = model
-        self._online = online
-        self._encode = encode
-        self._broken = broken
-        self.shards = [
-            (BrokenShard if f"shard-{n}" in broken else LocalShard)(ShardVersion(r, manifest))
-            for n, r in enumerate(shards)
-        ]
-        self._writer = AnswerWriter(writer, bag_of_words, None, lambda text: [], WordReader())
-
-    def _check(self, stage: str) -> None:
-        if stage in self._broken:
-            raise RuntimeError(f"{stage} is gone")
-
-    async def entities(self, text: str) -> list[Entity]:
-        self._check("expand")
-        begins = {name: text.find(name) for name in self._names}
-        return [Entity(n, at, at + len(n), "", "") for n, at in begins.items() if at >= 0]
-
-    async def encode(self, text: str) -> np.ndarray:
-        self._check("encode")
-        return self._encode([text])[0]
-
-    async def embed(self, texts: Sequence[str]) -> np.ndarray:
-        self._check("embed")
-        return self._encode(texts)
-
-    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
-        if self._model is None:
-            raise LLMError(NO_MODEL)
-        return await self._model.chat(messages, **options)
-
-    async def find_online(self, query: str, limit: int) -> list[int]:
-        assert self._online is not None, "this test has no PubMed"
-        return await self._online.find_online(query, limit)
-
-    async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
-        assert self._online is not None, "this test has no PubMed"
-        return await self._online.fetch_online(pmids)
-
-    async def snippets(
-        self, question: str, evidence: Sequence[Evidence], sentences: int
-    ) -> list[Passage]:
-        return choose_snippets(question, evidence, bag_of_words, window=sentences)
-
-    async def rerank(self, question: str, texts: Sequence[str]) -> np.ndarray:
-        self._check("rerank")
+class SmallReranker:
+    def score(self, question: str, texts: Sequence[str]) -> np.ndarray:
         vectors = bag_of_words([question, *texts])
         return np.asarray(vectors[1:] @ vectors[0], np.float32)
 
-    async def answering(self, question: str, passages: Sequence[str]) -> np.ndarray:
-        self._check("read")
-        return await self._writer.answering(question, passages)
 
-    async def write(
-        self,
-        question: Question,
-        evidence: Sequence[Evidence],
-        style: AnswerSettings,
-        say: Say | None = None,
-    ) -> WrittenAnswer:
-        self._check("write")
-        written = await self._writer.write(question, evidence, style, say)
-        return self._decide(written)
+class NamedThings:
+    """Recognises `names` alone."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def entities(self, text: str) -> list[Entity]:
+        begins = {name: text.find(name) for name in self._names}
+        return [Entity(n, at, at + len(n), "", "") for n, at in begins.items() if at >= 0]
 
 
-def stages_of(index: Path, citations: Sequence[Citation], shards: int = 2) -> SmallStages:
+BREAKS = {
+    "expand": ("entities",),
+    "encode": ("encode",),
+    "embed": ("encode_passages",),
+    "rerank": ("score",),
+    "read": ("answering",),
+    "write": ("write", "write_aloud"),
+}
+OF_A_SHARD = ("search", "fetch", "citation")
+
+
+class Breaking(Around):
+    """`broken` names what raises: expand, encode, embed, rerank, read, write, or shard-0."""
+
+    def __init__(self, backend: Backend, broken: Sequence[str]) -> None:
+        super().__init__(backend)
+        self._gone = {
+            (shard_stage(int(name[6:])) if name.startswith("shard-") else "", method)
+            for name in broken
+            for method in BREAKS.get(name, OF_A_SHARD)
+        }
+
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        if {("", method), (stage, method)} & self._gone:
+            raise RuntimeError(f"{method} of {stage} is gone")
+        return await super().call(stage, method, *arguments)
+
+    def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
+        if ("", method) in self._gone:
+            raise RuntimeError(f"{method} of {stage} is gone")
+        return super().stream(stage, method, *arguments)
+
+
+def small_stages(
+    manifest: Manifest,
+    shards: Sequence[ShardReader],
+    broken: Sequence[str] = (),
+    encode: Encode = bag_of_words,
+    model: ChatModel | None = None,
+    online: OnlineStage | None = None,
+    names: Sequence[str] = (),
+    writer: ChatModel | None = None,
+    decide: Decide = as_written,
+) -> Stages:
+    written = DecidedWriter(writer, bag_of_words, None, lambda text: [], WordReader())
+    written.decide = decide  # type: ignore[method-assign]
+    backend = LocalBackend(
+        expander=NamedThings(names),
+        encoder=EncoderStage(SmallEncoder(encode)),  # type: ignore[arg-type]
+        reranker=SmallReranker(),
+        writer=WriterStage(written, model),
+        pubmed=online,
+        **{shard_stage(n): ShardVersion(r, manifest) for n, r in enumerate(shards)},
+    )
+    return Stages(Breaking(backend, broken), IndexFacts(len(shards), 0.9, 0.4))
+
+
+def parts_of(answerer: QuestionAnswerer) -> dict[str, Any]:
+    """The objects behind an answerer's stages, by stage, for a test to exchange."""
+    found: dict[str, Any] = answerer._stages.backend.backend.stages  # type: ignore[attr-defined]
+    return found
+
+
+def stages_of(index: Path, citations: Sequence[Citation], shards: int = 2) -> Stages:
     """Stages over a new index of `citations`."""
     manifest = make_index(index, citations, shards=shards)
-    return SmallStages(manifest, _readers(index, manifest), ())
+    return small_stages(manifest, _readers(index, manifest))
 
 
 def _readers(index: Path, manifest: Manifest) -> list[ShardReader]:
@@ -157,7 +149,7 @@ def make_answerer(
     decide: Decide = as_written,
 ) -> QuestionAnswerer:
     manifest = make_index(index, citations, shards=shards)
-    stages = SmallStages(
+    stages = small_stages(
         manifest,
         _readers(index, manifest),
         broken,
@@ -167,5 +159,4 @@ def make_answerer(
         writer=writer,
         decide=decide,
     )
-    facts = IndexFacts.of(manifest, 0.9, 0.4)
-    return QuestionAnswerer(stages, facts, serve or load_settings().serve)
+    return QuestionAnswerer(stages, serve or load_settings().serve)

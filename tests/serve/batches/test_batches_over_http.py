@@ -17,7 +17,7 @@ from cluster.settings.settings import load_settings
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError, new_job
 from serve.batches.serve_jobs import ServedBatches
-from serve.graph.call_stages import HandleBatches
+from serve.graph.call_handles import HandleBatches
 from serve.graph.watch_stages import StageLostError
 from serve.http.api import create_api
 from tests.serve.batches.questions import QUESTIONS, ROWS, add, store_at
@@ -317,6 +317,6 @@ def test_a_deployment_that_does_not_answer_is_not_waited_for_long(
         def remote(self, *_: Any) -> Any:
             return asyncio.get_running_loop().create_future()
 
-    monkeypatch.setattr("serve.graph.call_stages.BATCHES_DEADLINE_S", 0.1)
+    monkeypatch.setattr("serve.graph.call_handles.BATCHES_DEADLINE_S", 0.1)
     with pytest.raises(StageLostError, match="does not answer"):
         asyncio.run(HandleBatches(Hanging(TimeoutError())).list(""))

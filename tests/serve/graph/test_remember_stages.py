@@ -1,39 +1,41 @@
 import asyncio
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
 from cluster.index.read_shard import ShardQuery
-from serve.graph.remember_stages import RememberedStages
+from serve.graph.remember_stages import Remembering
+from serve.graph.stages import Around, Stages
 from tests.serve.service import CORPUS
 from tests.serve.small_graph import stages_of
 
 
-class Counted:
-    """Stages that count how often each is asked, and fail where `failing` says."""
+class Counted(Around):
+    """Notes each text that is encoded, and fails where `failing` says."""
 
-    def __init__(self, index: Path) -> None:
-        self._stages = stages_of(index, CORPUS)
-        self.shards = self._stages.shards
-        self.asked: list[str] = []
-        self.failing = 0
+    asked: list[str]
+    failing = 0
 
-    async def encode(self, text: str) -> np.ndarray:
-        self.asked.append(text)
-        if self.failing:
-            self.failing -= 1
-            raise RuntimeError("gone")
-        return await self._stages.encode(text)
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        if method == "encode":
+            self.asked.append(*arguments)
+            if self.failing:
+                self.failing -= 1
+                raise RuntimeError("gone")
+        return await super().call(stage, method, *arguments)
 
-    async def rerank(self, question: str, texts: list[str]) -> np.ndarray:
-        return await self._stages.rerank(question, texts)
+
+def counted_stages(index: Path) -> tuple[Counted, Stages]:
+    plain = stages_of(index, CORPUS)
+    counted = Counted(plain.backend)
+    counted.asked = []
+    return counted, Stages(Remembering(counted), plain.facts)
 
 
 def test_what_was_asked_once_is_not_asked_again(tmp_path: Path) -> None:
     async def scenario() -> None:
-        counted = Counted(tmp_path)
-        stages = RememberedStages(counted)  # type: ignore[arg-type]
+        counted, stages = counted_stages(tmp_path)
         first, second = await stages.encode("metformin"), await stages.encode("metformin")
         assert counted.asked == ["metformin"]
         assert (first == second).all()
@@ -47,10 +49,10 @@ def test_what_was_asked_once_is_not_asked_again(tmp_path: Path) -> None:
 
 def test_searches_are_told_apart_by_all_that_they_ask(tmp_path: Path) -> None:
     async def scenario() -> None:
-        counted = Counted(tmp_path)
-        shard = RememberedStages(counted).shards[0]  # type: ignore[arg-type]
-        vector = await counted.encode("metformin")
-        other = await counted.encode("warfarin")
+        _, stages = counted_stages(tmp_path)
+        shard = stages.shards[0]
+        vector = await stages.encode("metformin")
+        other = await stages.encode("warfarin")
         one = await shard.search(ShardQuery(vector, None, 1, 1, "citations"))
         same = await shard.search(ShardQuery(vector.copy(), None, 1, 1, "citations"))
         assert one is same
@@ -67,9 +69,8 @@ def test_searches_are_told_apart_by_all_that_they_ask(tmp_path: Path) -> None:
 
 def test_what_failed_is_asked_again(tmp_path: Path) -> None:
     async def scenario() -> None:
-        counted = Counted(tmp_path)
+        counted, stages = counted_stages(tmp_path)
         counted.failing = 1
-        stages = RememberedStages(counted)  # type: ignore[arg-type]
         with pytest.raises(RuntimeError):
             await stages.encode("metformin")
         assert (await stages.encode("metformin")).any()

@@ -15,7 +15,7 @@ from serve.llm.language_model import Message
 from serve.search.climb_ladder import Budget, Costs, climb, sure
 from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.service import CORPUS
-from tests.serve.small_graph import SmallStages, make_answerer
+from tests.serve.small_graph import SmallReranker, make_answerer
 from tests.small_index import citation
 
 QUESTION = Question("q", "Does metformin activate AMPK?", "yesno")
@@ -174,10 +174,10 @@ def test_the_last_rung_finds_what_citeray_finds(tmp_path: Path) -> None:
 def test_a_fixed_preset_leaves_out_what_its_budget_has_no_time_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def slow(stages: SmallStages, question: str, texts: list[str]) -> None:
+    async def slow(reranker: SmallReranker, question: str, texts: list[str]) -> None:
         await asyncio.sleep(60)
 
-    monkeypatch.setattr(SmallStages, "rerank", slow)
+    monkeypatch.setattr(SmallReranker, "score", slow)
     reply = ask(tmp_path, load_system("citeray"), budget_ms=1)
     assert reply.degraded == ("rerank: late, first-stage order kept",)
     assert reply.spent is not None

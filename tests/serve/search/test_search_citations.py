@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from cluster.index.manifest import read_manifest
-from cluster.index.read_shard import Candidates, ShardQuery, ShardReader, Statistics
+from cluster.index.read_shard import Candidates, ShardQuery, ShardReader
 from cluster.records import Citation, Question, SearchResult
 from cluster.settings.search_settings import RerankSettings
 from cluster.settings.settings import load_settings, load_system
 from pipelines.sample.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
-from serve.graph.local_graph import LocalShard
+from serve.graph.stages import shard_stage
 from serve.graph.versions.read_version import FromVersion, ShardVersion, VersionName
 from serve.graph.watch_stages import StageLostError
 from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
-from tests.serve.small_graph import make_answerer
+from tests.serve.small_graph import make_answerer, parts_of
 from tests.small_index import citation, make_index
 
 CORPUS = [
@@ -76,15 +76,11 @@ def test_a_shard_that_was_late_once_is_not_waited_for_again(tmp_path: Path) -> N
     answerer = make_answerer(tmp_path, CORPUS, serve=defaults.model_copy(update={"shard": late}))
     asked: list[str] = []
 
-    class Silent(LocalShard):
-        async def statistics(self, terms: list[str], over: str) -> Statistics:
-            return await asyncio.sleep(60)
+    async def statistics(*_: object) -> None:
+        await asyncio.sleep(60)
 
-        async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
-            asked.append("search")
-            return await super().search(query)
-
-    answerer._stages.shards[0] = Silent(answerer._stages.shards[0]._shard)  # type: ignore[index,attr-defined]
+    shard = parts_of(answerer)["shard-0000"]
+    shard.statistics, shard.search = statistics, asked.append
     found = search(answerer)
     assert (found.coverage, asked) == ("1/2", [])
     assert "statistics: late, shard 0 left out" in found.degraded
@@ -170,13 +166,12 @@ def test_while_shards_differ_in_version_the_oldest_is_named(tmp_path: Path, ahea
     newer = read_manifest(tmp_path).model_copy(
         update={"version": "v000010", "last_source": "n10.xml"}
     )
-    shards = list(answerer._stages.shards)
     reader = ShardReader(tmp_path, ahead, newer.shards[ahead], ef_search=64, exact_below=10**9)
-    shards[ahead] = LocalShard(ShardVersion(reader, newer))
-    answerer._stages.shards[:] = shards  # type: ignore[index]
+    parts = parts_of(answerer)
+    parts[shard_stage(ahead)] = ShardVersion(reader, newer)
     found = search(answerer)
     assert (found.index_version, found.last_source) == ("v000001", "")
-    answerer._stages.shards[1 - ahead] = shards[ahead]  # type: ignore[index]
+    parts[shard_stage(1 - ahead)] = parts[shard_stage(ahead)]
     found = search(answerer)
     assert (found.index_version, found.last_source) == ("v000010", "n10.xml")
 
@@ -186,12 +181,13 @@ def test_what_was_fetched_from_an_older_version_is_named_by_it(tmp_path: Path) -
     answerer = make_answerer(tmp_path, CORPUS)
     newer = read_manifest(tmp_path).model_copy(update={"version": "v000002"})
 
-    class Ahead(LocalShard):
-        async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
-            return replace(await super().search(query), read=VersionName.of(newer))
+    class Ahead(ShardVersion):
+        def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+            return replace(super().search(query), read=VersionName.of(newer))
 
-    for number, shard in enumerate(answerer._stages.shards):
-        answerer._stages.shards[number] = Ahead(shard._shard)  # type: ignore[index,attr-defined]
+    parts = parts_of(answerer)
+    for name in ("shard-0000", "shard-0001"):
+        parts[name] = Ahead(parts[name].reader, read_manifest(tmp_path))
     assert search(answerer).index_version == "v000001"
 
 

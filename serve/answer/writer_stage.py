@@ -1,0 +1,50 @@
+"""The writer as a stage of the question's path: it writes answers, and speaks with the model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.errors import LLMError
+from cluster.records import Evidence, Question
+from cluster.settings.answer_settings import AnswerSettings
+from serve.answer.write_answer import AnswerWriter, WrittenAnswer
+from serve.answer_events import told
+from serve.llm.language_model import NO_MODEL, ChatModel, Message, Say
+
+
+class WriterStage:
+    def __init__(self, writer: AnswerWriter, model: ChatModel | None) -> None:
+        self._writer = writer
+        self._model = model
+
+    async def write(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> WrittenAnswer:
+        return await self._writer.write(question, evidence, style)
+
+    async def write_aloud(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> AsyncGenerator[str | WrittenAnswer, None]:
+        """The pieces of what the model says, then the answer."""
+
+        async def work(say: Say) -> str | WrittenAnswer:
+            return await self._writer.write(question, evidence, style, say)
+
+        async with aclosing(told(work)) as parts:
+            async for part in parts:
+                yield part
+
+    async def answering(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
+        """How far each passage answers the question, 0 to 1, of shape (n,)."""
+        return await self._writer.answering(question, passages)
+
+    async def chat(self, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
+        """See `ChatModel.chat`. Raises LLMError where there is no model."""
+        if self._model is None:
+            raise LLMError(NO_MODEL)
+        return await self._model.chat(messages, **options)
