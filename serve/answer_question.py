@@ -21,7 +21,7 @@ from cluster.records import (
     Spent,
 )
 from cluster.settings.answer_settings import AnswerSettings
-from cluster.settings.search_settings import RungSettings
+from cluster.settings.search_settings import LadderSettings, RungSettings
 from cluster.settings.settings import ServeSettings
 from cluster.settings.system_settings import SystemSettings
 from serve.answer.write_answer import WrittenAnswer
@@ -32,6 +32,7 @@ from serve.graph.watch_stages import StageLostError, StageWatch
 from serve.graph.watched_stages import WatchedStages
 from serve.question.given_evidence import take_given
 from serve.question.guess_type import guess_type
+from serve.request import Request
 from serve.search.climb_ladder import COMPARED, Budget, Costs, climb
 from serve.search.search_citations import QUOTED, Searcher
 from serve.search.search_shards import ShardSearch
@@ -106,72 +107,55 @@ class QuestionAnswerer:
     def _watch(self, budget: Budget, tell: Tell = tell_nobody) -> StageWatch:
         return StageWatch(self._settings.request_deadline_s, tell, budget.search_ms / 1000)
 
-    async def search(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
-    ) -> SearchResult:
-        """Ranked citations and evidence; raises StageLostError when no shard answers.
-
-        `snippets` adds the sentences of the evidence that answer, as BioASQ wants them.
-        """
-        budget = Budget(question.budget_ms)
+    async def search(self, request: Request) -> SearchResult:
+        """Ranked citations and evidence; raises StageLostError when no shard answers."""
+        budget = Budget(request.question.budget_ms)
         watch = self._watch(budget)
-        found = await self._search(question, system, limit, watch, budget)
-        chosen = await self._snippets(question, found, system, watch) if snippets else ()
+        found = await self._search(request, watch, budget)
         return replace(
             found,
-            snippets=chosen,
+            snippets=await self._snippets(request, found, watch),
             degraded=tuple(watch.degraded),
             timings_ms=dict(watch.timings_ms),
             spent=budget.spent(found),
         )
 
-    async def _search(
-        self,
-        question: Question,
-        system: SystemSettings,
-        limit: int,
-        watch: StageWatch,
-        budget: Budget,
-    ) -> SearchResult:
+    async def _search(self, request: Request, watch: StageWatch, budget: Budget) -> SearchResult:
         """What the question brings, or the search, wide enough to leave out what it excludes."""
+        question, system, limit = request.question, request.system, request.limit
         if question.given:
             stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
-            shards = ShardSearch(stages)
-            return await take_given(question, system, limit, stages, shards)
+            return await take_given(question, system, limit, stages, ShardSearch(stages))
         more = len(question.exclude)
         wider = system.model_copy(update={"evidence": system.evidence + more})
+        asked = replace(request, system=wider, limit=limit + more)
         if wider.ladder is None:
-            found = await self._searcher.search(question, wider, limit + more, watch)
+            found = await self._searcher.search(asked, watch)
         else:
-            wanted = max(limit + more, COMPARED)
-            found = await self._climb(question, wider, wanted, watch, budget)
+            asked = replace(asked, limit=max(asked.limit, COMPARED))
+            found = await self._climb(asked, wider.ladder, watch, budget)
         if more or wider.ladder is not None:
             found = without(found, question.exclude, limit, system.evidence)
         return replace(found, evidence=strong(found.evidence, system.evidence_share))
 
     async def _climb(
-        self,
-        question: Question,
-        system: SystemSettings,
-        limit: int,
-        watch: StageWatch,
-        budget: Budget,
+        self, request: Request, ladder: LadderSettings, watch: StageWatch, budget: Budget
     ) -> SearchResult:
-        ladder = system.ladder
-        assert ladder is not None
-        stages = self._stages.around(Remembering)
-        searcher = Searcher(stages, self._settings, self._quoted)
+        searcher = Searcher(self._stages.around(Remembering), self._settings, self._quoted)
 
         async def search(rung: RungSettings) -> SearchResult:
-            return await searcher.search(question, system.at(rung), limit, watch)
+            return await searcher.search(replace(request, system=request.system.at(rung)), watch)
 
         found, rungs = await climb(ladder, budget, self.costs, search)
-        return replace(found, spent=Spent(question.budget_ms, budget.spent_ms, rungs))
+        return replace(found, spent=Spent(request.question.budget_ms, budget.spent_ms, rungs))
 
     async def _snippets(
-        self, question: Question, found: SearchResult, system: SystemSettings, watch: StageWatch
+        self, request: Request, found: SearchResult, watch: StageWatch
     ) -> tuple[Passage, ...]:
-        work = self._stages.snippets(question.body, found.evidence, system.snippet_sentences)
+        if not request.snippets:
+            return ()
+        length = request.system.snippet_sentences
+        work = self._stages.snippets(request.question.body, found.evidence, length)
         deadline = self._settings.encoder.deadline_s
         return tuple(await watch.run("snippets", work, deadline, "no snippets") or ())
 
@@ -189,23 +173,17 @@ class QuestionAnswerer:
                 f"shard {number} does not answer; try again in a moment"
             ) from error
 
-    async def answer(
-        self,
-        question: Question,
-        system: SystemSettings,
-        limit: int,
-        snippets: bool = False,
-        tell: Tell = tell_nobody,
-    ) -> Answer:
+    async def answer(self, request: Request, tell: Tell = tell_nobody) -> Answer:
         """A cited answer; where the writer is lost, not_enough_evidence.
 
         `tell` is told of the stages, of what was found, and of what the model says.
         """
-        question = with_type(question)
+        question, system = with_type(request.question), request.system
+        request = replace(request, question=question)
         writing_ms = min(self._writing_ms(system), question.budget_ms / 2)
         budget = Budget(question.budget_ms, writing_ms)
         watch = self._watch(budget, tell)
-        found = await self._search(question, system, limit, watch, budget)
+        found = await self._search(request, watch, budget)
         tell(Found(found))
         style, begun = self._style(system, budget, watch), budget.spent_ms
         draft = None if tell is tell_nobody else lambda text: tell(Drafted(text))
@@ -220,13 +198,12 @@ class QuestionAnswerer:
         written = written or NOTHING_WRITTEN
         for loss in written.degraded:
             watch.note(loss)
-        chosen = await self._snippets(question, found, system, watch) if snippets else ()
         return Answer(
             question=question,
             system=system.name,
             citations=found.citations,
             evidence=with_stances(found.evidence, written),
-            snippets=chosen,
+            snippets=await self._snippets(request, found, watch),
             entities=found.entities,
             degraded=tuple(watch.degraded),
             coverage=found.coverage,
@@ -248,13 +225,11 @@ class QuestionAnswerer:
         watch.note(NO_TIME)
         return style.model_copy(update={"ideal_from": "evidence", "exact_from": "evidence"})
 
-    async def answer_events(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool = False
-    ) -> AsyncGenerator[Event, None]:
+    async def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
         """What `answer` tells, and Finished with the answer at last."""
 
         async def work(tell: Tell) -> Event:
-            return Finished(await self.answer(question, system, limit, snippets, tell))
+            return Finished(await self.answer(request, tell))
 
         async with aclosing(told(work)) as events:
             async for event in events:

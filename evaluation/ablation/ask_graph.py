@@ -20,6 +20,7 @@ from serve.answer.ask_model import asks_model
 from serve.answer_question import QuestionAnswerer
 from serve.client.open_client import Client, as_answer, endpoint_url, local_client, running_client
 from serve.graph.stages import Stages
+from serve.request import Request
 
 _SEARCH = TypeAdapter(SearchResult)
 
@@ -87,10 +88,11 @@ async def ask_stages(
     if plan.oracle == "rerank":
         system = perfectly_reranked(system)
     answerer = QuestionAnswerer(stages, settings.serve, settings.llm.evidence_characters)
+    asked = Request(question, system, plan.k, snippets=True)
     if plan.answers:
         # Its answers are scored in BioASQ's form, which forces a choice.
-        return await answerer.answer(replace(question, guess=True), system, plan.k, snippets=True)
-    return await answerer.search(question, system, plan.k, snippets=True)
+        return await answerer.answer(replace(asked, question=replace(question, guess=True)))
+    return await answerer.search(asked)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
 from cluster.records import Answer
-from cluster.settings.settings import Settings, load_system
+from cluster.settings.settings import Settings
 from serve.client.call_endpoint import Endpoint
 from serve.http.request_forms import AnswerRequest, SearchRequest, explain_problems
 
@@ -106,16 +106,12 @@ class LocalClient:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def search(self, request: Mapping[str, Any]) -> Reply:
-        r = _checked(SearchRequest, request)
-        system = load_system(r.system or self._system)
-        work = self._answerer.search(r.as_question(), system, r.k, r.snippets)
-        return asdict(self._run(work))
+        asked = _checked(SearchRequest, request).as_request(self._system)
+        return asdict(self._run(self._answerer.search(asked)))
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
-        r = _checked(AnswerRequest, request)
-        system = load_system(r.system or self._system)
-        work = self._answerer.answer(r.as_question(), system, r.k, r.snippets)
-        return asdict(self._run(work))
+        asked = _checked(AnswerRequest, request).as_request(self._system)
+        return asdict(self._run(self._answerer.answer(asked)))
 
     def __enter__(self) -> Self:
         return self

@@ -29,6 +29,7 @@ from serve.graph.stages import IndexFacts, Stages
 from serve.graph.versions.follow_versions import StageVersion, follow_vocabulary
 from serve.llm.language_model import ChatModel, Message
 from serve.llm_app import HandleChatModel
+from serve.request import Request
 from serve.search.choose_snippets import choose_snippets
 
 T = TypeVar("T")
@@ -150,8 +151,8 @@ class Batches(ServedBatches):
         answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)
 
         async def ask(question: Question, system: str, answers: bool) -> Answer | SearchResult:
-            asked = (question, load_system(system), DOCUMENTS, True)
-            return await (answerer.answer(*asked) if answers else answerer.search(*asked))
+            asked = Request(question, load_system(system), DOCUMENTS, snippets=True)
+            return await (answerer.answer(asked) if answers else answerer.search(asked))
 
         async def ready() -> None:
             # A stage that still loads would cost each answer what `degraded` says.

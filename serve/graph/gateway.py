@@ -15,9 +15,8 @@ from fastapi import FastAPI
 
 from cluster.index.manifest import Manifest
 from cluster.models.adapters import full_name
-from cluster.records import Answer, Citation, Question, SearchResult
+from cluster.records import Answer, Citation, SearchResult
 from cluster.settings.settings import Settings
-from cluster.settings.system_settings import SystemSettings
 from serve.answer_events import Event
 from serve.answer_question import QuestionAnswerer
 from serve.graph.call_handles import Handle, HandleBackend, HandleBatches, call, until_ready
@@ -29,6 +28,7 @@ from serve.http.door.admit_requests import Admission
 from serve.http.door.note_requests import Meters
 from serve.http.join_metrics import fetch_metrics
 from serve.http.service import Readiness
+from serve.request import Request
 
 # What a stage may take to say which version it serves; one that takes longer is not counted.
 VERSION_S = 1.0
@@ -99,20 +99,14 @@ class Gateway:
         await until_ready(handle)
         self._loaded.add(name)
 
-    async def search(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> SearchResult:
-        return await self._answerer.search(question, system, limit, snippets)
+    async def search(self, request: Request) -> SearchResult:
+        return await self._answerer.search(request)
 
-    async def answer(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> Answer:
-        return await self._answerer.answer(question, system, limit, snippets)
+    async def answer(self, request: Request) -> Answer:
+        return await self._answerer.answer(request)
 
-    def answer_events(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> AsyncGenerator[Event, None]:
-        return self._answerer.answer_events(question, system, limit, snippets)
+    def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
+        return self._answerer.answer_events(request)
 
     async def citation(self, pmid: int) -> Citation | None:
         return await self._answerer.citation(pmid)

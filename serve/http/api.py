@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 
 from cluster.errors import InputError
 from cluster.records import Answer, Citation, SearchResult
-from cluster.settings.settings import ServeSettings, load_system
+from cluster.settings.settings import ServeSettings
 from serve.graph.watch_stages import StageLostError
 from serve.http.batches_api import Batches, add_batches
 from serve.http.documented import DocumentedAPI
@@ -146,18 +146,16 @@ def create_api(
         nothing is stated, and `citations` are the nearest ones.
         """
         await require_ready()
-        system = load_system(request.system or default_system)
-        asked = (request.as_question(), system, request.k, request.snippets)
+        asked = request.as_request(default_system)
         if request.stream:
-            return event_stream(service.answer_events(*asked))
-        return await service.answer(*asked)
+            return event_stream(service.answer_events(asked))
+        return await service.answer(asked)
 
     @api.post("/v1/search", responses=ASKED)
     async def search(request: SearchRequest) -> SearchResult:
         """Ranked citations and the passages that speak to the question."""
         await require_ready()
-        system = load_system(request.system or default_system)
-        return await service.search(request.as_question(), system, request.k, request.snippets)
+        return await service.search(request.as_request(default_system))
 
     @api.get("/v1/citations/{pmid}", response_model=Citation, responses={**ASKED, **problems(404)})
     async def citation(pmid: PathPmid) -> Any:

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from cluster.errors import InputError
 from cluster.records import Answer, Citation, SearchResult
-from cluster.settings.settings import load_system, system_names
+from cluster.settings.settings import system_names
 from serve.http.answer_words import QUOTED, answer_words, citation_words, search_words
 from serve.http.event_stream import as_failure
 from serve.http.request_forms import Pmid, SearchRequest, explain_problems
@@ -93,13 +93,11 @@ class Tool:
 
 def make_tools(service: Service, default_system: str) -> list[Tool]:
     async def search(form: QuestionForm) -> tuple[SearchResult, str]:
-        system = load_system(form.system or default_system)
-        found = await service.search(form.as_question(), system, form.k, form.snippets)
+        found = await service.search(form.as_request(default_system))
         return found, search_words(found)
 
     async def answer(form: QuestionForm) -> tuple[Answer, str]:
-        system = load_system(form.system or default_system)
-        written = await service.answer(form.as_question(), system, form.k, form.snippets)
+        written = await service.answer(form.as_request(default_system))
         return written, answer_words(written)
 
     async def citation(form: CitationForm) -> tuple[Citation, str]:

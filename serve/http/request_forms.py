@@ -19,7 +19,8 @@ from pydantic import (
 )
 
 from cluster.records import Passage, Question, QuestionType, SectionName
-from cluster.settings.settings import system_names
+from cluster.settings.settings import load_system, system_names
+from serve.request import Request
 
 MAX_QUESTION_CHARACTERS = 2000
 MAX_CITATIONS = 100
@@ -91,6 +92,11 @@ class SearchRequest(BaseModel):
     def as_question(self) -> Question:
         left_out = tuple(self.exclude)
         return Question(self.id, self.question, self.type, left_out, budget_ms=self.budget_ms)
+
+    def as_request(self, default_system: str) -> Request:
+        """Raises InputError for a preset that is not there."""
+        system = load_system(self.system or default_system)
+        return Request(self.as_question(), system, self.k, self.snippets)
 
 
 class GivenPassage(BaseModel):

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from cluster.records import Answer, Citation, Question, SearchResult
-from cluster.settings.system_settings import SystemSettings
+from cluster.records import Answer, Citation, SearchResult
 from serve.answer_events import Event
+from serve.request import Request
 
 
 class Readiness(BaseModel):
@@ -32,15 +32,9 @@ class Readiness(BaseModel):
 
 
 class Service(Protocol):
-    async def search(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> SearchResult: ...
-    async def answer(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> Answer: ...
-    def answer_events(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> AsyncGenerator[Event, None]:
+    async def search(self, request: Request) -> SearchResult: ...
+    async def answer(self, request: Request) -> Answer: ...
+    def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
         """What `answer` tells while it is at work; the last is Finished."""
         ...
 

@@ -18,6 +18,7 @@ from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageWatch
 from serve.graph.watched_stages import WatchedStages
 from serve.question.guess_type import guess_type
+from serve.request import Request
 from serve.search.check_confidence import search_until_sure
 from serve.search.fuse_scores import fuse
 from serve.search.make_queries import Query, plain_query, rewritten_queries
@@ -57,13 +58,12 @@ class Searcher:
         self._settings = settings
         self._quoted = quoted
 
-    async def search(
-        self, question: Question, system: SystemSettings, limit: int, watch: StageWatch
-    ) -> SearchResult:
-        """The best `limit` citations and the evidence of `system.evidence` hits.
+    async def search(self, request: Request, watch: StageWatch) -> SearchResult:
+        """The best citations and the evidence of `system.evidence` hits.
 
         Raises StageLostError when no shard answers.
         """
+        question, system, limit = request.question, request.system, request.limit
         stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
         shards = ShardSearch(stages)
         one = _QuestionSearch(question, system, limit, stages, shards)

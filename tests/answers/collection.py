@@ -21,6 +21,7 @@ from pipelines.vocabulary.mine_vocabulary import count_terms
 from serve.answer_question import QuestionAnswerer
 from serve.graph.load_stages import remote_model
 from serve.graph.local_graph import local_answerer
+from serve.request import Request
 from tests.publish_manifest import publish
 from tests.small_index import make_index
 
@@ -96,12 +97,14 @@ class Examiner:
     def answer(self, question: str, type: QuestionType) -> Answer:
         asked = (question, type)
         if asked not in self._answers:
-            work = self._answerer.answer(Question("q", question, type), self._system, LIMIT)
+            work = self._answerer.answer(
+                Request(Question("q", question, type), self._system, LIMIT)
+            )
             self._answers[asked] = self._runner.run(work)
         return self._answers[asked]
 
     def search(self, question: str, type: QuestionType) -> SearchResult:
-        work = self._answerer.search(Question("q", question, type), self._system, LIMIT)
+        work = self._answerer.search(Request(Question("q", question, type), self._system, LIMIT))
         return self._runner.run(work)
 
     def close(self) -> None:

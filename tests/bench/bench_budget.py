@@ -25,6 +25,7 @@ from cluster.settings.settings import load_settings, load_system
 from evaluation.bioasq.score_question import score_documents
 from serve.answer_question import QuestionAnswerer
 from serve.graph.local_graph import local_answerer
+from serve.request import Request
 
 BUDGETS = [30, 60, 150, 450, 0]
 SYSTEMS = ["dense", "bm25", "hybrid", "citeray"]
@@ -57,7 +58,9 @@ async def measure(
     precision, took, rungs = [], [], Counter[str]()
     for number, one in enumerate([*asked[:WARM], *asked]):
         fields = {n: getattr(one.question, n) for n in ("id", "body", "type")}
-        found = await answerer.search(Question(**fields, budget_ms=budget_ms), system, FOUND)
+        found = await answerer.search(
+            Request(Question(**fields, budget_ms=budget_ms), system, FOUND)
+        )
         if number < WARM or found.spent is None:
             continue
         ranked = [str(citation.pmid) for citation in found.citations]

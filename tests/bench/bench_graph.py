@@ -24,6 +24,7 @@ import psutil
 from cluster.records import Question
 from cluster.settings.settings import load_settings, load_system
 from serve.graph.local_graph import local_answerer
+from serve.request import Request
 from tests.bench.served_graph import Graph, served_graph
 
 SYSTEMS = ("dense", "hybrid", "citeray")
@@ -51,7 +52,7 @@ def in_process(questions: list[str], settings: list[str]) -> dict[str, float]:
         system = load_system(name)
         took = []
         for number, body in enumerate([*questions[:5], *questions]):
-            found = asyncio.run(answerer.search(Question("", body), system, 10))
+            found = asyncio.run(answerer.search(Request(Question("", body), system, 10)))
             if number >= 5:
                 took.append(sum(found.timings_ms.get(stage, 0.0) for stage in STAGES))
         medians[name] = statistics.median(took)

@@ -25,6 +25,7 @@ from cluster.settings.settings import load_settings, load_system
 from pipelines.build.find_sources import find_sources
 from serve.answer_question import QuestionAnswerer
 from serve.formats.bioasq import read_questions
+from serve.request import Request
 from tests.serve.small_graph import small_stages
 from tests.small_index import make_index
 
@@ -55,7 +56,7 @@ def tops(index: Path, encode: Remembered, bodies: list[str], exact: int) -> list
     system = load_system("hybrid")
 
     async def ask() -> list[list[int]]:
-        results = [await answerer.search(Question("", b), system, 10) for b in bodies]
+        results = [await answerer.search(Request(Question("", b), system, 10)) for b in bodies]
         return [[c.pmid for c in r.citations] for r in results]
 
     return asyncio.run(ask())

@@ -23,6 +23,7 @@ from cluster.records import Question
 from cluster.settings.settings import load_settings, load_system
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 from serve.graph.local_graph import local_answerer
+from serve.request import Request
 from tests.end_to_end.command import (
     BIN,
     ROOT,
@@ -185,7 +186,9 @@ def test_one_shard_and_four_give_the_same_results(
     for built in (whole, mended.mended):
         answerer = local_answerer(load_settings(overrides=built.settings))
         found = [
-            asyncio.run(answerer.search(Question(q["id"], q["body"]), load_system(system), 10))
+            asyncio.run(
+                answerer.search(Request(Question(q["id"], q["body"]), load_system(system), 10))
+            )
             for q in asked
         ]
         rankings.append([[c.pmid for c in result.citations] for result in found])

@@ -18,6 +18,7 @@ from cluster.settings.settings import load_settings, load_system
 from cluster.storage.places import StoredPlace, list_files, upload
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 from serve.graph.local_graph import local_answerer
+from serve.request import Request
 from tests.end_to_end.command import run, small_settings, with_settings
 from tests.object_store import BUCKET, s3_server
 
@@ -82,6 +83,8 @@ def test_an_update_is_applied_and_verified_in_the_store(
     assert result(settings, "index", "verify", "--sources", SOURCES)["clean"]
     loaded = load_settings(overrides=settings)
     answerer = local_answerer(loaded)
-    found = asyncio.run(answerer.search(Question("1", "aspirin"), load_system("hybrid"), 5))
+    found = asyncio.run(
+        answerer.search(Request(Question("1", "aspirin"), load_system("hybrid"), 5))
+    )
     assert found.citations
     assert read_manifest(loaded.index.place).version == "v000002"

@@ -23,6 +23,7 @@ from cluster.settings.settings import load_system
 from serve.http.openai.openai_request import ChatRequest
 from serve.llm.language_model import Message
 from serve.llm.prompts import number_passages, quote
+from serve.request import Request
 from serve.support.find_references import holds_reference
 from tests.serve.answering import evidence
 from tests.serve.small_graph import make_answerer
@@ -130,7 +131,7 @@ def asked(case: Mapping[str, Any]) -> Question:
 
 def answer(case: Mapping[str, Any], system: str, model: Traitor, index: Path) -> Answer:
     answerer = make_answerer(index, corpus(case), writer=model, model=model)
-    return asyncio.run(answerer.answer(asked(case), SYSTEMS[system], 10))
+    return asyncio.run(answerer.answer(Request(asked(case), SYSTEMS[system], 10)))
 
 
 def said_in(answer: Answer) -> str:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from cluster.records import Answer, Citation, Question, SearchResult
-from cluster.settings.system_settings import SystemSettings
 from serve.answer.write_answer import WrittenAnswer
 from serve.answer_events import Event
 from serve.http.service import Readiness
 from serve.llm.language_model import ChatModel
+from serve.request import Request
 from serve.support.attribute_sentences import Stance
 from tests.serve.small_graph import Decide, as_written, make_answerer
 from tests.small_index import citation
@@ -57,23 +57,17 @@ class SmallService:
         self.state = state
         self.asked: list[Question] = []
 
-    async def search(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> SearchResult:
-        self.asked.append(question)
-        return await self._answerer.search(question, system, limit, snippets)
+    async def search(self, request: Request) -> SearchResult:
+        self.asked.append(request.question)
+        return await self._answerer.search(request)
 
-    async def answer(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> Answer:
-        self.asked.append(question)
-        return await self._answerer.answer(question, system, limit, snippets)
+    async def answer(self, request: Request) -> Answer:
+        self.asked.append(request.question)
+        return await self._answerer.answer(request)
 
-    def answer_events(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> AsyncGenerator[Event, None]:
-        self.asked.append(question)
-        return self._answerer.answer_events(question, system, limit, snippets)
+    def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
+        self.asked.append(request.question)
+        return self._answerer.answer_events(request)
 
     async def citation(self, pmid: int) -> Citation | None:
         return await self._answerer.citation(pmid)

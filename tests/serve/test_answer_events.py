@@ -13,6 +13,7 @@ from cluster.records import Question
 from cluster.settings.settings import load_system
 from serve.answer_events import Drafted, Finished, Found, StageDone, told
 from serve.llm.language_model import read_pieces
+from serve.request import Request
 from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.service import SmallService
 
@@ -131,7 +132,7 @@ async def test_an_answer_tells_its_stages_its_evidence_and_the_models_words(
         service = SmallService(tmp_path, writer=endpoint.model())
         question = Question("", "Does metformin activate AMPK?", "summary")
         system = load_system("citeray-model")
-        events = [e async for e in service.answer_events(question, system, 3, False)]
+        events = [e async for e in service.answer_events(Request(question, system, 3, False))]
     stages = [event.stage for event in events if isinstance(event, StageDone)]
     assert {"encode", "retrieve", "rerank", "write"} <= set(stages)
     found = next(event.result for event in events if isinstance(event, Found))

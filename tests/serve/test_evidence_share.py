@@ -8,6 +8,7 @@ import pytest
 from cluster.records import Question, SearchResult
 from cluster.settings.settings import load_system
 from serve.answer_question import QuestionAnswerer
+from serve.request import Request
 from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
@@ -26,7 +27,7 @@ def answerer(tmp_path_factory: pytest.TempPathFactory) -> QuestionAnswerer:
 def search(answerer: QuestionAnswerer, share: float, exclude: tuple[int, ...] = ()) -> SearchResult:
     question = Question("q", "Does metformin activate AMPK in muscle?", "yesno", exclude)
     system = load_system("bm25").model_copy(update={"evidence_share": share})
-    return asyncio.run(answerer.search(question, system, 10, snippets=True))
+    return asyncio.run(answerer.search(Request(question, system, 10, snippets=True)))
 
 
 def pmids(found: SearchResult) -> list[int]:

@@ -10,6 +10,7 @@ from cluster.records import Answer, Guess, Question, Sentence
 from cluster.settings.settings import load_system
 from serve.answer.write_answer import WrittenAnswer
 from serve.answer_question import presented, with_stances
+from serve.request import Request
 from tests.serve.answering import evidence
 from tests.serve.service import CORPUS
 from tests.serve.small_graph import make_answerer
@@ -32,7 +33,7 @@ UNSURE = replace(WRITTEN, verdict="not_enough_evidence", confidence=0.2)
 
 def ask(index: Path, question: Question, *broken: str) -> Answer:
     answerer = make_answerer(index, CORPUS, broken=broken)
-    return asyncio.run(answerer.answer(question, load_system("bm25"), 10))
+    return asyncio.run(answerer.answer(Request(question, load_system("bm25"), 10)))
 
 
 def test_an_answer_of_enough_evidence_is_stated_whole() -> None:

@@ -15,6 +15,7 @@ from cluster.settings.search_settings import RecencySettings
 from cluster.settings.settings import CONFIGS, load_system, system_names
 from cluster.settings.system_settings import SystemSettings
 from serve.answer_question import QuestionAnswerer
+from serve.request import Request
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.serve.chat_endpoint import Reply as Said
 from tests.serve.eutils_server import EUtils, Reply, eutils
@@ -76,7 +77,7 @@ class Graph:
     ) -> SearchResult:
         chosen = load_system(system) if isinstance(system, str) else system
         question = Question("q", body, "yesno")
-        return asyncio.run(self.answerer(**options).search(question, chosen, 10))
+        return asyncio.run(self.answerer(**options).search(Request(question, chosen, 10)))
 
 
 def _plausible(prompt: str) -> str:
@@ -197,8 +198,8 @@ def test_a_preset_may_have_bm25_constants_of_its_own(graph: Graph) -> None:
             return await search(query)
 
         shard.search = note  # type: ignore[method-assign]
-    asyncio.run(answerer.search(QUESTION, load_system("biorag-v7"), 10))
-    asyncio.run(answerer.search(QUESTION, load_system("bm25"), 10))
+    asyncio.run(answerer.search(Request(QUESTION, load_system("biorag-v7"), 10)))
+    asyncio.run(answerer.search(Request(QUESTION, load_system("bm25"), 10)))
     assert {(query.k1, query.b) for query in asked} == {(1.5, 0.75), (0.9, 0.4)}
 
 
@@ -216,7 +217,9 @@ def test_names_of_pseudo_documents_find_what_shares_no_word_with_the_question(
 
 def test_a_summary_is_ranked_without_the_models_help(graph: Graph) -> None:
     answerer = graph.answerer()
-    asyncio.run(answerer.search(Question("q", "Metformin.", "summary"), load_system("huang"), 10))
+    asyncio.run(
+        answerer.search(Request(Question("q", "Metformin.", "summary"), load_system("huang"), 10))
+    )
     assert graph.endpoint.asked == []
 
 
@@ -287,7 +290,7 @@ def test_a_shard_that_does_not_give_its_citations_costs_coverage(graph: Graph) -
         raise RuntimeError("this shard is gone")
 
     lost.fetch = fail  # type: ignore[method-assign]
-    found = asyncio.run(answerer.search(QUESTION, load_system("sinai"), 10))
+    found = asyncio.run(answerer.search(Request(QUESTION, load_system("sinai"), 10)))
     assert found.coverage == "1/2"
     assert "fetch: failed, shard 0 left out" in found.degraded
 

@@ -13,10 +13,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from cluster.records import Answer, Citation, Question, SearchResult
-from cluster.settings.system_settings import SystemSettings
+from cluster.records import Answer, Citation, SearchResult
 from serve.answer_events import Event, Finished
 from serve.http.service import Readiness, Service
+from serve.request import Request
 
 log = logging.getLogger("citeray.requests")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -89,24 +89,18 @@ class NotedService:
             notes["question"] = result.question.body
         NOTES.get({}).update(notes)
 
-    async def search(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> SearchResult:
-        found = await self._service.search(question, system, limit, snippets)
+    async def search(self, request: Request) -> SearchResult:
+        found = await self._service.search(request)
         self._note("search", found)
         return found
 
-    async def answer(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> Answer:
-        answer = await self._service.answer(question, system, limit, snippets)
+    async def answer(self, request: Request) -> Answer:
+        answer = await self._service.answer(request)
         self._note("answer", answer)
         return answer
 
-    async def answer_events(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> AsyncGenerator[Event, None]:
-        events = self._service.answer_events(question, system, limit, snippets)
+    async def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
+        events = self._service.answer_events(request)
         try:
             async for event in events:
                 if isinstance(event, Finished):

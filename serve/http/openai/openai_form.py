@@ -29,6 +29,7 @@ from serve.http.openai.openai_errors import CHAT, MODELS, openai_error
 from serve.http.openai.openai_reply import CHATTED, LISTED, NAMED
 from serve.http.openai.openai_request import ChatRequest
 from serve.http.service import Service
+from serve.request import Request
 
 CITATIONS = 10
 
@@ -121,14 +122,14 @@ def add_openai_form(api: FastAPI, service: Service) -> None:
             return openai_error(400, str(error), param="messages")
         if loading := service.loading():
             return openai_error(503, f"still loading: {', '.join(loading)}; try again in a moment")
-        asked = (question, load_system(request.model), CITATIONS, False)
+        asked = Request(question, load_system(request.model), CITATIONS)
         completion = Completion(request.model)
         if request.stream:
             usage = request.stream_options is not None and request.stream_options.include_usage
-            wire = _wire(completion, service.answer_events(*asked), usage=usage)
+            wire = _wire(completion, service.answer_events(asked), usage=usage)
             return EventSourceResponse(wire, ping=PING_S, sep="\n")
         try:
-            return completion.whole(await service.answer(*asked))
+            return completion.whole(await service.answer(asked))
         except Exception as error:
             return openai_error(*as_failure(error))
 

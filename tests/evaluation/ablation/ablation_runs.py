@@ -10,11 +10,11 @@ from typing import Any
 import typer
 from typer.testing import CliRunner
 
-from cluster.records import Question, SearchResult
-from cluster.settings.system_settings import SystemSettings
+from cluster.records import SearchResult
 from commands.evaluation.ablate import ablate
 from serve.formats.bioasq import document_url
 from serve.graph.watch_stages import StageLostError
+from serve.request import Request
 from tests.serve.service import CORPUS, SmallService
 
 app = typer.Typer()
@@ -48,13 +48,11 @@ class FlakyService(SmallService):
     lost: tuple[str, ...] = ()
     version = "v000001"
 
-    async def search(
-        self, question: Question, system: SystemSettings, limit: int, snippets: bool
-    ) -> SearchResult:
-        if question.id in self.lost:
-            self.asked.append(question)
-            raise StageLostError(f"{question.id} is lost")
-        found = await super().search(question, system, limit, snippets)
+    async def search(self, request: Request) -> SearchResult:
+        if request.question.id in self.lost:
+            self.asked.append(request.question)
+            raise StageLostError(f"{request.question.id} is lost")
+        found = await super().search(request)
         return replace(found, index_version=self.version)
 
     def ids(self) -> list[str]:

@@ -18,6 +18,7 @@ from cluster.records import Question
 from cluster.settings.settings import load_settings, load_system
 from evaluation.ablation.ask_graph import Ask, Plan
 from evaluation.ablation.run_plans import complete_runs, open_run, run_key
+from serve.request import Request
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService
 from tests.serve.http_server import free_port
 from tests.serve.service import SmallService
@@ -157,7 +158,7 @@ def test_a_run_between_two_lines_of_progress_says_nothing(tmp_path: Path) -> Non
     @contextmanager
     def graph() -> Iterator[Ask]:
         yield lambda question, plan: asyncio.run(
-            service.search(question, plan.system, plan.k, True)
+            service.search(Request(question, plan.system, plan.k, True))
         )
 
     questions = [Question(question["id"], question["body"], question["type"]) for question in ROWS]

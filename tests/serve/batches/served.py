@@ -14,6 +14,7 @@ from cluster.records import Answer, Question, SearchResult
 from cluster.settings.settings import BatchSettings, load_settings, load_system
 from serve.batches.serve_jobs import ServedBatches
 from serve.http.api import create_api
+from serve.request import Request
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 
@@ -32,8 +33,8 @@ class Asking:
         if self.go_on is not None:
             await self.go_on.wait()
         self.trouble(question)
-        asked = (question, load_system(system), 10, True)
-        return await (self._service.answer(*asked) if answers else self._service.search(*asked))
+        asked = Request(question, load_system(system), snippets=True)
+        return await (self._service.answer(asked) if answers else self._service.search(asked))
 
 
 def settings_at(folder: Path) -> BatchSettings:

@@ -11,6 +11,7 @@ from cluster.settings.settings import load_system, system_names
 from serve.answer_question import QuestionAnswerer
 from serve.graph.watch_stages import StageLostError
 from serve.question.given_evidence import NOT_HELD, RETRACTED
+from serve.request import Request
 from tests.serve.answering import passage
 from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
@@ -39,7 +40,7 @@ def ask(
     snippets: bool = False,
 ) -> Answer:
     question = Question("q", BODY, "yesno", exclude, given)
-    return asyncio.run(answerer.answer(question, load_system(system), limit, snippets))
+    return asyncio.run(answerer.answer(Request(question, load_system(system), limit, snippets)))
 
 
 def texts(found: Answer) -> list[str]:

@@ -12,6 +12,7 @@ from cluster.settings.search_settings import LadderSettings, RungSettings
 from cluster.settings.settings import load_settings, load_system
 from cluster.settings.system_settings import SystemSettings
 from serve.llm.language_model import Message
+from serve.request import Request
 from serve.search.climb_ladder import Budget, Costs, climb, sure
 from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.service import CORPUS
@@ -115,7 +116,7 @@ MANY = [*CORPUS, *(citation(n, f"Metformin was given to group {n}.") for n in ra
 def ask(tmp_path: Path, system: SystemSettings, budget_ms: int = 0) -> SearchResult:
     answerer = make_answerer(tmp_path, MANY, broken=())
     question = replace(QUESTION, budget_ms=budget_ms)
-    return asyncio.run(answerer.search(question, system, 3))
+    return asyncio.run(answerer.search(Request(question, system, 3)))
 
 
 def test_the_reply_carries_what_was_spent_and_on_what(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_a_ladder_goes_up_to_the_language_model_where_doubt_and_budget_last(
 
     def climbed(budget_ms: int) -> tuple[str, ...]:
         question = replace(QUESTION, budget_ms=budget_ms)
-        reply = asyncio.run(answerer.search(question, unsure, 3))
+        reply = asyncio.run(answerer.search(Request(question, unsure, 3)))
         assert reply.spent is not None
         assert reply.degraded == ()
         return reply.spent.rungs
@@ -192,10 +193,10 @@ def test_the_model_writes_only_where_the_budget_has_time_for_it(tmp_path: Path) 
         answerer = make_answerer(tmp_path, CORPUS, serve=serve, writer=endpoint.model())
 
         async def scenario() -> tuple[str, str, tuple[str, ...]]:
-            free = await answerer.answer(QUESTION, system, 3)
+            free = await answerer.answer(Request(QUESTION, system, 3))
             for _ in range(30):
                 answerer.costs.learn("write citeray-model", 20_000)
-            short = await answerer.answer(replace(QUESTION, budget_ms=1000), system, 3)
+            short = await answerer.answer(Request(replace(QUESTION, budget_ms=1000), system, 3))
             return free.origin, short.origin, short.degraded
 
         free, short, lost = asyncio.run(scenario())

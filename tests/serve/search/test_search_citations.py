@@ -15,6 +15,7 @@ from serve.answer_question import QuestionAnswerer
 from serve.graph.stages import shard_stage
 from serve.graph.versions.read_version import FromVersion, ShardVersion, VersionName
 from serve.graph.watch_stages import StageLostError
+from serve.request import Request
 from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
 from tests.serve.small_graph import make_answerer, parts_of
 from tests.small_index import citation, make_index
@@ -34,7 +35,7 @@ QUESTION = Question("q1", "Does metformin activate AMPK?", "yesno")
 
 
 def search(answerer: QuestionAnswerer, system: str = "citeray", limit: int = 10) -> SearchResult:
-    return asyncio.run(answerer.search(QUESTION, load_system(system), limit))
+    return asyncio.run(answerer.search(Request(QUESTION, load_system(system), limit)))
 
 
 @pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
@@ -118,7 +119,7 @@ def test_the_reader_ranks_by_how_far_a_passage_answers(tmp_path: Path) -> None:
     answerer._stages.answering = answering  # type: ignore[method-assign,assignment]
     refine = RerankSettings(by="reader", depth=3, weight=1.0)
     system = load_system("citeray").model_copy(update={"refine": refine})
-    found = asyncio.run(answerer.search(QUESTION, system, 10))
+    found = asyncio.run(answerer.search(Request(QUESTION, system, 10)))
     [(asked, passages)] = read
     assert asked == QUESTION.body
     assert len(passages) == 3
@@ -154,7 +155,7 @@ def test_the_number_of_shards_changes_no_result(tmp_path: Path, system: str) -> 
         answerer = make_answerer(tmp_path / str(shards), corpus, shards=shards)
         for asked in corpus[:5]:
             question = Question("", asked.search_text[:80])
-            found = asyncio.run(answerer.search(question, load_system(system), 10))
+            found = asyncio.run(answerer.search(Request(question, load_system(system), 10)))
             results.append((shards, [c.pmid for c in found.citations]))
     half = len(results) // 2
     assert [r[1] for r in results[:half]] == [r[1] for r in results[half:]]
@@ -211,7 +212,7 @@ def test_a_citation_whose_shard_is_lost_is_not_said_to_be_absent(tmp_path: Path)
 
 def test_a_question_without_a_known_word_ends_without_an_error(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS)
-    found = asyncio.run(answerer.search(Question("", "???"), load_system("bm25"), 10))
+    found = asyncio.run(answerer.search(Request(Question("", "???"), load_system("bm25"), 10)))
     assert found.citations == ()
 
 

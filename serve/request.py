@@ -1,0 +1,21 @@
+"""What is asked of the question's path, as one record from the door to the stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cluster.records import Question
+from cluster.settings.system_settings import SystemSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question, the preset that answers it, and how many citations the reply has at most.
+
+    `snippets` adds the sentences of the evidence that answer, as BioASQ wants them.
+    """
+
+    question: Question
+    system: SystemSettings
+    limit: int = 10
+    snippets: bool = False
