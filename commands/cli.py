@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or bad input.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from importlib import import_module
@@ -107,6 +108,8 @@ def load_command(name: str) -> Any:
     return command
 
 
+# Typer's copy of click's UsageError has no public name.
+WrongUsage: Any = typer.BadParameter.__base__
 HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     name="citeray",
@@ -129,19 +132,25 @@ def print_version() -> None:
 
 
 def main() -> None:
-    """Run the command line; a CiteRayError is one line on standard error."""
+    """Run the command line; an error is one line on standard error, with --json an object."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     keep_to_this_machine()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A file may hold half a surrogate pair, which is no UTF-8; its escape is JSON's own.
             stream.reconfigure(errors="backslashreplace")
+    as_json = "--json" in sys.argv
     try:
-        app()
-    except CiteRayError as error:
-        Console(stderr=True, highlight=False).print(
-            f"citeray: {one_line(str(error))}", style="red", soft_wrap=True, markup=False
-        )
+        # Typer itself shows wrong usage in a box, and exits.
+        sys.exit(app(standalone_mode=not as_json))
+    except (CiteRayError, WrongUsage) as error:
+        told = error.format_message() if isinstance(error, WrongUsage) else str(error)
+        if as_json:
+            print(json.dumps({"error": one_line(told)}), file=sys.stderr)
+        else:
+            Console(stderr=True, highlight=False).print(
+                f"citeray: {one_line(told)}", style="red", soft_wrap=True, markup=False
+            )
         sys.exit(error.exit_code)
 
 

@@ -53,6 +53,7 @@ class Request:
     judge: str | None = None
     judge_model: str = ""
     concurrent: int = 4
+    allow_empty: bool = False
 
 
 def evaluate_run(
@@ -67,6 +68,11 @@ def evaluate_run(
     if request.bertscore is not None and not request.bertscore.is_dir():
         raise InputError(f"--bertscore {request.bertscore}: no such folder")
     form = read_run_file(run, request.run_format)
+    if form.is_empty and not request.allow_empty:
+        raise InputError(
+            f"{run}: answers nothing, so that every measure would be 0; look at how it was made, "
+            "or give --allow-empty to score it all the same"
+        )
     if form.format in ("bioasq", "synergy"):
         evaluated = _bioasq(run, request, settings, tell)
         asked = read_asked(request.gold)

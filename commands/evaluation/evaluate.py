@@ -59,6 +59,7 @@ JudgeUrl = Annotated[
 ]
 JudgeModel = Annotated[str, typer.Option(help="The judge's name at its URL.")]
 Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Questions judged at once.")]
+AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Score a run without answers.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
 Resamples = Annotated[int, typer.Option(min=1000, max=100_000, help="Of the bootstrap.")]
 
@@ -77,6 +78,7 @@ def evaluate(
     judge: JudgeUrl = None,
     judge_model: JudgeModel = "",
     concurrent: Concurrent = 4,
+    allow_empty: AllowEmpty = False,
     seed: Seed = 0,
     resamples: Resamples = RESAMPLES,
     config: Config = None,
@@ -87,7 +89,7 @@ def evaluate(
     context = make_context(config, overrides, json)
     request = Request(
         gold, run_format, tuple(feedback or ()), qrels, bleu, bertscore, judge, judge_model,
-        concurrent,
+        concurrent, allow_empty,
     )  # fmt: skip
 
     def tell(line: str) -> None:

@@ -30,6 +30,16 @@ CHECKS: Mapping[str, Callable[..., Checked]] = {
 }
 
 
+BIOASQ_FIELDS = ("documents", "snippets", "exact_answer", "ideal_answer")
+# Where a row of each format says something.
+SAYS = {
+    "bioasq": BIOASQ_FIELDS,
+    "synergy": BIOASQ_FIELDS,
+    "biogen-a": ("answer",),
+    "biogen-b": ("responses",),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run file. `frame` is what BioASQ's form holds beside `questions`."""
@@ -38,6 +48,19 @@ class Run:
     rows: list[Any]
     form: Form
     frame: Mapping[str, Any]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row says anything: no document, no snippet, no answer."""
+        fields = SAYS[self.format]
+        objects = (row for row in self.rows if isinstance(row, dict))
+        return not any(_says(row.get(field)) for row in objects for field in fields)
+
+
+def _says(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_says, value))
+    return bool(value.strip()) if isinstance(value, str) else value is not None
 
 
 def read_run_file(path: Path, run_format: str | None = None) -> Run:

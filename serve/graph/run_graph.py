@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -13,9 +15,9 @@ from contextlib import contextmanager
 import httpx
 from rich.console import Console
 
-from cluster.errors import CiteRayError
+from cluster.errors import CiteRayError, InputError
 from cluster.ray.session import ray_session
-from cluster.settings.settings import Settings
+from cluster.settings.settings import ServeSettings, Settings
 from serve.app import deploy, deploy_llm, failure, stop
 from serve.client.open_client import endpoint_url
 from serve.graph.load_stages import open_manifest
@@ -57,12 +59,29 @@ def await_ready(settings: Settings, log: Console) -> None:
     raise CiteRayError(f"the graph was not ready within {START_DEADLINE_S:.0f} s")
 
 
+def refuse_taken(settings: ServeSettings) -> None:
+    """Raise InputError where nothing can listen: Serve's proxy would share a port that is taken."""
+    host, port = settings.host, settings.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        taken = "another program, perhaps `citeray serve`, listens there; stop it, or"
+        said = taken if error.errno == errno.EADDRINUSE else f"{error.strerror};"
+        raise InputError(
+            f"serve.port {port} on {host}: {said} choose another place, as with "
+            f"--set serve.port={port + 1 if port < 65535 else 8000}"
+        ) from error
+
+
 @contextmanager
 def serving(settings: Settings, log: Console) -> Iterator[str]:
     """A Ray on which the language model already loads; both stop with the block.
 
     Gives Ray's address. `start_graph` adds the graph once there is an index.
     """
+    if not os.environ.get("RAY_ADDRESS"):
+        refuse_taken(settings.serve)
     # Ray prints a model's whole configuration and its own steps, httpx each request.
     for name in ("ray", "ray.serve", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -81,6 +100,9 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
 
 def start_graph(settings: Settings, log: Console) -> None:
     """Start every stage and wait until all are ready; raises as `await_ready`."""
+    if not os.environ.get("RAY_ADDRESS"):
+        # Two that start at once both found the port free.
+        refuse_taken(settings.serve)
     log.print("starting the stages (the language model takes longest)")
     deploy(settings)
     await_ready(settings, log)

@@ -57,6 +57,22 @@ def test_wrong_usage_is_2(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["index", "info", "--set", "index.shard=4"], "unknown key index.shard"),
+        (["index", "info", "--set", "index.path=/nowhere"], "/nowhere"),
+        (["index", "info", "--nonsense"], "No such option: --nonsense"),
+        (["search"], "Missing argument"),
+    ],
+)
+def test_with_json_an_error_is_an_object_of_one_line(arguments: list[str], said: str) -> None:
+    done = citeray(*arguments, "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert said in json.loads(line)["error"]
+
+
 def test_an_unknown_setting_is_2_and_named_with_the_nearest() -> None:
     done = citeray("index", "info", "--set", "index.shard=4")
     assert done.returncode == 2

@@ -52,6 +52,16 @@ def test_unanswered_questions_and_breaches_are_told(tmp_path: Path, gold: Path) 
     assert "breaches of the task's limits or form; `citeray lint` names them" in shown
 
 
+def test_a_run_without_any_answer_is_refused_unless_it_is_allowed(
+    tmp_path: Path, gold: Path
+) -> None:
+    empty = question("2", "list", exact_answer=[[]], ideal_answer=[" "], snippets=[])
+    run = write(tmp_path / "run.json", question("1", "yesno"), empty)
+    with pytest.raises(InputError, match=r"run\.json: answers nothing.*--allow-empty"):
+        run_evaluate(run, gold)
+    assert measures(run, gold, "--allow-empty")["documents MAP"] == 0
+
+
 def test_a_verdict_needs_an_interval_without_0(tmp_path: Path) -> None:
     rows = [question(str(n), "summary", "7") for n in range(12)]
     gold, run = write(tmp_path / "gold", *rows), write(tmp_path / "run", *rows)

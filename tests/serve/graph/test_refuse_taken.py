@@ -1,0 +1,51 @@
+"""Where the endpoint cannot listen it says so before anything starts."""
+
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.settings.settings import ServeSettings, load_settings
+from serve.graph.run_graph import refuse_taken
+from tests.commands.test_cli import citeray, the_one_line
+from tests.serve.http_server import free_port
+from tests.small_index import citation, make_index
+
+
+def at(host: str, port: int) -> ServeSettings:
+    return load_settings().serve.model_copy(update={"host": host, "port": port})
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port on which another program listens, in the way that Serve's proxy does."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def test_a_free_port_is_not_refused() -> None:
+    refuse_taken(at("127.0.0.1", free_port()))
+
+
+def test_a_port_that_is_taken_is_refused_with_another_to_choose(taken: int) -> None:
+    said = f"serve.port {taken} on 127.0.0.1: another program, .*--set serve.port={taken + 1}"
+    with pytest.raises(InputError, match=said):
+        refuse_taken(at("127.0.0.1", taken))
+
+
+def test_a_host_that_is_not_this_machine_is_refused() -> None:
+    with pytest.raises(InputError, match=re.escape("on 192.0.2.1: Cannot assign")):
+        refuse_taken(at("192.0.2.1", free_port()))
+
+
+def test_a_second_serve_ends_with_one_sentence_and_2(taken: int, tmp_path: Path) -> None:
+    make_index(tmp_path, [citation(1, "Metformin activates AMPK.")])
+    done = citeray("serve", "--set", f"index.path={tmp_path}", "--set", f"serve.port={taken}")
+    assert done.returncode == 2
+    assert f"serve.port {taken}" in the_one_line(done)
