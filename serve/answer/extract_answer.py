@@ -68,6 +68,7 @@ class Extract:
 
     sentences: tuple[Sentence, ...]
     side: Side | Literal[""] | None = None
+    origin: Literal["generated", "extractive"] = "extractive"
 
     def agrees_with(self, exact: ExactAnswer) -> bool:
         """Whether the sentences may stand under the exact answer."""

@@ -29,19 +29,20 @@ from cluster.records import (
 )
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
-from serve.answer.decide_verdict import decide_verdict, note_opposition, yesno_stances
-from serve.answer.extract_answer import Extract, extract_ideal, is_stated, quote_against
+from serve.answer.decide_verdict import Decision as Decided
+from serve.answer.decide_verdict import decide_verdict
+from serve.answer.extract_answer import Extract, extract_ideal, is_stated
 from serve.answer.extract_exact import extract_exact, rank_answers
 from serve.answer.names.group_names import Recogniser, distinct
 from serve.answer.read_evidence import (
     PassageReader,
     RememberingReader,
-    Side,
     answering,
     read_evidence,
 )
+from serve.answer.show_sides import note_sides, quote_other_side, side_of
 from serve.answer.write_exact import Exact, write_exact
-from serve.answer.write_ideal import Draft, within_words, write_ideal, write_supported
+from serve.answer.write_ideal import Draft, write_ideal, write_supported
 from serve.llm.language_model import ChatModel, Say
 from serve.llm.prompts import quote
 from serve.llm.reply_forms import Decision
@@ -54,7 +55,6 @@ from serve.support.attribute_sentences import (
     Stance,
     SupportScorer,
 )
-from serve.support.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import ExampleMemory
 
@@ -156,44 +156,23 @@ class AnswerWriter:
         scorer = RememberingScorer(chosen)
         briefing, degraded = await self._brief(question, evidence, style)
         briefing = replace(briefing, say=say)
-        by_choice = briefing.limits.ideal_from == "evidence"
-        draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
-        origin: Literal["generated", "extractive"] = "generated"
-        extract = Extract(draft.sentences)
-        if by_choice or not draft.sentences:
-            origin = "extractive"
-            extract = await asyncio.to_thread(
-                extract_ideal, question, briefing.passages, self._reader, briefing.answers
-            )
-            draft = replace(draft, sentences=extract.sentences)
-            degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
+        draft, extract = await self._draft(briefing, scorer, degraded)
         exact, supported = await self._after(briefing, draft, scorer, degraded)
         decision = exact.decision or draft.decision
         ideal, stances = await asyncio.to_thread(
-            _with_stances, briefing, draft, scorer, exact.answer
+            note_sides, briefing, draft.sentences, scorer, exact.answer
         )
         degraded += [UNCHECKED] if chosen.lost else []
-        agrees = extract.agrees_with(exact.answer)
-        if extract.side is None and (side := _side(exact.answer)):
-            agrees = await asyncio.to_thread(
-                is_stated, question, briefing.passages, side, self._reader
-            )
-        decided = decide_verdict(
-            question,
-            briefing.passages,
-            ideal,
-            exact.answer,
-            decision,
-            agrees=agrees,
-            min_cosine=briefing.limits.min_cosine,
-        )
+        decided = await self._decide(briefing, extract, ideal, exact, decision)
         if decided.verdict == "mixed" and extract.side is None and not style.weigh:
-            ideal = await asyncio.to_thread(_with_other_side, briefing, ideal, exact, self._reader)
+            ideal = await asyncio.to_thread(
+                quote_other_side, briefing, ideal, exact.answer, self._reader
+            )
         return WrittenAnswer(
             question.type,
             ideal,
             exact.answer,
-            origin if ideal else "none",
+            extract.origin if ideal else "none",
             tuple(degraded),
             draft.dropped,
             supported,
@@ -203,6 +182,42 @@ class AnswerWriter:
             decided.stance_on,
             decision,
             draft.share,
+        )
+
+    async def _draft(
+        self, briefing: Briefing, scorer: SupportScorer, degraded: list[str]
+    ) -> tuple[Draft, Extract]:
+        """What is written and where it is from; what it had to do without joins `degraded`."""
+        by_choice = briefing.limits.ideal_from == "evidence"
+        draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
+        if draft.sentences and not by_choice:
+            return draft, Extract(draft.sentences, origin="generated")
+        extract = await asyncio.to_thread(
+            extract_ideal, briefing.question, briefing.passages, self._reader, briefing.answers
+        )
+        degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
+        return replace(draft, sentences=extract.sentences), extract
+
+    async def _decide(
+        self,
+        briefing: Briefing,
+        extract: Extract,
+        ideal: Sequence[Sentence],
+        exact: Exact,
+        decision: Decision | None,
+    ) -> Decided:
+        question, passages = briefing.question, briefing.passages
+        agrees = extract.agrees_with(exact.answer)
+        if extract.side is None and (side := side_of(exact.answer)):
+            agrees = await asyncio.to_thread(is_stated, question, passages, side, self._reader)
+        return decide_verdict(
+            question,
+            passages,
+            ideal,
+            exact.answer,
+            decision,
+            agrees=agrees,
+            min_cosine=briefing.limits.min_cosine,
         )
 
     async def _brief(
@@ -255,46 +270,6 @@ def exact_words(exact: ExactAnswer) -> str:
     if isinstance(exact, list):
         return f"{', '.join(group[0] for group in exact)}." if exact else ""
     return f"{exact.capitalize()}." if exact else ""
-
-
-def _side(exact: ExactAnswer) -> Side | None:
-    return "yes" if exact == "yes" else "no" if exact == "no" else None
-
-
-def _with_stances(
-    briefing: Briefing, draft: Draft, scorer: SupportScorer, exact: ExactAnswer
-) -> tuple[tuple[Sentence, ...], Mapping[str, Stance]]:
-    """The sentences with what contradicts them; where the preset weighs, that is said too.
-
-    Stances on a yes/no question are towards its exact answer, others towards the sentences.
-    """
-    limits = briefing.limits
-    side = _side(exact)
-    if not briefing.style.weigh and side:
-        sided = yesno_stances(briefing.passages, side)
-        return note_opposition(draft.sentences, briefing.passages, sided), sided
-    thresholds = Thresholds(limits.support_threshold, limits.contradiction_threshold)
-    evidence, ideal = briefing.evidence, draft.sentences
-    ideal, stances = note_contradictions(ideal, evidence, scorer, thresholds)
-    if not briefing.style.weigh:
-        return ideal, stances
-    against = contradicting_sentence(ideal, evidence, scorer, thresholds)
-    if against is None:
-        return ideal, stances
-    room = briefing.style.max_words - len(against.text.split())
-    return (*within_words(ideal, room), against), stances
-
-
-def _with_other_side(
-    briefing: Briefing, ideal: tuple[Sentence, ...], exact: Exact, reader: PassageReader
-) -> tuple[Sentence, ...]:
-    """A model's answer, and a sentence that the evidence has against its yes or no."""
-    side = _side(exact.answer)
-    against = side and quote_against(briefing.question, briefing.passages, side, reader)
-    if not against:
-        return ideal
-    room = briefing.style.max_words - len(against.text.split())
-    return (*within_words(ideal, room), against)
 
 
 def remember(encode: Encoder) -> Encoder:

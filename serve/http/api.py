@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 
 from cluster.errors import InputError
 from cluster.records import Answer, Citation, SearchResult
-from cluster.settings.settings import ServeSettings
+from cluster.settings.settings import HttpSettings, ServeSettings
 from serve.graph.watch_stages import StageLostError
 from serve.http.batches_api import Batches, add_batches
 from serve.http.documented import DocumentedAPI
@@ -83,6 +83,24 @@ def create_api(
     admission = admission or Admission(http.at_once, http.waiting, http.wait_s)
     default_system = settings.system
     service = NotedService(service, meters, log_questions=http.log_questions)
+    api = _bare_api(http, admission, meters)
+    _add_handlers(api)
+    _add_routes(api, service, default_system)
+    add_openai_form(api, service)
+    add_page(api)
+    if batches is not None:
+        add_batches(api, batches, default_system)
+    add_mcp(api, service, default_system, http.cors_origins)
+
+    @api.get("/metrics", response_class=Response, responses=FIGURES)
+    async def metrics() -> Response:
+        """The whole graph's figures, and Ray's own, in Prometheus' text format."""
+        return Response(await service.metrics(), media_type=CONTENT_TYPE_LATEST)
+
+    return api
+
+
+def _bare_api(http: HttpSettings, admission: Admission, meters: Meters) -> DocumentedAPI:
     api = DocumentedAPI(
         title="CiteRay",
         description="Cited answers to biomedical questions from PubMed.",
@@ -103,6 +121,11 @@ def create_api(
             allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Request-ID"],
             expose_headers=["Retry-After", "X-Request-ID"],
         )
+    return api
+
+
+def _add_handlers(api: FastAPI) -> None:
+    """What is wrong as one sentence, with the status that it deserves."""
 
     @api.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -132,6 +155,8 @@ def create_api(
     async def lost(_: Request, error: StageLostError) -> JSONResponse:
         return _problem(503, str(error), **{"Retry-After": str(RETRY_AFTER_S)})
 
+
+def _add_routes(api: FastAPI, service: Service, default_system: str) -> None:
     async def require_ready() -> None:
         if loading := service.loading():
             raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
@@ -177,16 +202,3 @@ def create_api(
         readiness = await service.readiness()
         status = 200 if readiness.ready else 503
         return JSONResponse(readiness.model_dump(), status)
-
-    add_openai_form(api, service)
-    add_page(api)
-    if batches is not None:
-        add_batches(api, batches, default_system)
-    add_mcp(api, service, default_system, http.cors_origins)
-
-    @api.get("/metrics", response_class=Response, responses=FIGURES)
-    async def metrics() -> Response:
-        """The whole graph's figures, and Ray's own, in Prometheus' text format."""
-        return Response(await service.metrics(), media_type=CONTENT_TYPE_LATEST)
-
-    return api
