@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -70,9 +69,8 @@ def serve(config: Config = None, overrides: Overrides = None) -> None:
     settings = context.settings
     with running_graph(settings, context.log):
         context.log.print(f"serving at {endpoint_url(settings)} (try /docs); Ctrl-C stops it")
-        with suppress(KeyboardInterrupt):
-            while True:
-                time.sleep(3600)
+        while True:
+            time.sleep(3600)
 
 
 def demo(

@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import httpx
 from rich.console import Console
@@ -59,19 +59,28 @@ def await_ready(settings: Settings, log: Console) -> None:
     raise CiteRayError(f"the graph was not ready within {START_DEADLINE_S:.0f} s")
 
 
-def refuse_taken(settings: ServeSettings) -> None:
-    """Raise InputError where nothing can listen: Serve's proxy would share a port that is taken."""
+@contextmanager
+def hold_port(settings: ServeSettings) -> Iterator[None]:
+    """Keeps serve.port for the Serve of this block; raises InputError where it is taken.
+
+    Serve's proxy would share a port with whoever listens there. What is bound here shares it with
+    the proxy, and refuses the next that asks before the proxy has started.
+    """
     host, port = settings.host, settings.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        taken = "another program, perhaps `citeray serve`, listens there; stop it, or"
-        said = taken if error.errno == errno.EADDRINUSE else f"{error.strerror};"
-        raise InputError(
-            f"serve.port {port} on {host}: {said} choose another place, as with "
-            f"--set serve.port={port + 1 if port < 65535 else 8000}"
-        ) from error
+    with socket.socket(family) as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            socket.create_server((host, port), family=family).close()
+            held.bind((host, port))
+        except OSError as error:
+            taken = "another program, perhaps `citeray serve`, listens there; stop it, or"
+            said = taken if error.errno == errno.EADDRINUSE else f"{error.strerror};"
+            raise InputError(
+                f"serve.port {port} on {host}: {said} choose another place, as with "
+                f"--set serve.port={port + 1 if port < 65535 else 8000}"
+            ) from error
+        yield
 
 
 @contextmanager
@@ -80,14 +89,14 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
 
     Gives Ray's address. `start_graph` adds the graph once there is an index.
     """
-    if not os.environ.get("RAY_ADDRESS"):
-        refuse_taken(settings.serve)
     # Ray prints a model's whole configuration and its own steps, httpx each request.
     for name in ("ray", "ray.serve", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
     # A Ray that starts here hands its environment on to Serve's proxy.
     os.environ.setdefault(PROXY_CALLBACK, INSTALL)
-    with ray_session(settings.ray) as address:
+    # On a cluster the proxies are on its nodes.
+    held = nullcontext() if os.environ.get("RAY_ADDRESS") else hold_port(settings.serve)
+    with held, ray_session(settings.ray) as address:
         # A plain kill must take the language model's processes along, as Ctrl-C does.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
@@ -100,9 +109,6 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
 
 def start_graph(settings: Settings, log: Console) -> None:
     """Start every stage and wait until all are ready; raises as `await_ready`."""
-    if not os.environ.get("RAY_ADDRESS"):
-        # Two that start at once both found the port free.
-        refuse_taken(settings.serve)
     log.print("starting the stages (the language model takes longest)")
     deploy(settings)
     await_ready(settings, log)

@@ -197,11 +197,20 @@ def test_a_batch_answers_from_the_snippets_in_its_file(served: Served, tmp_path:
         assert entry["ideal_answer"]
 
 
-def test_a_plain_kill_stops_the_whole_graph(served: Served) -> None:
-    """Last: it takes the endpoint down."""
-    served.process.send_signal(signal.SIGTERM)
+def test_a_second_serve_on_the_port_is_refused_and_harms_nothing(served: Served) -> None:
+    second = run(with_settings([str(BIN / "citeray"), "serve"], served.settings))
+    assert second.returncode == 2
+    (line,) = second.stderr.splitlines()
+    assert "perhaps `citeray serve`, listens there" in line
+    assert httpx.get(f"{served.url}/readyz", timeout=5).status_code == 200
+
+
+def test_an_interrupt_stops_the_whole_graph_without_a_trace(served: Served) -> None:
+    """Last: it takes the endpoint down. A plain kill does the same, see test_service."""
+    served.process.send_signal(signal.SIGINT)
     output, _ = served.process.communicate(timeout=60)
-    assert served.process.returncode == 128 + signal.SIGTERM, output
+    assert served.process.returncode == 130, output
+    assert "Traceback" not in output
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"{served.url}/healthz", timeout=5)
 

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.errors import InputError
 from cluster.settings.settings import ServeSettings, load_settings
-from serve.graph.run_graph import refuse_taken
+from serve.graph.run_graph import hold_port
 from tests.commands.test_cli import citeray, the_one_line
 from tests.serve.http_server import free_port
 from tests.small_index import citation, make_index
@@ -29,19 +29,30 @@ def taken() -> Iterator[int]:
         yield other.getsockname()[1]
 
 
-def test_a_free_port_is_not_refused() -> None:
-    refuse_taken(at("127.0.0.1", free_port()))
+def test_a_port_is_held_for_serve_and_refused_to_the_next() -> None:
+    here = at("127.0.0.1", free_port())
+    with hold_port(here):
+        with pytest.raises(InputError, match="listens there"), hold_port(here):
+            pass
+        with socket.socket() as proxy:
+            proxy.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            proxy.bind((here.host, here.port))
+            proxy.listen()
+            socket.create_connection((here.host, here.port), timeout=5).close()
+    with hold_port(here):
+        pass
 
 
 def test_a_port_that_is_taken_is_refused_with_another_to_choose(taken: int) -> None:
     said = f"serve.port {taken} on 127.0.0.1: another program, .*--set serve.port={taken + 1}"
-    with pytest.raises(InputError, match=said):
-        refuse_taken(at("127.0.0.1", taken))
+    with pytest.raises(InputError, match=said), hold_port(at("127.0.0.1", taken)):
+        pass
 
 
 def test_a_host_that_is_not_this_machine_is_refused() -> None:
-    with pytest.raises(InputError, match=re.escape("on 192.0.2.1: Cannot assign")):
-        refuse_taken(at("192.0.2.1", free_port()))
+    said = re.escape("on 192.0.2.1: Cannot assign")
+    with pytest.raises(InputError, match=said), hold_port(at("192.0.2.1", free_port())):
+        pass
 
 
 def test_a_second_serve_ends_with_one_sentence_and_2(taken: int, tmp_path: Path) -> None:
