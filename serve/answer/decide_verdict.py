@@ -18,6 +18,8 @@ from serve.support.attribute_sentences import Stance
 # all answerable, 5% lie below the first.
 RELEVANT = 0.95
 SAID = 0.5
+# A model's yes or no is not stated against evidence that is this clear on the other side.
+OVERRULED = 0.85
 MAX_PMIDS = 3
 DENSE = "dense"
 
@@ -42,16 +44,18 @@ def decide_verdict(
     decision: ModelDecision | None = None,
     *,
     agrees: bool = True,
+    opposed_by: Sentence | None = None,
     min_cosine: float = 0.0,
 ) -> Decision:
     """The verdict on an answer.
 
     `decision` is the language model's own where it was asked; `agrees` is False where no
-    sentence of the evidence takes the side that was decided. There is not enough evidence
-    for an answer without a sentence, one that the model says is not stated, one without the
-    quantity that was asked for, one from evidence that is far from the question (no cosine of
-    `min_cosine`), irrelevant or, where it decides a yes or no, silent, and a yes to a question of
-    safety over a warning or above a sentence with the opposite of one of the question's words.
+    sentence of the evidence takes the side that was decided, `opposed_by` one that takes the
+    other. There is not enough evidence for an answer without a sentence, one that the model says
+    is not stated, one without the quantity that was asked for, one from evidence that is far from
+    the question (no cosine of `min_cosine`), irrelevant or, where it decides a yes or no, silent,
+    and a yes to a question of safety over a warning or above a sentence with the opposite of one
+    of the question's words.
     """
     relevant = max((passage.reading.relevance for passage in passages), default=0.0)
     balance = weigh(passages)
@@ -72,10 +76,13 @@ def decide_verdict(
             return Decision(NOT_ENOUGH, 0.0, "")
         verdict: Verdict = "mixed" if balance.divided else "answered"
         return Decision(verdict, balance.share * balance.said, on)
-    # A small model sees one side alone: where the reader sees two, or the other, both are quoted.
-    if decision == "mixed" or balance.divided or on != balance.side:
+    # A small model sees one side alone.
+    differs = on != balance.side
+    overruled = differs and (opposed_by or balance.share * balance.said >= OVERRULED)
+    if decision == "mixed" or balance.divided or overruled:
         return Decision("mixed", 0.5, on)
-    return Decision("answered", (1 + balance.share * balance.said) / 2, on)
+    agreement = 1 - balance.share if differs else balance.share
+    return Decision("answered", (1 + agreement * balance.said) / 2, on)
 
 
 def _nearest(passages: Sequence[ReadPassage]) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from cluster.records import ExactAnswer, Sentence
 from serve.answer.ask_model import Briefing
 from serve.answer.decide_verdict import note_opposition, yesno_stances
+from serve.answer.decide_yesno import weigh
 from serve.answer.extract_answer import quote_against
 from serve.answer.read_evidence import PassageReader, Side
 from serve.answer.write_ideal import within_words
@@ -38,17 +39,20 @@ def note_sides(
     against = contradicting_sentence(ideal, evidence, scorer, thresholds)
     if against is None:
         return ideal, stances
-    room = briefing.style.max_words - len(against.text.split())
-    return (*within_words(ideal, room), against), stances
+    return with_room(briefing, ideal, against), stances
 
 
-def quote_other_side(
-    briefing: Briefing, ideal: tuple[Sentence, ...], exact: ExactAnswer, reader: PassageReader
+def against_model(briefing: Briefing, exact: ExactAnswer, reader: PassageReader) -> Sentence | None:
+    """A sentence against a model's yes or no, where the evidence is divided or leans away."""
+    side, balance = side_of(exact), weigh(briefing.passages)
+    if side is None or (side == balance.side and not balance.divided):
+        return None
+    return quote_against(briefing.question, briefing.passages, side, reader)
+
+
+def with_room(
+    briefing: Briefing, ideal: tuple[Sentence, ...], against: Sentence
 ) -> tuple[Sentence, ...]:
-    """A model's answer, and a sentence that the evidence has against its yes or no."""
-    side = side_of(exact)
-    against = side and quote_against(briefing.question, briefing.passages, side, reader)
-    if not against:
-        return ideal
+    """The answer and last the sentence against it, in the words that the preset allows."""
     room = briefing.style.max_words - len(against.text.split())
     return (*within_words(ideal, room), against)

@@ -40,7 +40,7 @@ from serve.answer.read_evidence import (
     answering,
     read_evidence,
 )
-from serve.answer.show_sides import note_sides, quote_other_side, side_of
+from serve.answer.show_sides import against_model, note_sides, side_of, with_room
 from serve.answer.write_exact import Exact, write_exact
 from serve.answer.write_ideal import Draft, write_ideal, write_supported
 from serve.llm.language_model import ChatModel, Say
@@ -163,11 +163,12 @@ class AnswerWriter:
             note_sides, briefing, draft.sentences, scorer, exact.answer
         )
         degraded += [UNCHECKED] if chosen.lost else []
-        decided = await self._decide(briefing, extract, ideal, exact, decision)
-        if decided.verdict == "mixed" and extract.side is None and not style.weigh:
-            ideal = await asyncio.to_thread(
-                quote_other_side, briefing, ideal, exact.answer, self._reader
-            )
+        against = None
+        if extract.side is None:
+            against = await asyncio.to_thread(against_model, briefing, exact.answer, self._reader)
+        decided = await self._decide(briefing, extract, ideal, exact.answer, decision, against)
+        if decided.verdict == "mixed" and against and not style.weigh:
+            ideal = with_room(briefing, ideal, against)
         return WrittenAnswer(
             question.type,
             ideal,
@@ -203,20 +204,22 @@ class AnswerWriter:
         briefing: Briefing,
         extract: Extract,
         ideal: Sequence[Sentence],
-        exact: Exact,
+        exact: ExactAnswer,
         decision: Decision | None,
+        against: Sentence | None,
     ) -> Decided:
         question, passages = briefing.question, briefing.passages
-        agrees = extract.agrees_with(exact.answer)
-        if extract.side is None and (side := side_of(exact.answer)):
+        agrees = extract.agrees_with(exact)
+        if extract.side is None and (side := side_of(exact)):
             agrees = await asyncio.to_thread(is_stated, question, passages, side, self._reader)
         return decide_verdict(
             question,
             passages,
             ideal,
-            exact.answer,
+            exact,
             decision,
             agrees=agrees,
+            opposed_by=against,
             min_cosine=briefing.limits.min_cosine,
         )
 

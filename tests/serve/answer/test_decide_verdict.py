@@ -69,8 +69,11 @@ def test_sources_that_disagree_are_mixed_whatever_a_model_decides(decision: Any)
 
 
 def test_a_models_yes_is_not_stated_over_evidence_against_it() -> None:
-    against = read(yes=0.1, no=0.6, silent=0.3)
+    against = read(yes=0.0, no=0.99, silent=0.01)
     assert decide(against, decision="yes").verdict == "mixed"
+    unsure = read(yes=0.1, no=0.6, silent=0.3)
+    assert decide(unsure, decision="yes").verdict == "answered"
+    assert decide(unsure, decision="yes", opposed_by=IDEAL[0]).verdict == "mixed"
     assert decide(read(), decision="yes").verdict == "answered"
     assert decide(read(), decision="mixed").verdict == "mixed"
 
