@@ -48,6 +48,8 @@ class OtherAbstract:
 
 @dataclass(frozen=True, slots=True)
 class MeshHeading:
+    """A MeSH descriptor: `ui` is its unique ID (D…); `major` marks a main topic of the article."""
+
     ui: str
     name: str
     major: bool
@@ -55,6 +57,8 @@ class MeshHeading:
 
 @dataclass(frozen=True, slots=True)
 class Chemical:
+    """A substance in the record's ChemicalList: its MeSH unique ID and its name."""
+
     ui: str
     name: str
 
@@ -106,14 +110,17 @@ class Citation:
 
     @property
     def abstract(self) -> str:
+        """The canonical abstract, which offsets refer to; "" where there is none."""
         return abstract_text(self.sections)
 
     @property
     def has_title(self) -> bool:
+        """Whether there is a title other than PubMed's placeholder `NO_TITLE`."""
         return bool(self.title) and self.title != NO_TITLE
 
     @property
     def search_text(self) -> str:
+        """Title and abstract as BM25 over citations indexes them."""
         return search_text(self.title, self.abstract)
 
     @property

@@ -50,12 +50,14 @@ class Bm25Writer:
         self.terms = 0
 
     def add(self, text: str) -> None:
+        """Index `text` as the next row, analysed by `cluster.text.analysis`."""
         terms = analyse_joined(text)
         self._writer.add_document(tantivy.Document(row=self._rows, body=terms))
         self._rows += 1
         self.terms += terms.count(" ")
 
     def close(self) -> None:
+        """Commit and merge what was added; blocks until tantivy's threads are done."""
         self._writer.commit()
         self._writer.wait_merging_threads()
 
@@ -80,7 +82,8 @@ class Bm25Query:
     b: float
 
     def idf(self, term: str) -> float:
-        return lucene_idf(self.frequencies.get(term, 0), self.units)
+        """Lucene's IDF of `term` over the whole version: ln(1 + (N - n + 0.5) / (n + 0.5))."""
+        return _lucene_idf(self.frequencies.get(term, 0), self.units)
 
     def score(self, terms: Sequence[str]) -> float:
         """Lucene's BM25 of a unit made of `terms`; 0 when it holds none of the query's."""
@@ -93,7 +96,7 @@ class Bm25Query:
         )
 
 
-def lucene_idf(frequency: int, units: int) -> float:
+def _lucene_idf(frequency: int, units: int) -> float:
     return math.log(1 + (max(units - frequency, 0) + 0.5) / (frequency + 0.5))
 
 
@@ -130,7 +133,7 @@ class Bm25Index:
             here = self._searcher.doc_freq("body", term)
             if here == 0 or weight <= 0:
                 continue
-            undo = query.idf(term) / lucene_idf(here, self._searcher.num_docs)
+            undo = query.idf(term) / _lucene_idf(here, self._searcher.num_docs)
             clause = tantivy.Query.term_query(self._schema, "body", term, index_option="freq")
             boosted = tantivy.Query.boost_query(clause, weight * undo)
             clauses.append((tantivy.Occur.Should, boosted))

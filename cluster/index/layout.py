@@ -30,6 +30,7 @@ SEGMENT = "segment.json"
 
 
 def bm25_directory(over: str) -> str:
+    """Folder, within a segment, of the BM25 index `over` "citations" or "passages"."""
     return f"bm25-{over}"
 
 
@@ -45,10 +46,12 @@ def segment_directory(shard: int, segment: str) -> Path:
 
 
 def manifest_file(version: str) -> Path:
+    """Path of a version's manifest, relative to the index location."""
     return Path("versions") / f"{version}.json"
 
 
 def vocabulary_file(version: str) -> Path:
+    """Path of a version's vocabulary, relative to the index location."""
     return Path("versions") / f"{version}.vocabulary.arrow"
 
 

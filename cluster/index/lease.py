@@ -74,6 +74,7 @@ class Lease:
 
     @property
     def token(self) -> int:
+        """The fencing token: one above that of the lease's last holder."""
         return self._record.token
 
     @property
@@ -140,6 +141,7 @@ class Lease:
         raise StorageError(f"{self.index / CURRENT}: is rewritten all the time; run it again")
 
     def start(self) -> None:
+        """Renew the lease every RENEW_S seconds from now on, in a daemon thread."""
         active_here.add(self._record.holder)
         self._renewer.start()
 

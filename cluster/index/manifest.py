@@ -36,10 +36,14 @@ Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 
 
 class Entry(BaseModel):
+    """Base of the manifest's records: immutable, unknown fields are refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Artefact(Entry):
+    """Size in bytes and SHA-256 of one file of the index."""
+
     bytes: Count
     sha256: Sha256
 
@@ -123,6 +127,8 @@ class EncoderEntry(Entry):
 
 
 class SplitEntry(Entry):
+    """How passages were cut: sizes in characters, or in tokens where cut by sections."""
+
     method: str
     size: int
     overlap: int
@@ -173,6 +179,7 @@ class Manifest(Entry):
 
 
 def artefact(path: File) -> Artefact:
+    """Size and SHA-256 of the file at `path`, which is read to its end."""
     return Artefact(bytes=path.stat().st_size, sha256=sha256_of(path))
 
 

@@ -55,6 +55,7 @@ class SegmentRecords:
         return self._citation_rows.take(rows)
 
     def citation(self, row: int) -> Citation:
+        """The citation at `row`, live or superseded; raises IndexError beyond the last row."""
         return citation_from_row(self._citations.slice(row, 1).to_pylist()[0])
 
     def passage_rows(self, row: int) -> range:

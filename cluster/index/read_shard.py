@@ -168,6 +168,7 @@ class ShardReader:
         return totals
 
     def search(self, query: ShardQuery) -> Candidates:
+        """Live candidates in no order; each segment adds up to the query's limits."""
         return join_candidates([_search_segment(s, query) for s in self.segments])
 
     def _locate(self, pmid: int) -> tuple[SegmentReader, int] | None:

@@ -40,6 +40,7 @@ class Supersedes:
 
 
 def write_supersedes(supersedes: Supersedes, directory: Path) -> None:
+    """Write the PMIDs and their flags to the file SUPERSEDES of the segment at `directory`."""
     columns = [pa.array(supersedes.pmids), pa.array(supersedes.deleted)]
     _write(pa.table(columns, schema=_SUPERSEDES_SCHEMA), directory / SUPERSEDES)
 
@@ -72,6 +73,7 @@ class UnitTerms:
     total: int = 0
 
     def add(self, texts: Iterable[str]) -> None:
+        """Count the terms of more texts; each text is one unit."""
         for text in texts:
             terms = analyse(text)
             self.frequencies.update(set(terms))

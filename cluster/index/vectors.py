@@ -44,6 +44,7 @@ def empty_index(kind: str, dimensions: int, m: int, ef_construction: int) -> Any
 
 
 def save(index: Any, path: Path) -> None:
+    """Write `index` to `path` in FAISS's format; not atomic."""
     faiss.write_index(index, str(path))
 
 
@@ -126,6 +127,7 @@ class VectorIndex:
 
     @property
     def size(self) -> int:
+        """Number of stored vectors, those of dead passages included."""
         return int(self._index.ntotal)
 
     def search(self, query: Vectors, limit: int, live: Any = None) -> tuple[Rows, Vectors]:

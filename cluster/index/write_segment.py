@@ -103,6 +103,7 @@ class PostingsWriter:
                 writer.abandon()
 
     def add(self, rows: SegmentRows) -> None:
+        """Index the citations and passages of `rows` after those added so far."""
         texts = titles_and_abstracts(rows.citations)
         if writer := self._writers.get("citations"):
             for title, abstract in texts:

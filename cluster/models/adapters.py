@@ -47,10 +47,14 @@ class Adapted(Protocol):
     """A model by name, and the adapter that is on it if there is one."""
 
     @property
-    def model(self) -> str: ...
+    def model(self) -> str:
+        """The model's name in one of the store's four forms; "" for the adapter's own base."""
+        ...
 
     @property
-    def adapter(self) -> str: ...
+    def adapter(self) -> str:
+        """The adapter's name in one of the store's four forms; "" for none."""
+        ...
 
 
 class NamedModel(Adapted, Protocol):
@@ -60,10 +64,13 @@ class NamedModel(Adapted, Protocol):
     """
 
     @property
-    def sha256(self) -> str: ...
+    def sha256(self) -> str:
+        """The expected `checksum` of the base model; "" checks the pinned one, if any."""
+        ...
 
 
 def full_name(named: Adapted) -> str:
+    """The name for messages and logs: MODEL with ADAPTER, or the one of them that is set."""
     return " with ".join(name for name in (named.model, named.adapter) if name)
 
 
@@ -96,6 +103,7 @@ def plain_model(named: NamedModel, store: ModelStore | None = None) -> str:
 
 
 def is_adapter(folder: Path) -> bool:
+    """Whether `folder` has peft's adapter_config.json; its weights are not checked."""
     return (folder / CONFIG).is_file()
 
 

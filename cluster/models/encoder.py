@@ -80,6 +80,7 @@ class Encoder:
 
     @property
     def dimensions(self) -> int:
+        """Length of each vector; 0 where the model does not tell it."""
         return int(self._model.get_embedding_dimension() or 0)
 
     @property

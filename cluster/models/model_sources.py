@@ -58,6 +58,7 @@ class ModelName:
 
     @property
     def basename(self) -> str:
+        """Last part of the path, or of the source: what the store names the files."""
         return PurePosixPath(self.path or self.source).name
 
 

@@ -82,6 +82,11 @@ class Reader:
         batch_size: int = 8,
         threads: int | None = None,
     ) -> Self:
+        """Load a reader from the model in `folder`.
+
+        Raises InputError for a folder that does not load, other labels, an unknown `dtype`, or a
+        missing GPU.
+        """
         device = choose_device(device)
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, **SAFELY)

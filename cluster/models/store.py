@@ -54,6 +54,8 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
+    """A model in the store: `path` is its file or folder, `sha256` the `checksum` of that."""
+
     name: str
     path: Path
     sha256: str

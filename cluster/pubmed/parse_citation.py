@@ -113,10 +113,12 @@ def _read_children(fields: _Fields, parent: Element, readers: Mapping[str, _Read
 
 
 def number_fault(place: str, element: Element) -> str:
+    """Why `element` at `place` has no valid number; quotes up to 40 of its characters."""
     return f"{place} is {read_text(element)[:40]!r}, not a positive integer of at most 9 digits"
 
 
 def read_number(element: Element) -> int | None:
+    """The element's positive integer of at most 9 digits, or None for anything else."""
     return _number(read_text(element))
 
 

@@ -110,7 +110,7 @@ def newest(head: Head, name: str) -> JobDetails:
     """The last attempt of that name; InputError where there is none."""
     with plain_errors(head.address):
         last = None
-        for job in attempts(name):
+        for job in _attempts(name):
             if (details := find(head, job)) is None:
                 break
             last = details
@@ -121,7 +121,7 @@ def newest(head: Head, name: str) -> JobDetails:
     return last
 
 
-def attempts(name: str) -> Iterator[str]:
+def _attempts(name: str) -> Iterator[str]:
     return (name if n == 1 else f"{name}-{n}" for n in count(1))
 
 
@@ -131,7 +131,7 @@ def submit(head: Head, name: str, entrypoint: str, working_dir: Path | None) -> 
     Raises InputError where the name is that of another command.
     """
     with plain_errors(head.address):
-        for job in attempts(name):
+        for job in _attempts(name):
             known = find(head, job)
             if known is None and begin(head, job, entrypoint, working_dir):
                 head.say(f"{job} is submitted to {head.address}")
@@ -168,7 +168,7 @@ def follow(head: Head, job: str, log: Log) -> JobDetails:
     """Shows the log until the job has ended, connecting again where the connection is lost."""
     while True:
         try:
-            asyncio.run(tail(head, job, log))
+            asyncio.run(_tail(head, job, log))
         except (aiohttp.ClientError, RuntimeError, OSError) as error:
             head.say(f"{job}: its log broke off ({cut(str(error))}); asking for it again")
         with plain_errors(head.address):
@@ -179,7 +179,7 @@ def follow(head: Head, job: str, log: Log) -> JobDetails:
         time.sleep(RETRY_S)
 
 
-async def tail(head: Head, job: str, log: Log) -> None:
+async def _tail(head: Head, job: str, log: Log) -> None:
     begin = 0
     async for text in head.client.tail_job_logs(job):
         begin = log.show(text, begin)

@@ -63,6 +63,12 @@ class OnlineSettings(_Part):
 
 
 class FusionSettings(_Part):
+    """How the dense and the BM25 ranking become one order; `dense` and `bm25` are their weights.
+
+    `weighted` adds the scores, each divided by its greatest; `rrf` adds weight / (`rrf_k` + rank)
+    (Cormack et al. 2009).
+    """
+
     method: Literal["weighted", "rrf"]
     dense: Annotated[float, Field(ge=0)] = 0.5
     bm25: Annotated[float, Field(ge=0)] = 0.5

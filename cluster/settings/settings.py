@@ -42,6 +42,8 @@ SemanticType = Annotated[str, Field(pattern=r"^T\d{3}$")]
 
 
 class Strict(BaseModel):
+    """Base of all settings: immutable; unknown keys, infinities and NaN are refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
@@ -139,6 +141,11 @@ class VocabularySettings(Strict):
 
 
 class RecogniserSettings(Strict):
+    """How entities are found: by the index's vocabulary, or by a token classifier.
+
+    `labels` are the entity types that the classifier keeps; none keeps all.
+    """
+
     kind: Literal["vocabulary", "transformer"]
     model: str = ""
     sha256: str = ""
@@ -317,6 +324,8 @@ class ServeSettings(Strict):
 
 
 class Settings(Strict):
+    """All settings of a run, read once at the entry (`load_settings`)."""
+
     ray: RaySettings
     index: IndexSettings
     split: SplitSettings

@@ -41,6 +41,8 @@ class Stamped:
 
 
 class ConditionalObject(Protocol):
+    """One object that can be written only if it has not changed since it was read."""
+
     def read(self) -> Stamped | None:
         """The object, or None while there is none. Raises InputError where the store fails."""
 
@@ -52,6 +54,7 @@ class ConditionalObject(Protocol):
 
 
 def conditional_object(file: StoredFile) -> ConditionalObject:
+    """The object at `file`, with a client of S3 or of GCS by the URL's scheme."""
     parts = urlsplit(file.url)
     options = tuple(sorted(store_options(file.url).items()))
     make = _S3Object if parts.scheme == "s3" else _GcsObject

@@ -150,6 +150,7 @@ class StoredFile:
 
     @property
     def name(self) -> str:
+        """The last part of the URL's path, without its query."""
         return PurePosixPath(urlsplit(self.url).path).name
 
     def stat(self) -> StoredFacts:

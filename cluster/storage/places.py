@@ -57,6 +57,7 @@ class StoredPlace(StoredFile):
 
     @property
     def parent(self) -> StoredPlace:
+        """The folder above in the store; its copies lie one folder above as well."""
         parts = urlsplit(self.url)
         above = parts._replace(path=str(PurePosixPath(parts.path).parent))
         return StoredPlace(urlunsplit(above), self.copy.parent, self.scratch)
