@@ -30,6 +30,8 @@ BATCH_ROWS = 2000
 
 @dataclass(frozen=True, slots=True)
 class ShardSummary:
+    """A built segment, and how many staged records a later one replaced or removed."""
+
     entry: SegmentEntry
     superseded: int
     deleted: int
@@ -43,12 +45,14 @@ class StagedShard:
     live: LiveRows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        """The live rows in PMID order, in batches of up to BATCH_ROWS; reads lazily."""
         taker = RowTaker(self.table)
         for begin in range(0, len(self.live.rows), BATCH_ROWS):
             chunk = taker.take(self.live.rows[begin : begin + BATCH_ROWS])
             yield from chunk.combine_chunks().to_batches()
 
     def citations(self) -> Iterator[Citation]:
+        """The live citations in PMID order; reads lazily."""
         for batch in self.batches():
             yield from map(citation_from_row, batch.select(CITATION_SCHEMA.names).to_pylist())
 

@@ -29,10 +29,12 @@ class LiveRows:
 
     @property
     def deleted(self) -> int:
+        """Number of PMIDs that had a record and end deleted."""
         return len(self.deleted_pmids)
 
     @property
     def superseded(self) -> int:
+        """Number of distinct records that a newer one of their PMID replaces."""
         return self.records - len(self.rows) - self.deleted
 
 

@@ -43,6 +43,7 @@ class BuildResult:
 
     @property
     def failed(self) -> tuple[ParsedSource, ...]:
+        """Sources that could not be read to their end; each has an `error`."""
         return tuple(s for s in self.sources if s.error)
 
 
@@ -77,6 +78,7 @@ def folded_id(segments: Sequence[str]) -> str:
 def segment_plan(
     name: str, quantiser: Place, dimensions: int, settings: IndexSettings
 ) -> SegmentPlan:
+    """How to write the segment `name`: the index settings with its quantiser."""
     return SegmentPlan(
         id=name,
         quantiser=quantiser,

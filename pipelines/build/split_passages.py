@@ -28,7 +28,9 @@ class Splitter(Protocol):
 
     within_sections: ClassVar[bool]
 
-    def __call__(self, text: str) -> list[Span]: ...
+    def __call__(self, text: str) -> list[Span]:
+        """Spans of `text` as (begin, end) in code points, end exclusive."""
+        ...
 
 
 def make_splitter(
@@ -101,6 +103,7 @@ class Characters:
     within_sections: ClassVar[bool] = False
 
     def __call__(self, text: str) -> list[Span]:
+        """See `Splitter.__call__`; no span for a text of white space alone."""
         spans = []
         begin = _first_non_space(text, 0)
         while begin < len(text):
@@ -144,6 +147,7 @@ class Sentences:
     within_sections: ClassVar[bool] = False
 
     def __call__(self, text: str) -> list[Span]:
+        """See `Splitter.__call__`; no span for a text of white space alone."""
         spans: list[Span] = []
         group: list[Span] = []
         for unit in self._units(text):
@@ -182,6 +186,7 @@ class Sections:
     within_sections: ClassVar[bool] = True
 
     def __call__(self, text: str) -> list[Span]:
+        """See `Splitter.__call__`; no span for a text of white space alone."""
         # What no token holds goes with the token before it, so that no text is lost.
         starts = [begin for begin, end in self.token_offsets(text) if begin < end]
         bounds = [0, *starts[1:], len(text)]

@@ -107,6 +107,7 @@ def _write_rows(table: pa.Table, path: Place, shards: int) -> None:
 
 
 def part_files(directory: Place) -> list[Place]:
+    """Files of staged citations in the source's folder; none where it does not exist."""
     names = [n for n in file_names(directory) if n.startswith("part-") and n.endswith(".arrow")]
     return [directory / name for name in names]
 
@@ -198,6 +199,7 @@ def read_account(directory: Place) -> ParsedSource | None:
 
 
 def read_deletions(directory: Place) -> pa.Table:
+    """The staged DeleteCitation records of a source; raises FileNotFoundError without them."""
     return ipc.open_file(pa.py_buffer((directory / DELETIONS).read_bytes())).read_all()
 
 

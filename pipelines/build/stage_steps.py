@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
+    """Load the encoder from the folder `model`; the first call imports torch, which is slow."""
     # Here, not above: the driver never needs torch, which takes seconds to import.
     from cluster.models.encoder import Encoder
 
@@ -66,6 +67,7 @@ class EmbedAndStage:
         self._shards = shards
 
     def __call__(self, batch: pa.Table) -> pa.Table:
+        """Embed the batch, write it to disk by source, and return rows of (source, citations)."""
         if "tokens" in batch.column_names:
             embedded = embed_tokens(batch, self._encoder.encode_tokens)
         else:

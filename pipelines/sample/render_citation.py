@@ -191,6 +191,7 @@ def _add_pubmed_data(root: etree._Element, citation: Citation) -> None:
 
 
 def book_element(chapter: BookChapter) -> etree._Element:
+    """The chapter as a PubmedBookArticle element; an empty abstract is left out."""
     root = etree.Element("PubmedBookArticle")
     document = _add(root, "BookDocument")
     _add(document, "PMID", str(chapter.pmid), Version="1")
@@ -207,6 +208,7 @@ def book_element(chapter: BookChapter) -> etree._Element:
 
 
 def deletion_element(pmids: list[int]) -> etree._Element:
+    """A DeleteCitation element that names `pmids` in their order, each as version 1."""
     element = etree.Element("DeleteCitation")
     for pmid in pmids:
         _add(element, "PMID", str(pmid), Version="1")

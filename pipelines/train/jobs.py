@@ -36,35 +36,53 @@ MINED = ".training/mined-{}.json"
 class Trainable(Task, Protocol):
     """A task that can be written out; `base` is the name of the model it began from."""
 
-    def save(self, base: str, folder: Path) -> None: ...
+    def save(self, base: str, folder: Path) -> None:
+        """Write the trained model, or the adapter alone if one was trained, to `folder`."""
+        ...
 
 
 class Job(Protocol):
     """`data` are the files learned from, `held_out` those measured on, `folder` the result's."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """What is trained: "ner", "nli", "encoder", "reranker" or "reader"."""
+        ...
 
     @property
-    def recipe(self) -> Recipe: ...
+    def recipe(self) -> Recipe:
+        """Hyperparameters; each kind has its own."""
+        ...
 
     @property
-    def base(self) -> EncoderSettings: ...
+    def base(self) -> EncoderSettings:
+        """Model to start from, and the device to train on."""
+        ...
 
     @property
-    def data(self) -> Sequence[File]: ...
+    def data(self) -> Sequence[File]:
+        """Files to learn from."""
+        ...
 
     @property
-    def held_out(self) -> Sequence[File]: ...
+    def held_out(self) -> Sequence[File]:
+        """Files to measure on; may be empty."""
+        ...
 
     @property
-    def folder(self) -> Path: ...
+    def folder(self) -> Path:
+        """Folder that the result is written to."""
+        ...
 
-    def task(self) -> Trainable: ...
+    def task(self) -> Trainable:
+        """Read the data and load the base model onto its device, ready to train."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class TagJob:
+    """Train a recogniser on texts with marked entities."""
+
     recipe: Recipe
     base: EncoderSettings
     data: tuple[Path, ...]
@@ -73,6 +91,7 @@ class TagJob:
     kind: str = "ner"
 
     def task(self) -> TagTask:
+        """See `Job.task`."""
         model = base_model(self.base)
         return TagTask(
             model,
@@ -86,6 +105,8 @@ class TagJob:
 
 @dataclass(frozen=True, slots=True)
 class ClaimJob:
+    """Train a claim checker; part of the claims in `data` is held out, as the recipe says."""
+
     recipe: ClaimRecipe
     base: EncoderSettings
     data: tuple[Path, ...]
@@ -94,6 +115,7 @@ class ClaimJob:
     kind: str = "nli"
 
     def task(self) -> ClaimTask:
+        """See `Job.task`; no claim is in both parts."""
         model = base_model(self.base)
         learned, measured = split_by_claim(read_claims(self.data), self.recipe.held_out)
         device = choose_device(self.base.device)
@@ -113,6 +135,7 @@ class RetrievalJob:
     folder: Path
 
     def task(self) -> RetrievalTask:
+        """See `Job.task`; mines the candidates of each question first."""
         model = base_model(self.base)
         corpus = read_corpus(self.corpus)
         files = (*self.data, *self.corpus)
@@ -152,6 +175,7 @@ class ReaderJob:
     kind: str = "reader"
 
     def task(self) -> ReaderTask:
+        """See `Job.task`; finds the examples of each question first."""
         model = base_model(self.base)
         return ReaderTask(
             model,
@@ -200,6 +224,7 @@ def mined_once(
 
 
 def base_model(settings: EncoderSettings) -> Path:
+    """Folder of the base model, fetched first if missing; raises what `ModelStore.resolve` does."""
     return ModelStore().resolve(settings.model, settings.sha256 or None)
 
 

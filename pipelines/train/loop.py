@@ -43,9 +43,13 @@ class Task(Protocol):
     identity: str
     head: str
 
-    def loss(self, places: Sequence[int]) -> Tensor: ...
+    def loss(self, places: Sequence[int]) -> Tensor:
+        """Scalar loss of the examples at `places`, with gradients."""
+        ...
 
-    def measure(self) -> Measures: ...
+    def measure(self) -> Measures:
+        """Measures of the model on held-out examples by name; {} where there are none."""
+        ...
 
 
 def _alone(gradients: list[Tensor]) -> None:

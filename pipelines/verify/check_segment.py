@@ -49,6 +49,7 @@ class Rows:
     positions: Ints
 
     def take(self, chosen: Ints) -> Rows:
+        """The rows at the indices, or under the mask, `chosen`."""
         return Rows(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
 
@@ -93,6 +94,7 @@ class SegmentChecker:
         self._unsound: set[str] = set()
 
     def check(self) -> CheckedSegment:
+        """Check the segment; each problem becomes a finding."""
         nothing = np.empty(0, np.int64)
         notes, entry = self._notes, self._entry
         if not self._directory.is_dir():

@@ -65,6 +65,7 @@ class ClaimTask:
         self.adapted = add_adapter(self.model, recipe, "SEQ_CLS", ["classifier", *heads])
 
     def loss(self, places: Sequence[int]) -> Tensor:
+        """Cross entropy over the pairs at `places`, weighted by class."""
         pairs = [self._pairs[place] for place in places]
         labels = torch.tensor([pair.label for pair in pairs], device=self.device)
         return cross_entropy(self._logits(pairs), labels, self._weights)
@@ -88,6 +89,7 @@ class ClaimTask:
         return measures
 
     def save(self, base: str, folder: Path) -> None:
+        """See `Trainable.save`."""
         save_model(self.model, self.tokenizer, self.adapted, base, folder)
 
     def _logits(self, pairs: Sequence[ClaimPair]) -> Tensor:

@@ -90,6 +90,7 @@ class ReaderTask:
         self.adapted = add_adapter(self.model, recipe, "TOKEN_CLS")
 
     def loss(self, places: Sequence[int]) -> Tensor:
+        """Sum of four losses of the examples at `places`: relevance, summary, stance and names."""
         examples = [self._examples[place] for place in places]
         recipe = self._recipe
         inputs = encode_pairs(
@@ -169,6 +170,7 @@ class ReaderTask:
         return measure_reader(reader, self._held_out)
 
     def save(self, base: str, folder: Path) -> None:
+        """See `Trainable.save`."""
         save_model(self.model, self.tokenizer, self.adapted, base, folder)
 
 

@@ -84,6 +84,7 @@ class RetrievalTask:
         self.adapted = add_adapter(self.model[0].auto_model, recipe, "FEATURE_EXTRACTION")
 
     def loss(self, places: Sequence[int]) -> Tensor:
+        """Contrastive loss of the pairs at `places`, dense, by MaxSim, or the sum of both."""
         recipe = self._recipe
         pairs = [self._pairs[place] for place in places]
         rows = [pair.own for pair in pairs] + [row for pair in pairs for row in self._drawn(pair)]
@@ -178,6 +179,7 @@ class RetrievalTask:
         )
 
     def save(self, base: str, folder: Path) -> None:
+        """See `Trainable.save`; restores the model's own token limit first."""
         self.model.max_seq_length = self._most_tokens
         if self.adapted is None:
             self.model.save(str(folder), create_model_card=False)

@@ -70,6 +70,7 @@ class TagTask:
         self.sizes: Sequence[int] = [len(window.text) for window in self._windows]
 
     def loss(self, places: Sequence[int]) -> Tensor:
+        """Loss over the labels that each token of the windows at `places` may have."""
         windows = [self._windows[place] for place in places]
         inputs = self.tokenizer(
             [window.text for window in windows],
@@ -92,11 +93,13 @@ class TagTask:
         return allowed_labels_loss(logits[real.to(self.device)], allowed[real].to(self.device))
 
     def measure(self) -> Measures:
+        """Scores of the tagger on the held-out texts; {} where there are none."""
         if not self._held_out:
             return {}
         return measure_tagger(EntityTagger(self.model, self.tokenizer), self._held_out)
 
     def save(self, base: str, folder: Path) -> None:
+        """See `Trainable.save`."""
         save_model(self.model, self.tokenizer, self.adapted, base, folder)
 
 
