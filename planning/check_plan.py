@@ -37,6 +37,7 @@ class Compared:
 
     @property
     def error(self) -> float:
+        """Relative error of the prediction; 0 where the measured value is 0."""
         return self.predicted / self.measured - 1 if self.measured else 0.0
 
 

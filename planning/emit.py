@@ -86,8 +86,10 @@ def values(plan: Plan) -> dict[str, Any]:
 
 
 def values_yaml(plan: Plan) -> str:
+    """The plan's values for the Kubernetes manifests as YAML, under a comment with the ask."""
     return _head(plan) + yaml.safe_dump(values(plan), sort_keys=False)
 
 
 def write_text(text: str, path: Path) -> None:
+    """Write `text` to `path` atomically, as UTF-8."""
     write_atomically(path, text.encode())

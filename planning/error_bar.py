@@ -56,6 +56,7 @@ class ErrorBar(Strict):
 
     @property
     def words(self) -> str:
+        """One sentence with the range of relative errors by kind."""
         spans = ", ".join(
             f"{kind} {getattr(self, kind).low:+.0%} to {getattr(self, kind).high:+.0%}"
             for kind in ROWS

@@ -23,16 +23,19 @@ class Size:
 
     @classmethod
     def of(cls, found: Coefficients, citations: int, shards: int) -> Size:
+        """Size of `citations` in `shards` equal parts; distinct terms grow by Heaps' law."""
         heaps = found.corpus.term_rows
         passages = citations * found.corpus.passages_per_citation
         return cls(citations, passages, shards, heaps.at(citations), heaps.at(citations / shards))
 
     @property
     def shard_citations(self) -> float:
+        """Mean number of citations in a shard."""
         return self.citations / self.shards
 
     @property
     def shard_passages(self) -> float:
+        """Mean number of passages in a shard."""
         return self.passages / self.shards
 
 

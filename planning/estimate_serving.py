@@ -62,10 +62,12 @@ class StagePlan:
 
     @property
     def seconds(self) -> float:
+        """Seconds that a question spends here at the 95th percentile, waiting included."""
         return self.service.value + self.wait.value
 
     @property
     def cores(self) -> float:
+        """CPU cores that all replicas of all parts need, those that feed GPUs included."""
         return self.parts * self.replicas * (self.cpus + CORES_A_GPU * self.gpus)
 
 
@@ -78,6 +80,7 @@ class ServingPlan:
     problem: str
 
     def stage(self, name: str) -> StagePlan | None:
+        """The stage `name`, or None where the plan has no such stage."""
         return next((s for s in self.stages if s.name == name), None)
 
 

@@ -37,6 +37,7 @@ class Figure:
 
     @classmethod
     def total(cls, name: str, parts: Iterable[Figure]) -> Figure:
+        """The sum of `parts`, at least one, in the unit of the first."""
         parts = list(parts)
         formula = " + ".join(part.name for part in parts)
         return cls.of(name, parts[0].unit, formula, *(part.value for part in parts))

@@ -54,6 +54,7 @@ class WorkerGroup:
 def serving_groups(
     found: Coefficients, settings: Settings, size: Size, serving: ServingPlan, ask: Ask
 ) -> list[WorkerGroup]:
+    """Groups of nodes that serving needs: shards, models, and a language model run by CiteRay."""
     groups = [_retrieval(found, size, serving, ask), _models(found, settings, serving, ask)]
     llm = serving.stage("llm")
     if llm is None or settings.llm.kind != "vllm":
@@ -101,6 +102,7 @@ def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: 
 
 
 def fleet_for(found: Coefficients, settings: Settings, ask: Ask, nodes: int) -> Fleet:
+    """The fleet of `nodes` that builds: cores and GPUs in all, and encoders at once, 1 or more."""
     cpus, gpus = nodes * ask.node_cpus, ask.gpu_nodes * ask.gpus_per_node
     at_once = cpus // found.encoder_threads if found.machine.device == "cpu" else gpus
     index = settings.index

@@ -68,6 +68,7 @@ def service_quantile(median_s: float, p95_s: float, q: float = P95) -> float:
 
 
 def service_mean(median_s: float, p95_s: float) -> float:
+    """Mean service time in seconds of the lognormal with this median and 95th percentile."""
     return median_s * math.exp(_sigma(median_s, p95_s) ** 2 / 2)
 
 

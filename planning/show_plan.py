@@ -68,6 +68,7 @@ def all_figures(plan: Plan) -> list[Figure]:
 
 
 def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
+    """Print the plan as tables; `explain` adds the formula behind each figure."""
     ask, size, bar = plan.ask, plan.size, plan.error_bar
     out.print(
         f"{ask.citations:,} citations, {size.passages:,.0f} passages: {size.shards} shards of "
@@ -94,11 +95,13 @@ def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
+    """The plan as one JSON object; `feasible` is false where it has problems."""
     bar = plan.error_bar.model_dump() if plan.error_bar else None
     return {**asdict(plan), "error_bar": bar, "feasible": not plan.problems}
 
 
 def show_check(out: Console, rows: Sequence[Compared]) -> None:
+    """Print predictions beside measurements, with relative errors."""
     table = _table("Predicted beside measured", "what", "predicted", "measured", "error")
     for row in rows:
         shown = [str(Figure("", v, row.unit, "")) for v in (row.predicted, row.measured)]
@@ -107,4 +110,5 @@ def show_check(out: Console, rows: Sequence[Compared]) -> None:
 
 
 def check_json(rows: Sequence[Compared]) -> list[dict[str, Any]]:
+    """Rows of a check as JSON objects, with the relative error to 4 digits."""
     return [{**asdict(row), "error": round(row.error, 4)} for row in rows]

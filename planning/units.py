@@ -56,6 +56,7 @@ def _parse(text: str, option: str, units: Mapping[str, float], wanted: str) -> f
 
 
 def format_bytes(value: float) -> str:
+    """Bytes with a decimal unit up to TB and about 3 digits: "64 GB"."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if value >= size:
             return (
@@ -67,6 +68,7 @@ def format_bytes(value: float) -> str:
 
 
 def format_seconds(value: float) -> str:
+    """A duration in the unit that suits it, from ms to days: "12.1 h"."""
     if value >= 2 * 86400:
         return f"{value / 86400:,.1f} days"
     if value >= 2 * 3600:

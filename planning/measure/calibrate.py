@@ -75,6 +75,7 @@ def calibrate(
 
 
 def small_build(settings: Settings, citations: int, folder: Path) -> BuildMeasured:
+    """Build an index of `citations` generated records below `folder`, and measure it."""
     sources = write_generated(folder / "sources", citations)
     index = settings.index.model_copy(update={"path": folder / "index"})
     return build_watched(sources, settings.model_copy(update={"index": index}))

@@ -56,6 +56,7 @@ class MeasuredWith(Strict):
 
     @classmethod
     def of(cls, settings: Settings) -> MeasuredWith:
+        """The part of `settings` that the figures depend on."""
         parts = [field.split("_", 1) for field in cls.model_fields if "_" in field]
         plain = {f"{part}_{name}": getattr(getattr(settings, part), name) for part, name in parts}
         split, reranker, llm = settings.split, settings.reranker, settings.llm
@@ -140,6 +141,7 @@ class ShardSearch(Strict):
     join_seconds: float
 
     def at(self, passages: float, citations: float) -> float:
+        """Seconds for a shard of so many passages and citations."""
         return self.dense_seconds.at(passages) + self.bm25_seconds.at(citations) + self.join_seconds
 
 
@@ -166,6 +168,11 @@ class Serving(Strict):
 
 
 class Coefficients(Strict):
+    """All that `citeray plan` computes from: figures of one machine with one set of settings.
+
+    `checked` tells how far a plan made from them was off, where a real build has checked them.
+    """
+
     format: Literal[2]
     made: str
     machine: Machine
@@ -184,6 +191,7 @@ class Coefficients(Strict):
 
 
 def write_coefficients(found: Coefficients, path: Path) -> None:
+    """Write them to `path` atomically, as JSON."""
     write_atomically(path, found.model_dump_json(indent=1).encode() + b"\n")
 
 

@@ -30,10 +30,12 @@ class Line(Strict):
     slope: float
 
     def at(self, n: float) -> float:
+        """The value at size `n`."""
         return self.base + self.slope * n
 
     @classmethod
     def of(cls, points: Points) -> Line:
+        """Least-squares fit to `points` of (n, value)."""
         base, slope = _least_squares(points)
         if base < 0:
             slope = sum(x * y for x, y in points) / sum(x * x for x, _ in points)
@@ -54,6 +56,7 @@ class Logarithmic(Strict):
 
     @classmethod
     def of(cls, points: Points) -> Logarithmic:
+        """Least-squares fit to `points` of (n, value) over ln n; every n is above 0."""
         base, slope = _least_squares([(math.log(x), y) for x, y in points])
         return cls(base=base, slope=slope, smallest=min(x for x, _ in points))
 
@@ -65,10 +68,12 @@ class Heaps(Strict):
     exponent: float
 
     def at(self, n: float) -> float:
+        """Expected number of distinct terms in `n` records; 0 for none."""
         return float(self.factor * n**self.exponent) if n > 0 else 0.0
 
     @classmethod
     def of(cls, points: Points) -> Heaps:
+        """Least-squares fit to the logarithms of `points`; the exponent is at most 1."""
         logs = [(math.log(x), math.log(max(y, 1.0))) for x, y in points]
         base, slope = _least_squares(logs)
         return cls(factor=math.exp(base), exponent=min(slope, 1.0))

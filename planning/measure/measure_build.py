@@ -69,6 +69,7 @@ class Read:
 
 
 def measure_reading(files: Sequence[File], count: int, splitter: Splitter) -> Read:
+    """Parse and split the first `count` citations of `files`, and time both."""
     (citations, total), parse_s = core_seconds(lambda: read_sample(files, count))
     batches = [citations[at : at + BATCH] for at in range(0, len(citations), BATCH)]
     tables, split_s = core_seconds(lambda: [split_citations(b, splitter) for b in batches])
@@ -113,10 +114,12 @@ class Staged:
 
     @property
     def bytes(self) -> int:
+        """Bytes of the staged files on disk."""
         return sum(path.stat().st_size for path in part_files(self.directory))
 
 
 def measure_staging(read: Read, count: int, stand_in: StandIn, directory: Path) -> Staged:
+    """Stage the first `count` citations in `directory`, with stand-in vectors, and time it."""
     directory.mkdir(parents=True)
     table = read.table.slice(0, count)
     found = stand_in.vectors(sum(map(len, table.column("spans").to_pylist())))
@@ -135,9 +138,11 @@ class Segment:
 
     @property
     def entry(self) -> SegmentEntry:
+        """The manifest entry of the built segment."""
         return self.build.result.entry
 
     def bytes_of(self, *prefixes: str) -> int:
+        """Bytes of the segment's files whose names begin with any of `prefixes`."""
         found = self.entry.artefacts.items()
         return sum(entry.bytes for name, entry in found if name.startswith(prefixes))
 
@@ -193,6 +198,7 @@ class Terms:
 
 
 def measure_terms(citations: Sequence[Citation], steps: int = 4) -> Terms:
+    """Count the terms of the first 1/steps, 2/steps, … of the citations, and time it."""
     size = -(-len(citations) // steps)
     parts, counting_s = core_seconds(
         lambda: [count_terms(citations[at : at + size]) for at in range(0, len(citations), size)]
@@ -208,12 +214,15 @@ def measure_terms(citations: Sequence[Citation], steps: int = 4) -> Terms:
 
 @dataclass(frozen=True, slots=True)
 class Published:
+    """A vocabulary written from `rows` counted terms, and what that cost."""
+
     path: Path
     rows: int
     cost: Cost[None]
 
     @property
     def bytes(self) -> int:
+        """Size of the file on disk."""
         return self.path.stat().st_size
 
 

@@ -132,6 +132,7 @@ class Searched:
     peak_bytes: int
 
     def median(self, kind: str) -> float:
+        """Median seconds of the calls of one kind, a key of `spent`."""
         return median(self.spent[kind])
 
 

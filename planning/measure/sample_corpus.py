@@ -60,6 +60,7 @@ class StandIn:
     encoded: Vectors
 
     def vectors(self, count: int, seed: int = 0) -> Vectors:
+        """Unit vectors of shape (count, d), float32; the same for the same seed."""
         rng = np.random.default_rng(seed)
         first, second = rng.integers(len(self.encoded), size=(2, count))
         share = rng.uniform(0.0, 1.0, (count, 1)).astype(np.float32)

@@ -107,9 +107,14 @@ class Tree:
 
     @property
     def core_seconds(self) -> float:
+        """Seconds of busy cores over all processes seen so far."""
         return sum(self.cores.values())
 
     def look(self, root: psutil.Process, mapped: Collection[str]) -> None:
+        """Take one sample of `root` and all processes below it.
+
+        Roles in `mapped` count their resident memory, files included; others what no file backs.
+        """
         own = 0
         for process in [root, *root.children(recursive=True)]:
             try:
