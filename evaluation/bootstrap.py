@@ -29,6 +29,7 @@ class Interval:
 
     @property
     def excludes_zero(self) -> bool:
+        """Whether the interval lies on one side of 0; False where it is NaN."""
         return self.low > 0 or self.high < 0
 
 

@@ -33,6 +33,7 @@ class Evaluated:
         return replace(self, scores=self.scores.beside(more), notes=(*self.notes, *notes))
 
     def with_notes(self, *notes: str) -> Evaluated:
+        """A copy with `notes` after those that it has."""
         return replace(self, notes=(*self.notes, *notes))
 
 

@@ -74,6 +74,7 @@ class Scores:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the measures, in their order."""
         return tuple(measure.name for measure in self.measures)
 
     def over(self, counts: Values) -> Values:

@@ -40,6 +40,7 @@ class Plan:
 
     @property
     def name(self) -> str:
+        """The system's name, then the evidence and the oracle if set: "citeray.evidence-5"."""
         parts = [self.system.name]
         parts += [f"evidence-{self.evidence}"] if self.evidence else []
         parts += [f"oracle-{self.oracle}"] if self.oracle else []

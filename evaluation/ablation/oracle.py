@@ -94,6 +94,7 @@ class GoldRetrieval(Oracle):
     _search: asyncio.Task[dict[str, FromVersion[Candidates]]] | None = None
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        """Search all shards on the first "search", then answer each shard from that one result."""
         if method != "search":
             return await super().call(stage, method, *arguments)
         # All shards are asked the same. One that is late must not take the search from the others.
@@ -150,6 +151,7 @@ class GoldReranking(Oracle):
         self._relevant: set[str] = set()
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        """Answer "score" from the gold; note what "fetch" brings, and pass all else on."""
         if method == "score":
             return self._score(*arguments)
         reply = await super().call(stage, method, *arguments)
@@ -169,6 +171,7 @@ class GoldEvidence(Oracle):
     """The gold snippets are the evidence, for the writer and for the choice of snippets."""
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        """Put the gold snippets in place of the evidence of "snippets" and "write"."""
         if method in ("snippets", "write"):
             question, _, last = arguments
             arguments = (question, await self._evidence(), last)

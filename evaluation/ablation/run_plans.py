@@ -73,6 +73,7 @@ class Run:
         return self.record.with_suffix(".json")
 
     def waiting(self, questions: Sequence[Question]) -> list[Question]:
+        """The questions without a reply yet, in their order."""
         return [q for q in questions if q.id not in self.replies]
 
     def ranked(self, id_: str) -> list[int]:
@@ -134,6 +135,7 @@ class Run:
         self.replies[question.id] = row
 
     def check_version(self, version: str) -> None:
+        """Note the index version; raises InputError if earlier replies are of another one."""
         if self.version and version != self.version:
             raise InputError(
                 f"{self.record}: holds replies of index version {self.version}, the index is now "

@@ -96,6 +96,8 @@ class LossRow:
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
+    """The tables of an ablation, with the index version and the seeds of its intervals."""
+
     index_version: str
     seeds: tuple[int, ...]
     systems: tuple[SystemRow, ...]

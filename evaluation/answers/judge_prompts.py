@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -36,31 +36,46 @@ def _not_blank(text: str) -> str:
 Text = Annotated[str, AfterValidator(_not_blank)]
 
 
+def _without_docstring(schema: dict[str, Any]) -> None:
+    """The judge gets the schema as it was when it was measured, without our docstrings."""
+    schema.pop("description", None)
+
+
 class Reply(BaseModel):
     """A judge's reply in JSON: these fields and no others, of exactly these types."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_docstring)
 
 
 class Statements(Reply):
+    """The statements that a text makes, at least one."""
+
     statements: list[Text] = Field(min_length=1)
 
 
 class Verdict(Reply):
+    """Whether the passages support one statement; the reason comes first."""
+
     reason: str
     supported: bool
 
 
 class Verdicts(Reply):
+    """A verdict on each statement, in their order."""
+
     verdicts: list[Verdict]
 
 
 class Questions(Reply):
+    """Questions that a text would answer; `noncommittal` marks a text that evades."""
+
     noncommittal: bool
     questions: list[Text] = Field(min_length=GENERATED_QUESTIONS, max_length=GENERATED_QUESTIONS)
 
 
 class Usefulness(Reply):
+    """Whether a passage helped to answer; the reason comes first."""
+
     reason: str
     useful: bool
 

@@ -39,6 +39,8 @@ NOTICES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
+    """One thing that is wrong with a cited record: a kind of `KINDS`, and the details."""
+
     kind: str
     detail: str
 

@@ -186,6 +186,7 @@ def _ideal(row: Mapping[str, Any], place: str) -> tuple[str, ...]:
 
 
 def read_text(row: Mapping[str, Any], field: str, place: str) -> str:
+    """The non-empty string in `field`; raises InputError, naming `place`, for anything else."""
     value = row.get(field)
     if not isinstance(value, str) or not value:
         raise InputError(f"{place}: field {field} must be a string that is not empty")

@@ -19,6 +19,8 @@ class Asked(NamedTuple):
 
 
 class Judge(Protocol):
+    """Says whether documents support the sentences that cite them."""
+
     def judge(self, asked: Sequence[Asked]) -> list[Relation]:
         """What each document says of its sentence, in order; "unknown" if it cannot tell."""
         ...
@@ -46,6 +48,7 @@ class EntailmentJudge:
         self._window = window
 
     def judge(self, asked: Sequence[Asked]) -> list[Relation]:
+        """Relations in the order of `asked`; "unknown" for a document without text."""
         texts = self._texts(list(dict.fromkeys(item.pmid for item in asked)))
         premises = {pmid: self._windows(text) for pmid, text in texts.items()}
         pairs = [(p, item.sentence) for item in asked for p in premises.get(item.pmid, ())]
@@ -81,6 +84,7 @@ class Judged:
 
     @property
     def relations(self) -> dict[int, Relation]:
+        """The relation of each PMID; people's labels go before the machine's."""
         return {**self.machine, **self.human}
 
 

@@ -117,6 +117,7 @@ def records(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def object_of(value: Any, place: str) -> Row:
+    """`value` if it is a JSON object; raises InputError, naming `place`, if not."""
     if not isinstance(value, dict):
         raise InputError(f"{place}: must be an object, not {value!r:.40}")
     return value
@@ -141,6 +142,7 @@ def id_of(row: Row, field: str, place: str) -> str:
 
 
 def text(row: Row, field: str, place: str) -> str:
+    """The string in `field`, not blank; raises InputError, naming `place`, for anything else."""
     value = row.get(field)
     if not isinstance(value, str) or not value.strip():
         raise InputError(

@@ -45,6 +45,7 @@ class Labels:
 
     @property
     def topics(self) -> tuple[str, ...]:
+        """Topics that have any label, in the order in which they were read."""
         return tuple(self.by_topic)
 
     def of(self, topic: str, number: int, text: str) -> dict[int, Relation]:

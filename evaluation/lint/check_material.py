@@ -20,6 +20,8 @@ SECTIONS = {TITLE: TITLE, ABSTRACT: ABSTRACT, "sections.0": ABSTRACT}
 
 
 def check_documents(checker: Checker, documents: Sequence[Any], place: str) -> list[Any]:
+    """The first MAX_DOCUMENTS distinct documents, as `--fix` leaves them; problems are noted."""
+
     def check(document: Any, where: str) -> list[Any]:
         address, pmid = _address(checker, document, where)
         return [address] if pmid is None or checker.live(pmid, where) else []

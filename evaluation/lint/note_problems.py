@@ -47,6 +47,7 @@ class Problem:
 
     @property
     def mendable(self) -> bool:
+        """Whether `--fix` does something about it."""
         return bool(self.mend)
 
 
@@ -83,6 +84,7 @@ class Checker:
         self._drop_unknown = drop_unknown
 
     def note(self, place: str, message: str, mend: str = "") -> None:
+        """Note a problem; place and message are cut to 300 characters each."""
         self.problems.append(Problem(cut(place, 300), cut(message, 300), mend))
 
     def items(self, row: Mapping[str, Any], field: str, place: str) -> list[Any] | None:
@@ -131,6 +133,7 @@ class Checker:
         return list(kept.values())
 
     def first(self, items: Sequence[Item], limit: int, place: str) -> list[Item]:
+        """The first `limit` items; a problem is noted if there are more."""
         if len(items) > limit:
             self.note(place, f"{len(items)} items, at most {limit}", f"keeps the first {limit}")
         return list(items[:limit])

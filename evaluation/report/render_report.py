@@ -99,7 +99,7 @@ def render_report(report: Report) -> str:
         lstrip_blocks=True,
     )
     page.filters |= {"cut": cut, "number": number, "parts": parts}
-    page.tests |= {"applied": applies, "web": is_web_address}
+    page.tests |= {"applied": _applies, "web": is_web_address}
     text = page.get_template("report.html").render(
         report=report,
         headline=report.groups[0] if report.groups else None,
@@ -131,7 +131,7 @@ def number(value: float) -> str:
     return "n/a" if math.isnan(value) else f"{value:z.4f}"
 
 
-def applies(interval: Interval | None) -> bool:
+def _applies(interval: Interval | None) -> bool:
     return interval is not None and not math.isnan(interval.value)
 
 
@@ -144,7 +144,7 @@ def _families(report: Report) -> list[Family]:
     titles: dict[str, dict[str, None]] = {}
     for group in report.groups:
         for name, interval in group.measures.items():
-            if applies(interval):
+            if _applies(interval):
                 titles.setdefault(_title(name), {})[name] = None
     return [_family(title, tuple(names), report) for title, names in titles.items()]
 
@@ -155,7 +155,7 @@ def _title(name: str) -> str:
 
 
 def _family(title: str, names: tuple[str, ...], report: Report) -> Family:
-    groups = [g for g in report.groups if any(applies(g.measures.get(name)) for name in names)]
+    groups = [g for g in report.groups if any(_applies(g.measures.get(name)) for name in names)]
     # The whole set says nothing new where one type alone has the measures.
     if len(groups) == 2 and _values(groups[0], names) == _values(groups[1], names):
         del groups[0]
@@ -163,7 +163,7 @@ def _family(title: str, names: tuple[str, ...], report: Report) -> Family:
 
 
 def _values(group: Group, names: Iterable[str]) -> list[float]:
-    return [group.measures[name].value for name in names if applies(group.measures.get(name))]
+    return [group.measures[name].value for name in names if _applies(group.measures.get(name))]
 
 
 def _figures(
@@ -173,13 +173,13 @@ def _figures(
 
     labels = _labels(names)
     measures = {
-        labels[name]: {g.name: g.measures[name] for g in groups if applies(g.measures.get(name))}
+        labels[name]: {g.name: g.measures[name] for g in groups if _applies(g.measures.get(name))}
         for name in names
     }
     caption = f"{title}: each measure (dot) and its 95% interval (line)."
     yield Figure(Markup(plot_measures(measures, f"{caption} {', '.join(names)}")), caption)
     against = report.against
-    shared = [n for n in names if against and applies(against.differences.get(n))]
+    shared = [n for n in names if against and _applies(against.differences.get(n))]
     if against and shared:
         differences = {labels[name]: against.differences[name] for name in shared}
         verdicts = {labels[name]: against.verdicts.get(name, "") for name in shared}

@@ -46,6 +46,7 @@ class DocumentRow:
 
     @property
     def standing(self) -> str:
+        """Gold and found, in words for the page: "gold, missed", "not gold, unjudged", …"""
         if self.is_gold:
             return "gold, missed" if self.found_rank is None else "gold, found"
         return "judged, not gold" if self.judged else "not gold, unjudged"
@@ -68,6 +69,7 @@ class SnippetRow:
 
     @property
     def standing(self) -> str:
+        """Where the snippet is from and whether it overlaps: "gold and run, matched"."""
         sides = [name for name, is_in in (("gold", self.in_gold), ("run", self.in_run)) if is_in]
         return f"{' and '.join(sides)}, {'matched' if self.hit else 'not matched'}"
 
