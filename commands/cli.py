@@ -85,12 +85,14 @@ class LazyGroup(TyperGroup):
         }
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command by name; it is loaded here only to complete its own options."""
         # Completion asks for a command's own options.
         if ctx.resilient_parsing and cmd_name in COMMANDS:
             return load_command(cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Load the module of the command that is about to run."""
         name, shown, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name and shown else shown, rest
 

@@ -27,14 +27,17 @@ class Context:
 
     @property
     def settings(self) -> Settings:
+        """Read the settings of `--config` and `--set` anew; raises InputError for invalid ones."""
         return load_settings(self.config, self.overrides)
 
     @property
     def out(self) -> Console:
+        """Console for results, on standard output."""
         return Console(file=self.stdout)
 
     @property
     def log(self) -> Console:
+        """Console for progress and messages, on standard error."""
         return Console(stderr=True, highlight=False)
 
     def print_json(self, value: Any) -> None:
@@ -56,4 +59,5 @@ Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 
 
 def make_context(config: str | None, overrides: list[str] | None, json_output: bool) -> Context:
+    """Context of a command from its global options, None standing for no `--set`."""
     return Context(config, tuple(overrides or ()), json_output)

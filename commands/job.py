@@ -61,8 +61,8 @@ def submit_job(
         raise InputError("no command to run; give one, such as -- index build SOURCE...")
     if not no_working_dir and not working_dir.is_dir():
         raise InputError(f"--working-dir {working_dir}: no such folder")
-    head = jobs.connect(address, say)
-    given = checked(name) if name else name_of(words)
+    head = jobs.connect(address, _say)
+    given = _checked(name) if name else name_of(words)
     entrypoint = shlex.join(["citeray", *words])
     began = jobs.submit(head, given, entrypoint, None if no_working_dir else working_dir)
     if detach:
@@ -76,8 +76,8 @@ def follow_job(name: Name, address: Address = HERE, json: Json = False) -> None:
     """Show a job's log until it ends; the exit code is its own. Ctrl-C stops the job."""
     from cluster.ray import jobs
 
-    head = jobs.connect(address, say)
-    follow_to_end(head, submission_id(jobs.newest(head, checked(name))), json=json)
+    head = jobs.connect(address, _say)
+    follow_to_end(head, _submission_id(jobs.newest(head, _checked(name))), json=json)
 
 
 @job.command("cancel")
@@ -85,11 +85,11 @@ def cancel_job(name: Name, address: Address = HERE) -> None:
     """Stop a job and wait until it has ended; one that has ended stays as it is."""
     from cluster.ray import jobs
 
-    head = jobs.connect(address, say)
-    found = submission_id(jobs.newest(head, checked(name)))
+    head = jobs.connect(address, _say)
+    found = _submission_id(jobs.newest(head, _checked(name)))
     jobs.stop(head, found)
     ended = jobs.follow(head, found, jobs.Log(lambda _: None))
-    say(f"{found} {str(ended.status).lower()}")
+    _say(f"{found} {str(ended.status).lower()}")
 
 
 @job.command("list")
@@ -97,10 +97,10 @@ def list_jobs(address: Address = HERE, json: Json = False) -> None:
     """The jobs that the cluster knows, the oldest first."""
     from cluster.ray import jobs
 
-    found = jobs.all_jobs(jobs.connect(address, say))
+    found = jobs.all_jobs(jobs.connect(address, _say))
     rows = [
         {
-            "id": submission_id(j),
+            "id": _submission_id(j),
             "status": str(j.status),
             "began": datetime.fromtimestamp((j.start_time or 0) / 1000, UTC).isoformat(
                 "T", "seconds"
@@ -111,7 +111,7 @@ def list_jobs(address: Address = HERE, json: Json = False) -> None:
         for j in found
     ]
     if json:
-        print_json(rows)
+        _print_json(rows)
         return
     table = Table("id", "status", "began", "command")
     for row in rows:
@@ -132,11 +132,11 @@ def follow_to_end(head: Any, name: str, *, json: bool) -> None:
     ended = jobs.follow_or_stop(head, name, jobs.Log(write))
     code = jobs.exit_code(ended)
     said = cut((ended.message or "").partition("\n")[0])
-    say(f"{name} {str(ended.status).lower()}: {said}")
+    _say(f"{name} {str(ended.status).lower()}: {said}")
     if json:
         result = last_document("".join(text))
         status = str(ended.status)
-        print_json({"id": name, "status": status, "exit_code": code, "result": result})
+        _print_json({"id": name, "status": status, "exit_code": code, "result": result})
     if code:
         raise typer.Exit(code)
 
@@ -162,7 +162,7 @@ def name_of(words: list[str]) -> str:
     return "-".join(["citeray", *verbs, digest.hexdigest()])
 
 
-def checked(name: str) -> str:
+def _checked(name: str) -> str:
     if not NAME.fullmatch(name):
         raise InputError(
             f"{cut(name)}: not a job's id; it has at most 100 letters, digits, '.', '_' and '-'"
@@ -170,13 +170,13 @@ def checked(name: str) -> str:
     return name
 
 
-def submission_id(found: Any) -> str:
+def _submission_id(found: Any) -> str:
     return str(found.submission_id)
 
 
-def say(line: str) -> None:
+def _say(line: str) -> None:
     Console(stderr=True, highlight=False).print(one_line(line), soft_wrap=True, markup=False)
 
 
-def print_json(value: Any) -> None:
+def _print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False))

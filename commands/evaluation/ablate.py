@@ -101,7 +101,7 @@ def ablate(
             material(wanted[question.id])
     drawn = read_seeds(seeds)
     output = output or FOLDER / digest(questions.read_bytes())
-    make_folder(output)
+    _make_folder(output)
     runs = [open_run(output, plan, run_key(plan, settings, questions, gold)) for plan in plans]
     complete_runs(
         runs, asked, lambda: open_graph(settings, plans, wanted, context.log), context.log
@@ -160,7 +160,7 @@ def check_gold(
         )
 
 
-def make_folder(output: Path) -> None:
+def _make_folder(output: Path) -> None:
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:

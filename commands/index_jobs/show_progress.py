@@ -52,6 +52,10 @@ class _Lines:
 
 @contextmanager
 def reporter(context: Context) -> Iterator[Any]:
+    """Give a callable that shows each progress event on standard error.
+
+    Bars on a terminal, lines elsewhere.
+    """
     if not sys.stderr.isatty():
         yield _Lines(context).show
         return

@@ -27,6 +27,7 @@ def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -
 
 
 def tell_version(context: Context, manifest: Manifest, seconds: float) -> None:
+    """Print one line about the version just published, with its counts and the seconds it took."""
     context.out.print(
         f"published {manifest.version}: {manifest.citations:,} citations, "
         f"{manifest.passages:,} passages, {len(manifest.shards)} shards, {seconds:.0f} s "
