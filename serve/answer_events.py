@@ -38,6 +38,8 @@ class Drafted:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
+    """The answer is done; always the last event."""
+
     answer: Answer
 
 

@@ -74,6 +74,7 @@ class LanguageModel:
                     yield line
 
     async def check_health(self) -> None:
+        """Called by Serve, which replaces the replica if the engine raises here."""
         await self._server.check_health()
 
     async def __del__(self) -> None:

@@ -113,6 +113,7 @@ class Briefing:
         return frozenset().union(*(self.prompt(name).variables for name in stages))
 
     def prompt(self, name: str) -> Prompt:
+        """The preset's prompt `name` for this type of question; raises what `find_prompt` does."""
         return find_prompt(name, self.question.type, self.style.prompts)
 
     async def ask(self, name: str, max_tokens: int, answer: str = "", **constraint: Any) -> str:

@@ -43,6 +43,7 @@ class Balance:
 
     @property
     def divided(self) -> bool:
+        """Whether sources disagree: each side has a clear passage and neither side prevails."""
         return min(self.best_yes, self.best_no) >= CLEAR and self.share < DISAGREE_SHARE
 
 

@@ -22,6 +22,8 @@ Side = Literal["yes", "no"]
 
 
 class PassageReader(Protocol):
+    """A model that reads passages against a question."""
+
     def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
         """One Reading a passage, in their order (cluster.models.reader.Reader)."""
         ...
@@ -36,6 +38,7 @@ class RememberingReader:
         self._keeping = Lock()
 
     def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        """See `PassageReader.read`; safe from several threads, which may read a passage twice."""
         keys = [(question, passage) for passage in passages]
         with self._keeping:
             known = {key: self._readings[key] for key in keys if key in self._readings}
@@ -65,6 +68,7 @@ class ReadPassage:
 
     @property
     def text(self) -> str:
+        """The passage's text, the span that the reading's offsets refer to."""
         return self.item.passage.text
 
     def weight(self, side: Side) -> float:

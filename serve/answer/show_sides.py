@@ -16,6 +16,7 @@ from serve.support.weigh_evidence import Thresholds, contradicting_sentence, not
 
 
 def side_of(exact: ExactAnswer) -> Side | None:
+    """The side of a yes/no answer; None for an exact answer of any other type."""
     return "yes" if exact == "yes" else "no" if exact == "no" else None
 
 

@@ -18,6 +18,8 @@ from serve.llm.language_model import NO_MODEL, ChatModel, Message, Say
 
 
 class WriterStage:
+    """The writer, and the one stage that calls the language model, if there is a `model`."""
+
     def __init__(self, writer: AnswerWriter, model: ChatModel | None) -> None:
         self._writer = writer
         self._model = model
@@ -25,6 +27,7 @@ class WriterStage:
     async def write(
         self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
     ) -> WrittenAnswer:
+        """See `AnswerWriter.write`."""
         return await self._writer.write(question, evidence, style)
 
     async def write_aloud(

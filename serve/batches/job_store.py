@@ -144,6 +144,7 @@ class JobStore:
             raise ValueError(f"{path}: gone; somebody removed it") from None
 
     def progress(self, job_id: str) -> Progress:
+        """How far the job is; raises BatchError where there is none."""
         self.job(job_id)
         with self._lock:
             return self._progress[job_id]
@@ -200,6 +201,7 @@ class JobStore:
             return progress
 
     def run_file(self, job_id: str) -> Path:
+        """Path of the job's run file, which may not exist yet."""
         return self.place(job_id) / "run.json"
 
     def run(self, job_id: str) -> bytes:

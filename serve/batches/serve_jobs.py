@@ -85,6 +85,7 @@ class ServedBatches:
         return self._opened
 
     async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
+        """See `Batches.add`; status 507 where the folder cannot be written."""
         try:
             kept = await asyncio.to_thread(self._store.add, job, questions)
         except StorageError as error:
@@ -92,16 +93,20 @@ class ServedBatches:
         return await self.status(kept.id, kept.owner)
 
     async def list(self, owner: str) -> list[dict[str, Any]]:
+        """See `Batches.list`."""
         jobs = self._store.all()
         return [summarised(job, progress) for job, progress in jobs if job.owner == owner]
 
     async def status(self, job_id: str, owner: str) -> dict[str, Any]:
+        """See `Batches.status`."""
         return described(self._store.job(job_id, owner), self._store.progress(job_id))
 
     async def cancel(self, job_id: str, owner: str) -> dict[str, Any]:
+        """See `Batches.cancel`."""
         job = self._store.job(job_id, owner)
         return described(job, await asyncio.to_thread(self._store.cancel_or_forget, job_id))
 
     async def run(self, job_id: str, owner: str) -> bytes:
+        """See `Batches.run`."""
         self._store.job(job_id, owner)
         return await asyncio.to_thread(self._store.run, job_id)

@@ -31,6 +31,8 @@ Answering = Callable[[Question, Job], Awaitable[Answer | SearchResult]]
 
 
 class JobAtWork:
+    """One job with its counts so far; those of an earlier process are taken up."""
+
     def __init__(self, store: JobStore, job: Job, answer: Answering) -> None:
         known = store.progress(job.id)
         self._store = store

@@ -73,6 +73,7 @@ class Endpoint:
         self._headers = {"Content-Type": "application/json", **_key_header(api_key_env)}
 
     def close(self) -> None:
+        """Close its connections, a client passed as `http` included."""
         self._http.close()
 
     def read(self, method: str, path: str, body: Any = None) -> bytes:

@@ -34,8 +34,14 @@ ANSWER = TypeAdapter(Answer)
 class Client(Protocol):
     """Both calls are safe from several threads at once."""
 
-    def search(self, request: Mapping[str, Any]) -> Reply: ...
-    def answer(self, request: Mapping[str, Any]) -> Reply: ...
+    def search(self, request: Mapping[str, Any]) -> Reply:
+        """Reply of `/v1/search` to `request`; blocks; raises InputError for an invalid request."""
+        ...
+
+    def answer(self, request: Mapping[str, Any]) -> Reply:
+        """Reply of `/v1/answer` to `request`; blocks; raises InputError for an invalid request."""
+        ...
+
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -65,9 +71,11 @@ class HttpClient:
         self._endpoint = Endpoint(url, timeout_s)
 
     def search(self, request: Mapping[str, Any]) -> Reply:
+        """See `Client.search`."""
         return self._post("/v1/search", request)
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
+        """See `Client.answer`."""
         return self._post("/v1/answer", request)
 
     def _post(self, path: str, request: Mapping[str, Any]) -> Reply:
@@ -106,10 +114,12 @@ class LocalClient:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def search(self, request: Mapping[str, Any]) -> Reply:
+        """See `Client.search`."""
         asked = _checked(SearchRequest, request).as_request(self._system)
         return asdict(self._run(self._answerer.search(asked)))
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
+        """See `Client.answer`."""
         asked = _checked(AnswerRequest, request).as_request(self._system)
         return asdict(self._run(self._answerer.answer(asked)))
 
@@ -136,6 +146,7 @@ def _checked(form: type[R], request: Mapping[str, Any]) -> R:
 
 
 def endpoint_url(settings: Settings) -> str:
+    """URL of the endpoint from this machine: 127.0.0.1 where it listens on all addresses."""
     host = settings.serve.host
     reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     return f"http://{reachable}:{settings.serve.port}"

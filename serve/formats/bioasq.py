@@ -41,6 +41,7 @@ Entry = dict[str, Any]
 
 
 def document_url(pmid: int) -> str:
+    """The address of a PubMed article as BioASQ's gold files write it."""
     return f"http://www.ncbi.nlm.nih.gov/pubmed/{pmid}"
 
 

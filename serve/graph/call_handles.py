@@ -21,7 +21,10 @@ log = logging.getLogger("citeray")
 class Handle(Protocol):
     """A `ray.serve.handle.DeploymentHandle`: its methods are the deployment's."""
 
-    def options(self, **options: Any) -> Handle: ...
+    def options(self, **options: Any) -> Handle:
+        """A handle to the same deployment with other call options."""
+        ...
+
     def __getattr__(self, method: str) -> Any: ...
 
 
@@ -71,9 +74,11 @@ class HandleBackend:
         self.handles: dict[str, Handle] = {**stages, **small, **numbered}
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        """Call the deployment; raises what it raises, and cancelling it cancels the request."""
         return await call(self.handles[stage], method, *arguments)
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
+        """Stream from the deployment, part by part."""
         return stream(self.handles[stage], method, *arguments)
 
     def followers(self) -> dict[str, Handle]:
@@ -108,22 +113,27 @@ class HandleBatches:
             ) from error
 
     async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
+        """See `Batches.add`."""
         added: dict[str, Any] = await self._call("add", job, tuple(questions))
         return added
 
     async def list(self, owner: str) -> list[dict[str, Any]]:
+        """See `Batches.list`."""
         jobs: list[dict[str, Any]] = await self._call("list", owner)
         return jobs
 
     async def status(self, job_id: str, owner: str) -> dict[str, Any]:
+        """See `Batches.status`."""
         status: dict[str, Any] = await self._call("status", job_id, owner)
         return status
 
     async def cancel(self, job_id: str, owner: str) -> dict[str, Any]:
+        """See `Batches.cancel`."""
         status: dict[str, Any] = await self._call("cancel", job_id, owner)
         return status
 
     async def run(self, job_id: str, owner: str) -> bytes:
+        """See `Batches.run`."""
         run: bytes = await self._call("run", job_id, owner)
         return run
 
@@ -135,8 +145,10 @@ class HandleTurns:
         self._handle = handle
 
     def take(self, holder: str) -> bool:
+        """See `Turns.take`; blocks up to TURN_DEADLINE_S, then raises."""
         taken: bool = self._handle.take.remote(holder).result(timeout_s=TURN_DEADLINE_S)
         return taken
 
     def give_back(self, holder: str) -> None:
+        """See `Turns.give_back`; raises as `take`."""
         self._handle.give_back.remote(holder).result(timeout_s=TURN_DEADLINE_S)

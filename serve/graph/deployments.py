@@ -54,19 +54,23 @@ class Encoder:
         return list(await in_thread(self._queries, self._encoder.encode_queries, texts))
 
     async def encode(self, text: str) -> Vectors:
+        """Vector of shape (d,) of a question; batched with those that arrive together."""
         vector: Vectors = await self._batched(text)
         return vector
 
     async def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of shape (n, d) of passages."""
         return await in_thread(self._passages, self._encoder.encode, texts)
 
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
+        """Snippets of up to `sentences` sentences each; see `choose_snippets`."""
         choose = partial(choose_snippets, window=sentences)
         return await in_thread(self._passages, choose, question, evidence, self._encoder.encode)
 
     def ready(self) -> str:
+        """Answers once the model is loaded."""
         return "ready"
 
 
@@ -89,14 +93,18 @@ class Reranker:
         ]
 
     async def score(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """Scores of shape (n,), higher is better; batched with those that arrive together."""
         scores: np.ndarray = await self._batched((question, list(texts)))
         return scores
 
     def ready(self) -> str:
+        """Answers once the model is loaded."""
         return "ready"
 
 
 class Writer(WriterStage):
+    """The writer as a replica, which follows the index's vocabulary by itself."""
+
     def __init__(
         self,
         settings: Settings,
@@ -125,6 +133,7 @@ class Writer(WriterStage):
         super().__init__(load_writer(settings, encode, recognise, model), model)
 
     def version(self) -> StageVersion:
+        """The version of the vocabulary in use, and why a newer one is not."""
         return self._follower.state()
 
     async def ready(self) -> str:

@@ -100,18 +100,23 @@ class Gateway:
         self._loaded.add(name)
 
     async def search(self, request: Request) -> SearchResult:
+        """See `Service.search`."""
         return await self._answerer.search(request)
 
     async def answer(self, request: Request) -> Answer:
+        """See `Service.answer`."""
         return await self._answerer.answer(request)
 
     def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
+        """See `Service.answer_events`."""
         return self._answerer.answer_events(request)
 
     async def citation(self, pmid: int) -> Citation | None:
+        """See `Service.citation`."""
         return await self._answerer.citation(pmid)
 
     def loading(self) -> list[str]:
+        """See `Service.loading`; a stage that was ready once stays out of the list."""
         return [name for name in self._backend.handles if name not in self._loaded]
 
     async def _version(self, name: str, handle: Handle) -> StageVersion | None:
@@ -122,6 +127,7 @@ class Gateway:
         return None
 
     async def metrics(self) -> bytes:
+        """Metrics of all nodes in Prometheus' text format."""
         return await fetch_metrics(await asyncio.to_thread(self._cluster.pages))
 
     async def drain(self, deadline_s: float) -> bool:
@@ -129,6 +135,7 @@ class Gateway:
         return await self._admission.drain(deadline_s)
 
     async def readiness(self) -> Readiness:
+        """See `Service.readiness`; a stage that does not answer in time has no version in it."""
         followers = self._backend.followers()
         asked = await asyncio.gather(*(self._version(n, h) for n, h in followers.items()))
         versions = {n: v for n, v in zip(followers, asked, strict=True) if v is not None}

@@ -39,12 +39,14 @@ class LocalBackend:
         self.stages = stages
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        """Await a coroutine method; run any other in a thread, which cancelling does not stop."""
         work = getattr(self.stages[stage], method)
         if inspect.iscoroutinefunction(work):
             return await work(*arguments)
         return await asyncio.to_thread(work, *arguments)
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
+        """The stage's async generator itself."""
         parts: AsyncGenerator[Any, None] = getattr(self.stages[stage], method)(*arguments)
         return parts
 
@@ -56,14 +58,17 @@ class EncoderStage:
         self._encoder = encoder
 
     def encode(self, text: str) -> Vectors:
+        """Vector of shape (d,) of a question, float32."""
         return np.asarray(self._encoder.encode_queries([text])[0], np.float32)
 
     def encode_passages(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of shape (n, d) of passages."""
         return self._encoder.encode(texts)
 
     def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
+        """Snippets of up to `sentences` sentences each; see `choose_snippets`."""
         return choose_snippets(question, evidence, self._encoder.encode, window=sentences)
 
 

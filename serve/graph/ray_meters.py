@@ -34,12 +34,14 @@ class RayMeters:
         self._waiting = metrics.Gauge("citeray_waiting", "Questions waiting for their turn.")
 
     def request(self, route: str, status: int, seconds: float) -> None:
+        """See `Meters.request`."""
         self._requests.inc(tags={"path": route, "status": str(status)})
         self._seconds.observe(seconds, tags={"path": route})
 
     def question(
         self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
     ) -> None:
+        """See `Meters.question`; a loss counts under the stage before its colon."""
         self._questions.inc(tags={"kind": kind, "system": system})
         for stage, ms in timings_ms.items():
             self._stages.observe(ms / 1000, tags={"stage": stage, "system": system})
@@ -48,6 +50,7 @@ class RayMeters:
             self._losses.inc(tags={"stage": stage, "system": system})
 
     def load(self, running: int, waiting: int) -> None:
+        """See `Meters.load`; gauges of this replica alone."""
         self._running.set(running)
         self._waiting.set(waiting)
 

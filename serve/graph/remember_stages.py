@@ -36,6 +36,7 @@ class Remembering(Around):
         self._replies: dict[Hashable, asyncio.Future[Any]] = {}
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        """Callers that ask the same thing at once share one call to the stage."""
         if method not in REMEMBERED:
             return await super().call(stage, method, *arguments)
         key = (stage, method, _key(arguments))

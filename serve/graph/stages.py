@@ -32,8 +32,13 @@ class Backend(Protocol):
     What a stage raises is raised here. Cancelling a call ends the work downstream too.
     """
 
-    async def call(self, stage: str, method: str, *arguments: Any) -> Any: ...
-    def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]: ...
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        """Call `method` of a stage and return its reply."""
+        ...
+
+    def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
+        """Call a `method` that yields its reply in parts; close the generator to end the work."""
+        ...
 
 
 class Around:
@@ -43,9 +48,11 @@ class Around:
         self.backend = backend
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        """See `Backend.call`; passes it on unchanged."""
         return await self.backend.call(stage, method, *arguments)
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
+        """See `Backend.stream`; passes it on unchanged."""
         return self.backend.stream(stage, method, *arguments)
 
 
@@ -59,10 +66,12 @@ class IndexFacts:
 
     @classmethod
     def of(cls, manifest: Manifest, settings: Settings) -> IndexFacts:
+        """The number of shards in `manifest`, with the constants in `settings`."""
         return cls(len(manifest.shards), settings.index.bm25_k1, settings.index.bm25_b)
 
 
 def shard_stage(number: int) -> str:
+    """Name of a shard's stage, numbers from 0: "shard-0000"."""
     return f"shard-{number:04d}"
 
 
@@ -74,21 +83,25 @@ class ShardStage:
         self._name = shard_stage(number)
 
     async def statistics(self, terms: list[str], over: str) -> Statistics:
+        """See `ShardReader.statistics`."""
         counts: Statistics = await self._backend.call(self._name, "statistics", terms, over)
         return counts
 
     async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+        """See `ShardReader.search`; the reply names the version that was searched."""
         found: FromVersion[Candidates] = await self._backend.call(self._name, "search", query)
         return found
 
     async def fetch(
         self, pmids: Sequence[int], vector: Vectors | None
     ) -> FromVersion[list[Fetched]]:
+        """See `ShardReader.fetch`; the reply names the version that was read."""
         fetched: FromVersion[list[Fetched]]
         fetched = await self._backend.call(self._name, "fetch", pmids, vector)
         return fetched
 
     async def citation(self, pmid: int) -> Citation | None:
+        """See `ShardReader.citation`."""
         citation: Citation | None = await self._backend.call(self._name, "citation", pmid)
         return citation
 
@@ -110,6 +123,7 @@ class Stages:
         return Stages(wrap(self.backend), self.facts)
 
     async def entities(self, text: str) -> list[Entity]:
+        """Entities in `text`, in order and without overlap."""
         entities: list[Entity] = await self.backend.call("expander", "entities", text)
         return entities
 

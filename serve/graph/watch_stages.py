@@ -46,6 +46,7 @@ class StageWatch:
         self.degraded: list[str] = []
 
     def note(self, loss: str) -> None:
+        """Add `loss` to `degraded`, once however often it is noted."""
         if loss not in self.degraded:
             self.degraded.append(loss)
 

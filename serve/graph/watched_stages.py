@@ -30,6 +30,7 @@ class WatchedStages:
         self.model = WatchedModel(stages, watch, ModelLimits(settings.llm.deadline_s, quoted))
 
     async def entities(self, text: str, loss: str = "question not expanded") -> list[Entity]:
+        """Entities in `text`; none where the expander fails or is late."""
         deadline = self.settings.expander.deadline_s
         return await self.watch.run("expand", self.stages.entities(text), deadline, loss) or []
 
@@ -44,6 +45,7 @@ class WatchedStages:
         return await self.watch.run("embed", self.stages.embed(texts), deadline, loss)
 
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32] | None:
+        """Scores of shape (n,); None where it fails, is late, or the budget runs out."""
         work = self.stages.rerank(question, texts)
         deadline = self.settings.reranker.deadline_s
         loss = "first-stage order kept"
@@ -52,11 +54,13 @@ class WatchedStages:
     async def answering(
         self, question: str, passages: Sequence[str]
     ) -> npt.NDArray[np.float32] | None:
+        """Scores of shape (n,), 0 to 1; None in the cases of `rerank`."""
         work = self.stages.answering(question, passages)
         deadline = self.settings.reranker.deadline_s
         return await self.watch.run("read", work, deadline, "ranked without the reader", spare=True)
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
+        """Records of `pmids` that PubMed has; none where it fails or is late."""
         work = self.stages.fetch_online(pmids)
         deadline = self.settings.request_deadline_s
         return await self.watch.run("pubmed", work, deadline, "articles not fetched") or []

@@ -39,11 +39,25 @@ QUESTION = {
 class Batches(Protocol):
     """The jobs of the graph, each its owner's only; each call raises BatchError."""
 
-    async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]: ...
-    async def list(self, owner: str) -> list[dict[str, Any]]: ...
-    async def status(self, job_id: str, owner: str) -> dict[str, Any]: ...
-    async def cancel(self, job_id: str, owner: str) -> dict[str, Any]: ...
-    async def run(self, job_id: str, owner: str) -> bytes: ...
+    async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
+        """Queue a job and return its status; an equal job of the same id is returned as it is."""
+        ...
+
+    async def list(self, owner: str) -> list[dict[str, Any]]:
+        """Status of the owner's jobs, oldest first, without the questions that failed."""
+        ...
+
+    async def status(self, job_id: str, owner: str) -> dict[str, Any]:
+        """Status of a job, in the fields of `Batch`."""
+        ...
+
+    async def cancel(self, job_id: str, owner: str) -> dict[str, Any]:
+        """Cancel a job and return its status; one that has ended is deleted with its run."""
+        ...
+
+    async def run(self, job_id: str, owner: str) -> bytes:
+        """The run file of a finished job."""
+        ...
 
 
 class BatchRequest(BaseModel):
@@ -104,6 +118,8 @@ class Batch(BatchFigures):
 
 
 class BatchList(BaseModel):
+    """The batches that came with this key, oldest first."""
+
     batches: list[BatchFigures]
 
 

@@ -13,6 +13,7 @@ class DocumentedAPI(FastAPI):
     """A FastAPI whose document tells of the keys that `serve.http.door.guard` looks for."""
 
     def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document with an optional bearer key on every route."""
         document = super().openapi()
         document.setdefault("components", {})["securitySchemes"] = {
             SCHEME: {

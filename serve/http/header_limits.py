@@ -92,14 +92,17 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._refusal: tuple[int, str] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the header timer with the connection."""
         super().connection_made(transport)
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the header timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Feed the parser; refuse with 431 if it buffers over HEADER_BYTES."""
         if self._awaiting_headers:
             self._start_timer()
         self._buffered += len(data)
@@ -108,21 +111,25 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refuse(431, TOO_LARGE)
 
     def on_message_begin(self) -> None:
+        """Start the counts of a new request, and the timer if it is not running."""
         super().on_message_begin()
         self._header_bytes = self._header_fields = 0
         self._request_begun = True
         self._start_timer()
 
     def on_url(self, url: bytes) -> None:
+        """Count the target; over the limit the parser is stopped with 431."""
         super().on_url(url)
         self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Count the header; over the limits the parser is stopped with 431."""
         self._header_fields += 1
         self._count(len(name) + len(value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        """Stop the timer; refuse an upgrade with a body with 400."""
         self._stop_timer()
         self._awaiting_headers = self._request_begun = False
         self._buffered = 0
@@ -131,10 +138,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        """Pass on a piece of the body, which the header limits do not count."""
         self._buffered = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        """Await the headers of the next request."""
         self._awaiting_headers = True
         self._buffered = 0
         super().on_message_complete()

@@ -56,10 +56,14 @@ def _tell_meanings(schema: dict[str, Any]) -> None:
 
 
 class QuestionForm(SearchRequest):
+    """A biomedical question, and how it is to be answered from PubMed."""
+
     model_config = ConfigDict(extra="forbid", json_schema_extra=_tell_meanings)
 
 
 class CitationForm(BaseModel):
+    """The PubMed record to get."""
+
     model_config = ConfigDict(extra="forbid")
 
     pmid: Pmid
@@ -76,6 +80,7 @@ class Tool:
     run: Callable[[Any], Awaitable[tuple[Any, str]]]
 
     def listed(self) -> types.Tool:
+        """The tool with the JSON schemas of its input and output, as MCP lists it."""
         return types.Tool(
             name=self.name,
             description=f"{self.about} {QUOTED}",
@@ -85,13 +90,14 @@ class Tool:
         )
 
     async def call(self, arguments: dict[str, Any]) -> types.CallToolResult:
+        """Run the tool; raises pydantic's ValidationError for arguments that its form refuses."""
         record, words = await self.run(self.form.model_validate(arguments))
         content: list[types.ContentBlock] = [types.TextContent(type="text", text=words)]
         structured = self.result.dump_python(record, mode="json")
         return types.CallToolResult(content=content, structured_content=structured)
 
 
-def make_tools(service: Service, default_system: str) -> list[Tool]:
+def _make_tools(service: Service, default_system: str) -> list[Tool]:
     async def search(form: QuestionForm) -> tuple[SearchResult, str]:
         found = await service.search(form.as_request(default_system))
         return found, search_words(found)
@@ -135,7 +141,7 @@ def make_tools(service: Service, default_system: str) -> list[Tool]:
 
 def make_server(service: Service, default_system: str) -> Server:
     """The protocol's side. What a caller can mend is an error of the tool, in one sentence."""
-    tools = {tool.name: tool for tool in make_tools(service, default_system)}
+    tools = {tool.name: tool for tool in _make_tools(service, default_system)}
     listed = [tool.listed() for tool in tools.values()]
 
     async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> Any:
@@ -196,6 +202,7 @@ class McpEndpoint:
         logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; 403 for a web page of an origin that is not allowed."""
         headers = Headers(scope=scope)
         if is_foreign(headers, self._origins):
             reason = f"a page of {headers['origin'][:200]} may not ask; see serve.http.cors_origins"

@@ -35,6 +35,8 @@ class Problem(BaseModel):
 
 
 class OpenAIProblemDetail(BaseModel):
+    """What is wrong, and its kind; `param` and `code` may be null."""
+
     message: str
     type: Literal["invalid_request_error", "rate_limit_error", "server_error"]
     param: str | None

@@ -60,6 +60,12 @@ SystemName = Annotated[
 
 
 class SearchRequest(BaseModel):
+    """A biomedical question in English, and how many citations (`k`) to give.
+
+    `system` is a preset, `budget_ms` how long the reply may take in milliseconds (0: as long as the
+    server allows), `exclude` PMIDs to leave out. `snippets` asks for the sentences that answer.
+    """
+
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={"examples": [{"question": "Does metformin activate AMPK?", "k": 5}]},
@@ -85,11 +91,13 @@ class SearchRequest(BaseModel):
     @field_validator("question")
     @classmethod
     def not_blank(cls, value: str) -> str:
+        """The question without surrounding white space; raises ValueError if none is left."""
         if not value.strip():
             raise ValueError("is empty; ask a question")
         return value.strip()
 
     def as_question(self) -> Question:
+        """The question as a record, its type still "unknown" where none was given."""
         left_out = tuple(self.exclude)
         return Question(self.id, self.question, self.type, left_out, budget_ms=self.budget_ms)
 
@@ -113,6 +121,7 @@ class GivenPassage(BaseModel):
     @field_validator("end")
     @classmethod
     def not_before_begin(cls, value: int, info: ValidationInfo) -> int:
+        """Raises ValueError where `end` lies before `begin`; they may be equal."""
         if value < info.data.get("begin", 0):
             raise ValueError("is before begin")
         return value
@@ -120,11 +129,13 @@ class GivenPassage(BaseModel):
     @field_validator("text")
     @classmethod
     def says_something(cls, value: str) -> str:
+        """Raises ValueError for white space alone."""
         if not value.strip():
             raise ValueError("is empty; leave the passage out")
         return value
 
     def as_passage(self) -> Passage:
+        """The passage as a record; its offsets are not checked against the text."""
         return Passage(self.pmid, self.section, self.begin, self.end, self.text)
 
 
@@ -161,6 +172,7 @@ class AnswerRequest(SearchRequest):
     guess: StrictBool = False
 
     def as_question(self) -> Question:
+        """See `SearchRequest.as_question`; with `evidence` and `guess`."""
         given = tuple(passage.as_passage() for passage in self.evidence)
         return replace(super().as_question(), given=given, guess=self.guess)
 

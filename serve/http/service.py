@@ -32,18 +32,32 @@ class Readiness(BaseModel):
 
 
 class Service(Protocol):
-    async def search(self, request: Request) -> SearchResult: ...
-    async def answer(self, request: Request) -> Answer: ...
+    """The question's path behind the gateway's routes."""
+
+    async def search(self, request: Request) -> SearchResult:
+        """Ranked citations and evidence; raises StageLostError when no shard answers."""
+        ...
+
+    async def answer(self, request: Request) -> Answer:
+        """A cited answer, not_enough_evidence where the writer is lost; raises as `search`."""
+        ...
+
     def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
         """What `answer` tells while it is at work; the last is Finished."""
         ...
 
-    async def citation(self, pmid: int) -> Citation | None: ...
+    async def citation(self, pmid: int) -> Citation | None:
+        """The whole record, or None where the index has no live one; raises as `search`."""
+        ...
+
     def loading(self) -> list[str]:
         """The stages that are not ready yet."""
         ...
 
-    async def readiness(self) -> Readiness: ...
+    async def readiness(self) -> Readiness:
+        """What is loaded and which versions are served now."""
+        ...
+
     async def metrics(self) -> bytes:
         """The figures of the whole graph in Prometheus' text format."""
         ...

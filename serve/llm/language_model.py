@@ -238,6 +238,7 @@ class OpenAIChatModel:
         weigh: Sequence[str] | None = None,
         say: Say | None = None,
     ) -> str:
+        """See `ChatModel.chat`; retries a busy endpoint before it raises LLMError."""
         body = chat_request(
             self._model,
             messages,

@@ -24,7 +24,11 @@ _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 
 
 class Recogniser(Protocol):
-    def entities(self, text: str) -> list[Entity]: ...
+    """Finds names of biomedical concepts in a text."""
+
+    def entities(self, text: str) -> list[Entity]:
+        """Entities in order of their spans, which do not overlap; none found gives []."""
+        ...
 
 
 class VocabularyRecogniser:
@@ -136,6 +140,7 @@ class TransformerRecogniser:
         self._labels = frozenset(labels) or known
 
     def entities(self, text: str) -> list[Entity]:
+        """See `Recogniser.entities`; concepts and synonyms are left empty."""
         return [e for e in self._tagger.entities(text) if e.kind in self._labels]
 
 
@@ -151,6 +156,7 @@ class LinkedRecogniser:
         self._vocabulary = vocabulary
 
     def entities(self, text: str) -> list[Entity]:
+        """See `Recogniser.entities`; linked where the vocabulary has the name."""
         return [self._linked(entity) for entity in self.recogniser.entities(text)]
 
     def _linked(self, entity: Entity) -> Entity:

@@ -29,6 +29,7 @@ class Costs:
         self._ms: dict[str, float] = {}
 
     def learn(self, name: str, ms: float) -> None:
+        """Take `ms` into the moving average of `name`: the newest counts a fifth."""
         known = self._ms.get(name, ms)
         self._ms[name] = known + NEWEST * (ms - known)
 
@@ -52,10 +53,12 @@ class Budget:
 
     @property
     def left_to_search_ms(self) -> float:
+        """Milliseconds left for the search; below 0 when it is overdrawn."""
         return self.search_ms - self.spent_ms
 
     @property
     def spent_ms(self) -> float:
+        """Milliseconds since the budget began."""
         return (time.monotonic() - self._begun) * 1000
 
     def spent(self, found: SearchResult) -> Spent:
@@ -65,6 +68,7 @@ class Budget:
 
     @property
     def left_ms(self) -> float:
+        """Milliseconds left in all; below 0 when it is overdrawn, infinite without a budget."""
         return self._budget_ms - self.spent_ms
 
 

@@ -52,6 +52,7 @@ class Hit:
 
     @property
     def pmid(self) -> int:
+        """PMID of the citation, or of the one that the passage is from."""
         return self.fetched.citation.pmid
 
     @property
@@ -72,10 +73,12 @@ class Hit:
         return self.text if self.place is None else self.fetched.passages[self.place].text
 
     def citation(self) -> RankedCitation:
+        """The hit as a ranked citation, with its score and its scores by stage."""
         c = self.fetched.citation
         return RankedCitation(c.pmid, self.score, self.scores, c.title, c.year, c.retracted)
 
     def evidence(self) -> Evidence | None:
+        """The hit's passage with its scores; None for a citation without passages."""
         if self.place is None:
             return None
         c, place = self.fetched.citation, self.place

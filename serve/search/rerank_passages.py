@@ -53,9 +53,11 @@ class LateInteractionReranker:
         self._keeping = Lock()
 
     def score(self, question: str, passages: Sequence[str]) -> Scores:
+        """Scores of shape (n,), -1 to 1, in the order of `passages`."""
         return self.score_pairs([(question, passage) for passage in passages])
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
+        """Scores of shape (n,), -1 to 1, in the order of `pairs`."""
         # One run over all distinct texts: requests that share passages pay for them once.
         vectors = self._token_vectors(list(dict.fromkeys(text for pair in pairs for text in pair)))
         scores = np.zeros(len(pairs), dtype=np.float32)
@@ -115,9 +117,11 @@ class CrossEncoderReranker:
             )
 
     def score(self, question: str, passages: Sequence[str]) -> Scores:
+        """Scores of shape (n,), 0 to 1, in the order of `passages`."""
         return self.score_pairs([(question, passage) for passage in passages])
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
+        """Scores of shape (n,), 0 to 1, in the order of `pairs`."""
         if not pairs:
             return np.zeros(0, dtype=np.float32)
         scores = self._model.predict(

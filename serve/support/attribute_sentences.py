@@ -67,6 +67,8 @@ class Support:
 
 
 class SupportScorer(Protocol):
+    """Says how well premises support hypotheses."""
+
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
         """One Support for each (premise, hypothesis), in order."""
         ...
@@ -207,6 +209,7 @@ class SimilaritySupport:
         self._encode = encode
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        """See `SupportScorer.score`; a premise without sentences scores 0, neutral."""
         parts = {premise: split_sentences(premise) for premise, _ in pairs}
         texts = {text for premise in parts.values() for text in premise}
         rows = sorted(texts | {hypothesis for _, hypothesis in pairs})
@@ -252,6 +255,7 @@ class RememberingScorer:
         self._known: dict[tuple[str, str], Support] = {}
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        """See `SupportScorer.score`; a pair's Support is kept as long as this object."""
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if new:
             self._known.update(zip(new, self._scorer.score(new), strict=True))
@@ -267,6 +271,7 @@ class SecondScorer:
         self.lost = False
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        """See `SupportScorer.score`; a failure of `first` is logged and not raised."""
         if self._first is not None and not self.lost:
             try:
                 return self._first.score(pairs)

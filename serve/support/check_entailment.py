@@ -74,6 +74,7 @@ class NliSupport:
         self._batch_size = batch_size
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        """See `SupportScorer.score`; texts beyond the model's limit are cut."""
         # Alike lengths share a batch, so little is padded.
         order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
         supports: dict[int, Support] = {}

@@ -67,6 +67,7 @@ class OpposingSupport:
         self._scorer = scorer
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        """See `SupportScorer.score`."""
         found = []
         for (premise, claim), support in zip(pairs, self._scorer.score(pairs), strict=True):
             opposite = max((opposed(claim, part) for part in split_sentences(premise)), default=0.0)

@@ -37,6 +37,7 @@ class Judged:
 
     @property
     def all(self) -> frozenset[int]:
+        """All judged PMIDs, relevant or not."""
         return self.golden | self.rejected
 
 

@@ -96,6 +96,7 @@ class Follower(Generic[T]):
         self.current: Opened[T] = self._open_first()
 
     def state(self) -> StageVersion:
+        """The version in use, and why the published one is not; safe from any thread."""
         manifest = self.current.manifest
         return StageVersion(VersionName.of(manifest), manifest.citations, self._refused)
 

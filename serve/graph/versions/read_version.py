@@ -28,6 +28,7 @@ class VersionName:
 
     @classmethod
     def of(cls, manifest: Manifest) -> VersionName:
+        """The name and last source file that `manifest` records."""
         return cls(manifest.version, manifest.last_source)
 
 
@@ -52,13 +53,17 @@ class ShardVersion:
         self.name = VersionName.of(manifest)
 
     def statistics(self, terms: list[str], over: str) -> Statistics:
+        """See `ShardReader.statistics`."""
         return self.reader.statistics(terms, over)
 
     def search(self, query: ShardQuery) -> FromVersion[Candidates]:
+        """See `ShardReader.search`, with the version's name."""
         return FromVersion(self.reader.search(query), self.name)
 
     def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> FromVersion[list[Fetched]]:
+        """See `ShardReader.fetch`, with the version's name."""
         return FromVersion(self.reader.fetch(pmids, vector), self.name)
 
     def citation(self, pmid: int) -> Citation | None:
+        """See `ShardReader.citation`."""
         return self.reader.citation(pmid)

@@ -13,8 +13,15 @@ LEASE_S = 30.0
 
 
 class Turns(Protocol):
-    def take(self, holder: str) -> bool: ...
-    def give_back(self, holder: str) -> None: ...
+    """A lease on opening a new version, held by one holder at a time."""
+
+    def take(self, holder: str) -> bool:
+        """Acquire or renew the lease; False while another holder has it."""
+        ...
+
+    def give_back(self, holder: str) -> None:
+        """Release the lease if `holder` still has it."""
+        ...
 
 
 class Lease:

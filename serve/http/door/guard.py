@@ -60,6 +60,7 @@ class Guard:
         self._meters = meters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit or refuse the request, then log and count it, also when the caller hangs up."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

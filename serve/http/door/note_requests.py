@@ -32,25 +32,36 @@ def asker() -> str:
 class Meters(Protocol):
     """Figures over all requests. `route` is a path of the API, never a caller's own words."""
 
-    def request(self, route: str, status: int, seconds: float) -> None: ...
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Count a request with its status; 499 where the caller hung up."""
+        ...
+
     def question(
         self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
-    ) -> None: ...
-    def load(self, running: int, waiting: int) -> None: ...
+    ) -> None:
+        """Count a search or an answer (`kind`), its stages' times and its losses."""
+        ...
+
+    def load(self, running: int, waiting: int) -> None:
+        """Set the numbers of questions that run and wait in this gateway now."""
+        ...
 
 
 class NoMeters:
     """For tests and processes that nobody measures."""
 
     def request(self, route: str, status: int, seconds: float) -> None:
+        """Do nothing."""
         return None
 
     def question(
         self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
     ) -> None:
+        """Do nothing."""
         return None
 
     def load(self, running: int, waiting: int) -> None:
+        """Do nothing."""
         return None
 
 
@@ -90,16 +101,19 @@ class NotedService:
         NOTES.get({}).update(notes)
 
     async def search(self, request: Request) -> SearchResult:
+        """See `Service.search`; the result is logged and counted."""
         found = await self._service.search(request)
         self._note("search", found)
         return found
 
     async def answer(self, request: Request) -> Answer:
+        """See `Service.answer`; the result is logged and counted."""
         answer = await self._service.answer(request)
         self._note("answer", answer)
         return answer
 
     async def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
+        """See `Service.answer_events`; logged and counted once Finished comes."""
         events = self._service.answer_events(request)
         try:
             async for event in events:
@@ -110,13 +124,17 @@ class NotedService:
             await events.aclose()
 
     async def citation(self, pmid: int) -> Citation | None:
+        """See `Service.citation`."""
         return await self._service.citation(pmid)
 
     def loading(self) -> list[str]:
+        """See `Service.loading`."""
         return self._service.loading()
 
     async def readiness(self) -> Readiness:
+        """See `Service.readiness`."""
         return await self._service.readiness()
 
     async def metrics(self) -> bytes:
+        """See `Service.metrics`."""
         return await self._service.metrics()

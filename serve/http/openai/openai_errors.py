@@ -49,6 +49,7 @@ class OpenAIErrors:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; on the OpenAI routes hold back and reword error replies."""
         path = scope.get("path", "")
         if scope["type"] != "http" or not (path == CHAT or path.startswith(MODELS)):
             await self._app(scope, receive, send)

@@ -45,6 +45,7 @@ class Completion:
         self._head["model"] = model
 
     def whole(self, answer: Answer) -> dict[str, Any]:
+        """The `chat.completion` object, with the whole Answer in the message's `citeray`."""
         message = {
             "role": "assistant",
             "content": "\n".join(answer_pieces(answer)),
@@ -54,6 +55,7 @@ class Completion:
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": USAGE}
 
     def chunk(self, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        """One `chat.completion.chunk` object."""
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
         return {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
 
@@ -88,7 +90,7 @@ def _sent(data: dict[str, Any]) -> ServerSentEvent:
     return ServerSentEvent(text, sep="\n")
 
 
-def model_card(name: str) -> dict[str, Any]:
+def _model_card(name: str) -> dict[str, Any]:
     return {
         "id": name,
         "object": "model",
@@ -104,12 +106,12 @@ def add_openai_form(api: FastAPI, service: Service) -> None:
     @api.get(MODELS, responses=LISTED)
     async def models() -> dict[str, Any]:
         """The presets, as OpenAI's clients list models."""
-        return {"object": "list", "data": [model_card(name) for name in system_names()]}
+        return {"object": "list", "data": [_model_card(name) for name in system_names()]}
 
     @api.get(MODELS + "/{name}", responses=NAMED)
     async def model(name: str) -> Any:
         """One preset."""
-        return model_card(name) if name in system_names() else _unknown(name)
+        return _model_card(name) if name in system_names() else _unknown(name)
 
     @api.post(CHAT, responses=CHATTED)
     async def complete(request: ChatRequest) -> Any:

@@ -11,6 +11,8 @@ from serve.http.problem_forms import DOOR, KEYED, OpenAIProblem, events, problem
 
 
 class Model(BaseModel):
+    """A preset in the form of an OpenAI model; `created` is always 0."""
+
     id: str
     object: Literal["model"]
     created: int
@@ -19,6 +21,8 @@ class Model(BaseModel):
 
 
 class ModelList(BaseModel):
+    """The presets that questions can be asked with."""
+
     object: Literal["list"]
     data: list[Model]
 
@@ -32,6 +36,8 @@ class Message(BaseModel):
 
 
 class Choice(BaseModel):
+    """The one choice of a completion."""
+
     index: int
     message: Message
     finish_reason: Literal["stop"]
@@ -39,6 +45,8 @@ class Choice(BaseModel):
 
 
 class Usage(BaseModel):
+    """Always zeros: tokens are not counted."""
+
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int

@@ -58,6 +58,8 @@ class ChatMessage(BaseModel):
 
 
 class StreamOptions(BaseModel):
+    """`include_usage` adds a last chunk with the usage, which is all zeros."""
+
     include_usage: StrictBool = False
 
 

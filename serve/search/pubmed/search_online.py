@@ -42,12 +42,15 @@ class Online:
         self._pubmed = PubMed(settings)
 
     async def find_online(self, query: str, limit: int) -> list[int]:
+        """The first `limit` PMIDs by PubMed's relevance; raises PubMedError without an answer."""
         return await self._pubmed.search(query, limit=limit)
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
+        """Records of `pmids` in that order, missing ones left out; raises as `find_online`."""
         return await self._pubmed.fetch(pmids)
 
     def ready(self) -> str:
+        """Answers at once: nothing is loaded, and PubMed is not asked."""
         return "ready"
 
 
