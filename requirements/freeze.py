@@ -17,6 +17,7 @@ HEAD = """\
 
 
 def main(pip: str) -> None:
+    """Print `pip freeze` without what is LEFT_OUT, and torch without its local version."""
     frozen = subprocess.run(
         [pip, "freeze", "--all", "--exclude-editable"], capture_output=True, text=True, check=True
     )
