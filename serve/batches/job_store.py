@@ -145,8 +145,8 @@ class JobStore:
 
     def progress(self, job_id: str) -> Progress:
         """How far the job is; raises BatchError where there is none."""
-        self.job(job_id)
         with self._lock:
+            self.job(job_id)
             return self._progress[job_id]
 
     def goes_on(self, job_id: str) -> bool:

@@ -149,7 +149,7 @@ def endpoint_url(settings: Settings) -> str:
     """URL of the endpoint from this machine: 127.0.0.1 where it listens on all addresses."""
     host = settings.serve.host
     reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host
-    return f"http://{reachable}:{settings.serve.port}"
+    return f"http://{f'[{reachable}]' if ':' in reachable else reachable}:{settings.serve.port}"
 
 
 def running_client(settings: Settings) -> Client | None:

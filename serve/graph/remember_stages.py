@@ -44,4 +44,5 @@ class Remembering(Around):
         if known is None or (known.done() and (known.cancelled() or known.exception())):
             asked = super().call(stage, method, *arguments)
             known = self._replies[key] = asyncio.ensure_future(asked)
-        return await known
+        # A caller that is late must not take the reply away from the others.
+        return await asyncio.shield(known)

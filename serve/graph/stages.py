@@ -23,6 +23,7 @@ from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.settings import Settings
 from serve.answer.write_answer import WrittenAnswer
 from serve.graph.versions.read_version import FromVersion
+from serve.graph.watch_stages import StageLostError
 from serve.llm.language_model import Message, Say
 
 
@@ -176,11 +177,11 @@ class Stages:
             return written
         async with aclosing(self.backend.stream("writer", "write_aloud", *asked)) as parts:
             async for part in parts:
-                if isinstance(part, str):
-                    say(part)
-                else:
-                    written = part
-        return written
+                if not isinstance(part, str):
+                    spoken: WrittenAnswer = part
+                    return spoken
+                say(part)
+        raise StageLostError("the writer's stream ended before its answer")
 
     async def find_online(self, query: str, limit: int) -> list[int]:
         """The first `limit` PMIDs by PubMed's relevance."""

@@ -127,6 +127,12 @@ def test_a_server_on_every_interface_is_reached_on_this_machine() -> None:
     assert endpoint_url(settings) == "http://127.0.0.1:8123"
 
 
+def test_a_server_on_ipv6_is_reached_by_its_bracketed_address() -> None:
+    settings = load_settings(overrides=["serve.host='::1'", "serve.port=8123"])
+    assert endpoint_url(settings) == "http://[::1]:8123"
+    assert running_client(settings) is None
+
+
 def test_a_named_host_is_reached_by_its_name() -> None:
     settings = load_settings(overrides=["serve.host=node7", "serve.port=8123"])
     assert endpoint_url(settings) == "http://node7:8123"

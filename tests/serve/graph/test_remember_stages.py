@@ -67,6 +67,18 @@ def test_searches_are_told_apart_by_all_that_they_ask(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_a_caller_that_is_late_takes_the_reply_from_nobody_else(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        _, stages = counted_stages(tmp_path)
+        late = asyncio.create_task(stages.encode("metformin"))
+        other = asyncio.create_task(stages.encode("metformin"))
+        await asyncio.sleep(0)
+        late.cancel()
+        assert (await other).any()
+
+    asyncio.run(scenario())
+
+
 def test_what_failed_is_asked_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         counted, stages = counted_stages(tmp_path)
