@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from cluster.records import Entity, Evidence
@@ -14,6 +14,7 @@ from serve.answer.names.name_kinds import Kind, asked_kind, fits, named_part
 from serve.answer.read_evidence import ReadPassage
 from serve.support.compare_wording import read_wording, stem
 
+Span = tuple[int, int]
 _LEADS = re.compile(
     r"(?:the|an?|of|in|on|by|with|as|to|or|and|for|from|than|using|via|both|called|named) ",
     re.IGNORECASE,
@@ -53,7 +54,7 @@ def rank_names(
     """
     asked = frozenset(read_wording(body).words)
     kind = asked_kind(body)
-    mentions = list(_mentions(body, passages, recognise, kind))
+    mentions = list(_mentions(body, passages, recognise, kind, asked))
     numbers = cluster_mentions([m.entity for m in mentions], definitions(_items(passages)))
     names: dict[int, list[str]] = defaultdict(list)
     best: dict[tuple[int, int], float] = defaultdict(float)
@@ -80,7 +81,11 @@ class _Mention:
 
 
 def _mentions(
-    body: str, passages: Sequence[ReadPassage], recognise: Recogniser, kind: Kind | None
+    body: str,
+    passages: Sequence[ReadPassage],
+    recognise: Recogniser,
+    kind: Kind | None,
+    asked: frozenset[str],
 ) -> Iterator[_Mention]:
     of_antibodies = _ANTIBODY.search(body)
     for passage in passages:
@@ -92,6 +97,8 @@ def _mentions(
                 # What "aquaporin-4 antibodies" are against.
                 end = begin + against.start()
                 name = text[begin:end]
+            begin, end = _whole(text, (begin, end), concepts, asked)
+            name = text[begin:end]
             if kind and (part := named_part(kind, name)):
                 begin = end - len(part)
                 name = part
@@ -102,6 +109,20 @@ def _mentions(
             weight = passage.reading.relevance / (1 + RANK_LOSS * passage.rank)
             weight *= passage.sentence_score(begin)
             yield _Mention(entity, passage.rank, span.score * weight)
+
+
+def _whole(text: str, span: Span, concepts: Collection[Span], asked: frozenset[str]) -> Span:
+    """The shortest of the vocabulary's names that hold the span; a part names another thing.
+
+    What the question has already is not added: "vitamin B12" of "vitamin B12 deficiency".
+    """
+    begin, end = span
+    around = [c for c in concepts if c[0] <= begin and end <= c[1]]
+    for first, last in sorted(around, key=lambda c: c[1] - c[0]):
+        added = read_wording(f"{text[first:begin]} {text[end:last]}").words
+        if not asked & added.keys():
+            return first, last
+    return span
 
 
 def trimmed(text: str, begin: int, end: int) -> tuple[str, int, int]:

@@ -189,6 +189,13 @@ def test_words_that_lead_to_a_name_or_on_from_it_are_no_part_of_it() -> None:
     assert ranked(found, "What is the cause?") == [["loss of BRCA1"]]
 
 
+def test_a_part_of_a_known_name_is_the_whole_name_but_for_what_was_asked() -> None:
+    text = "It is the epidermal growth factor receptor."
+    assert ranked(read(text, names="growth factor")) == [["epidermal growth factor receptor"]]
+    asked = "Which factor has this receptor?"
+    assert ranked(read(text, names="growth factor"), asked) == [["growth factor"]]
+
+
 def test_a_name_of_another_kind_than_was_asked_is_no_answer() -> None:
     found = read(
         "Alport syndrome comes of COL4A5 in patients.", names=r"Alport syndrome|COL4A5|patients"
