@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
+DOCS_STAMP := $(VENV)/.installed-docs
 PIP := $(BIN)/pip --disable-pip-version-check
 # On all cores, which pip does not; a few files of old templates never compile.
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 
 CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
 
-.PHONY: demo serve test lint bench lock clean
+.PHONY: demo serve test lint bench docs lock clean
 
 demo: $(STAMP)
 	$(BIN)/citeray demo
@@ -33,6 +34,11 @@ bench: $(DEV_STAMP)
 	$(BIN)/citeray sample build/sample
 	$(BIN)/python -m tests.bench.bench_index build/sample
 
+# Reads commands and settings from the code, so it needs the whole set-up; --strict: a broken link,
+# anchor or page outside the navigation is an error.
+docs: $(DOCS_STAMP)
+	$(BIN)/python -m mkdocs build --strict
+
 # --no-deps: the locks are complete, and leave out wheels that clash on a CPU
 # (see the head of requirements/cpu.txt).
 $(STAMP): requirements/cpu.txt pyproject.toml
@@ -48,6 +54,10 @@ $(DEV_STAMP): $(STAMP) requirements/dev.txt
 	$(PIP) install --quiet --no-deps -r requirements/dev.txt
 	@command -v chromium >/dev/null || $(CHROMIUM) >/dev/null 2>&1 || \
 		echo "no chromium on PATH: the page's tests are skipped (on Debian: apt-get install chromium)"
+	@touch $@
+
+$(DOCS_STAMP): $(STAMP) requirements/docs.txt
+	$(PIP) install --quiet --no-deps -r requirements/docs.txt
 	@touch $@
 
 # Resolves the newest versions that pyproject.toml allows, then freezes them.

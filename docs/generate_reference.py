@@ -244,7 +244,7 @@ def _own_docstring(model: type[BaseModel]) -> str:
         if base is BaseModel:
             break
         if text := base.__dict__.get("__doc__"):
-            return text
+            return str(text)
     return ""
 
 

@@ -1,0 +1,62 @@
+"""The documentation's pages, and the commands that they show."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
+    ROOT / "k8s/README.md",
+    ROOT / "pipelines/sample/README.md",
+    *sorted(DOCS.rglob("*.md")),
+]
+TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
+EVERYTHING = "\n".join(TEXTS.values())
+
+FENCED = re.compile(r"^ *```[a-z]*\n(.*?)^ *```$", re.M | re.S)
+INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+# Before a command may stand a prompt or the environment's folder; `citeray COMMAND` names none.
+COMMAND = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?citeray (?=\S)(?!COMMAND)")
+
+
+class Command(NamedTuple):
+    """A documented command line of citeray: its page, and its words after `citeray`."""
+
+    page: str
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.page}: citeray {shlex.join(self.words)}"
+
+
+def code_lines(text: str) -> Iterator[str]:
+    """Each line of code on a page, in blocks and in the text, continued lines joined."""
+    for block in FENCED.findall(text):
+        yield from block.replace("\\\n", " ").splitlines()
+    for code in INLINE.findall(FENCED.sub("", text)):
+        yield " ".join(code.split())
+
+
+def documented_commands() -> list[Command]:
+    found = {
+        Command(page, tuple(shlex.split(line[match.end() :], comments=True)))
+        for page, text in TEXTS.items()
+        for line in code_lines(text)
+        if (match := COMMAND.match(line.strip()))
+    }
+    return sorted(found)
+
+
+def targets(text: str) -> set[str]:
+    """The make targets that a text names."""
+    return set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.M))
