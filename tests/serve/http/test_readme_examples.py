@@ -1,4 +1,4 @@
-"""The examples of README's part on HTTP, run against a server."""
+"""The examples of the HTTP API and of the Python client in README and docs/, run on a server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.serve.batches.served import Asking, served
 from tests.serve.service import SmallService
 
 ROOT = Path(__file__).resolve().parents[3]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-PART = README[README.index("Over HTTP, once") : README.index("### Keep it as PubMed is")]
+PAGES = ("README.md", "docs/http-api.md", "docs/python-client.md")
+PART = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
 PYTHON = re.findall(r"```python\n(.*?)```", PART, re.DOTALL)
 CURL = [
     line
@@ -36,6 +36,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(http.base_url).rstrip("/")
 
 
+def test_the_examples_of_three_clients_are_found() -> None:
+    assert len(PYTHON) == 3
+
+
 @pytest.mark.parametrize("code", PYTHON, ids=lambda code: code.split()[1])
 def test_every_python_example_prints_a_cited_answer(url: str, code: str) -> None:
     assert ADDRESS in code
@@ -47,7 +51,7 @@ def test_every_python_example_prints_a_cited_answer(url: str, code: str) -> None
 
 
 def test_every_curl_example_is_answered(url: str) -> None:
-    assert len(CURL) == 4
+    assert len(CURL) == 5
     for line in CURL:
         if line.endswith("/run"):
             end = time.monotonic() + 30

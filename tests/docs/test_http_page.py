@@ -1,0 +1,61 @@
+"""The page of the HTTP API names each route, field and status that the API has, and no other."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from serve.http.event_stream import NAMES
+from serve.http.problem_forms import MEANINGS
+from serve.http.request_forms import AnswerRequest
+from tests.documentation import TEXTS
+from tests.serve.service import SmallService
+
+PAGE = TEXTS["docs/http-api.md"]
+# Routes of the server that its OpenAPI document leaves out.
+UNLISTED = {("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json")}
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    service = SmallService(tmp_path_factory.mktemp("http") / "index")
+    batches: Any = object()
+    api = create_api(service, load_settings().serve, batches=batches)
+    document: dict[str, Any] = api.openapi()
+    return document
+
+
+def rows(title: str) -> list[str]:
+    """The first cell of each row below the heading `title`."""
+    part = PAGE[PAGE.index(f"{title}\n") :]
+    table = re.search(r"^\| ---.*\n((?:\|.*\n)+)", part, re.M)
+    assert table
+    return [line.split(" | ")[0].removeprefix("| ") for line in table[1].splitlines()]
+
+
+def test_the_routes_are_those_of_the_api(document: dict[str, Any]) -> None:
+    told = set(re.findall(r"`(GET|POST|DELETE) ([^`]+)`", "\n".join(rows("# HTTP API"))))
+    there = {
+        (method.upper(), path) for path, methods in document["paths"].items() for method in methods
+    }
+    assert told - UNLISTED == {route for route in there if route[1] != "/mcp"}
+
+
+def test_the_fields_are_those_of_a_request() -> None:
+    fields = [cell.strip("`") for cell in rows("## An answer")]
+    assert fields.count("question") == 1
+    assert set(fields) == set(AnswerRequest.model_fields)
+
+
+def test_the_events_are_those_of_a_stream() -> None:
+    assert [cell.strip("`") for cell in rows("## Streaming")] == list(NAMES)
+
+
+def test_the_statuses_are_those_of_the_api() -> None:
+    told = {int(status) for cell in rows("## Errors") for status in re.findall(r"\d+", cell)}
+    # 400 is OpenAI's form of 422.
+    assert told == MEANINGS.keys() - {400}

@@ -1,0 +1,109 @@
+"""Every link between pages leads somewhere, on GitHub and in the site."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from docs.build_site import PAGES as INCLUDED
+from docs.build_site import on_page_markdown, site_link
+from docs.generate_reference import GENERATED
+from tests.documentation import DOCS, FENCED, INLINE, ROOT, TEXTS
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+REFERENCES = {path.stem: path for path in (DOCS / "reference").glob("*.md")}
+
+
+def links(page: str) -> list[str]:
+    return LINK.findall(INLINE.sub("", FENCED.sub("", TEXTS[page])))
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MkDocs make them."""
+    headings = re.findall(r"^#+ (.+)$", FENCED.sub("", text), re.M)
+    plain = (re.sub(r"[`*]|\[|\]\([^)]*\)", "", heading) for heading in headings)
+    return {re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize(
+    ("page", "link"),
+    [(page, link) for page in TEXTS for link in links(page) if "://" not in link],
+)
+def test_every_internal_link_resolves(page: str, link: str) -> None:
+    path, _, anchor = link.partition("#")
+    there = ROOT / page if not path else (ROOT / page).parent / path
+    assert there.resolve().is_relative_to(ROOT)
+    assert there.exists()
+    if anchor:
+        assert anchor in anchors(there.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", sorted(TEXTS.keys() - {"README.md"}))
+def test_links_of_the_sites_pages_stay_within_it(
+    page: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = INCLUDED.get(page) or page.removeprefix("docs/")
+    pages = {*INCLUDED.values(), *(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.*"))}
+    for link in links(page):
+        if "://" not in link and not link.startswith("#"):
+            to = site_link(page, place, link.partition("#")[0])
+            assert str((ROOT / place).parent.joinpath(to).resolve().relative_to(ROOT)) in pages
+    assert not caplog.records
+
+
+def test_a_link_out_of_the_site_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    assert site_link("docs/index.md", "index.md", "../Makefile") == "../Makefile"
+    (record,) = caplog.records
+    assert "docs/index.md links to Makefile" in record.getMessage()
+
+
+def test_links_between_pages_from_elsewhere_are_turned() -> None:
+    assert (
+        site_link("k8s/README.md", "kubernetes-walk-through.md", "../SECURITY.md") == "security.md"
+    )
+    assert site_link("docs/reference/a.md", "reference/a.md", "../../CHANGELOG.md") == (
+        "../changelog.md"
+    )
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    def pages(node: object) -> list[str]:
+        if isinstance(node, str):
+            return [node]
+        below = node.values() if isinstance(node, dict) else node
+        return [page for child in below for page in pages(child)]  # type: ignore[attr-defined]
+
+    shown = pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    own = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
+    assert sorted(shown) == sorted([*own, *INCLUDED.values()])
+
+
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_a_reference_is_filled_in(name: str) -> None:
+    class File:
+        src_uri = f"reference/{name}.md"
+
+    class Page:
+        file = File()
+
+    text = on_page_markdown(REFERENCES[name].read_text(encoding="utf-8"), Page())
+    assert "<!-- generated" not in text
+    assert text.count("\n## ") >= 3
+
+
+def test_nothing_of_the_site_comes_from_another_host() -> None:
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert settings["theme"]["font"] is False
+    assert not {"extra_javascript", "extra_css"} & settings.keys()
+    for diagram in DOCS.glob("diagrams/*.svg"):
+        hosts = set(re.findall(r"https?://[^\"'\s<]+", diagram.read_text(encoding="utf-8")))
+        assert hosts <= {"http://www.w3.org/2000/svg"}
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("diagrams/*.svg")), ids=lambda p: p.stem)
+def test_every_diagram_is_shown_and_described(path: Path) -> None:
+    assert f"](diagrams/{path.name})" in TEXTS["docs/architecture.md"]
+    assert "<desc" in path.read_text(encoding="utf-8")
