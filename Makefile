@@ -37,7 +37,7 @@ bench: $(DEV_STAMP)
 # Reads commands and settings from the code, so it needs the whole set-up; --strict: a broken link,
 # anchor or page outside the navigation is an error.
 docs: $(DOCS_STAMP)
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # --no-deps: the locks are complete, and leave out wheels that clash on a CPU
 # (see the head of requirements/cpu.txt).
