@@ -113,6 +113,9 @@ def test_every_documented_option_exists(documented: Command) -> None:
     known = {o for option in command.params for o in (*option.opts, *option.secondary_opts)}
     given = {word.partition("=")[0] for word in rest[:end] if re.match(r"--?[a-z]", word)}
     assert given <= known | {"--help"}
+    # A line that gives a command arguments is one to be run: nothing that it needs may be missing.
+    needed = [set(o.opts) for o in command.params if o.required and o.opts[0].startswith("-")]
+    assert not rest or all(names & given for names in needed)
     if rest[end + 1 :]:
         resolved(rest[end + 1 :])
 
