@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -102,7 +102,9 @@ def load_command(name: str) -> Any:
     module, _, attribute = COMMANDS[name][0].partition(":")
     found: Any = getattr(import_module(module), attribute)
     if not isinstance(found, typer.Typer):
-        alone = typer.Typer(context_settings=HELP, pretty_exceptions_enable=False)
+        alone = typer.Typer(
+            context_settings=HELP, pretty_exceptions_enable=False, add_completion=False
+        )
         alone.command(name)(found)
         found = alone
     command = get_command(found)
@@ -123,14 +125,26 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _citeray() -> None:
-    pass
-
-
 def print_version() -> None:
     """The version of CiteRay."""
     print(version("citeray"))
+
+
+def _version_first(asked: bool) -> None:
+    if asked:
+        print_version()
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", callback=_version_first, is_eager=True, help="Print the version."),
+]
+
+
+@app.callback()
+def _citeray(show: Version = False) -> None:
+    pass
 
 
 def main() -> None:

@@ -21,7 +21,9 @@ from cluster.errors import InputError, cut, one_line
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 CONFIG = ("--config", "-c")
 
-job = typer.Typer(help="Commands as jobs on a Ray cluster.", no_args_is_help=True)
+job = typer.Typer(
+    help="Commands as jobs on a Ray cluster.", no_args_is_help=True, add_completion=False
+)
 
 Address = Annotated[
     str,

@@ -13,7 +13,9 @@ from cluster.models.store import ModelStore, read_pins
 from cluster.settings.used_models import used_models
 from commands.context import Config, Json, Overrides, make_context
 
-models = typer.Typer(help="The models that the settings name.", no_args_is_help=True)
+models = typer.Typer(
+    help="The models that the settings name.", no_args_is_help=True, add_completion=False
+)
 
 
 @models.command("list")

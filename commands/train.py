@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from pipelines.train.jobs import Job
     from pipelines.train.loop import Report
 
-train = typer.Typer(help="Train the small models: adapters of the encoder.", no_args_is_help=True)
+train = typer.Typer(
+    help="Train the small models: adapters of the encoder.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; resumes there.")]
 HeldOut = Annotated[

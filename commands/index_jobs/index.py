@@ -21,7 +21,9 @@ from commands.index_jobs.update import AllowGap, compact, update
 from commands.index_jobs.verify import verify
 from pipelines.build.find_sources import find_sources
 
-index = typer.Typer(help="Build, update and inspect the index.", no_args_is_help=True)
+index = typer.Typer(
+    help="Build, update and inspect the index.", no_args_is_help=True, add_completion=False
+)
 index.command("update")(update)
 index.command("compact")(compact)
 index.command("verify")(verify)

@@ -37,8 +37,9 @@ def the_one_line(done: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
-def test_the_version_is_printed_and_the_code_is_0() -> None:
-    done = citeray("version")
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_the_version_is_printed_and_the_code_is_0(asked: str) -> None:
+    done = citeray(asked)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()[0].isdigit()
 
