@@ -12,7 +12,7 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || tru
 
 CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
 
-.PHONY: demo serve test lint bench docs lock clean
+.PHONY: demo serve test test-long test-all test-fast lint bench docs lock clean
 
 demo: $(STAMP)
 	$(BIN)/citeray demo
@@ -21,8 +21,19 @@ serve: $(STAMP)
 	$(BIN)/citeray serve
 
 # Two at once: what starts Ray, and the rest (tests/conftest.py).
+TESTS := $(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
+
 test: lint
-	$(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
+	$(TESTS) -m "not long"
+
+test-long: $(DEV_STAMP)
+	$(TESTS) -m long
+
+test-all: test test-long
+
+# No Ray, no graph.
+test-fast: $(DEV_STAMP)
+	$(TESTS) -m "not long" --ignore tests/end_to_end --ignore tests/answers
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
@@ -63,7 +74,7 @@ $(DOCS_STAMP): $(STAMP) requirements/docs.txt
 # Resolves the newest versions that pyproject.toml allows, then freezes them.
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/pip install --quiet ".[cpu]"
+	build/lock/bin/pip install --quiet ".[cpu,llm-cpu]"
 	$(PYTHON) requirements/freeze.py build/lock/bin/pip > requirements/cpu.txt
 
 clean:

@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -21,57 +21,57 @@ from typer.main import get_command
 from cluster.errors import CiteRayError, one_line
 from cluster.ray.ray_access import keep_to_this_machine
 
-# Each command's module and its name there, with the first line of its help: `citeray --help` loads
-# none of them.
+# Each command's module beside this one and its name there, with the first line of its help:
+# `citeray --help` loads none of them.
 COMMANDS = {
     "download": (
-        "commands.download:download",
+        ".download:download",
         "Fetch PubMed's files and check each against its md5; run again, fetch what is missing.",
     ),
     "sample": (
-        "commands.index_jobs.index:write_sample_corpus",
+        ".index_jobs.index:write_sample_corpus",
         "Write the sample corpus: illustrative citations in PubMed XML, and forty questions.",
     ),
-    "index": ("commands.index_jobs.index:index", "Build, update and inspect the index."),
-    "search": ("commands.ask:search", "Ranked citations for a question."),
-    "ask": ("commands.ask:ask", "A cited answer to a question."),
+    "index": (".index_jobs.index:index", "Build, update and inspect the index."),
+    "search": (".ask:search", "Ranked citations for a question."),
+    "ask": (".ask:ask", "A cited answer to a question."),
     "answer": (
-        "commands.answer:answer",
+        ".answer:answer",
         "A batch of questions to a run file; an interrupted batch goes on where it stopped.",
     ),
     "remember": (
-        "commands.answer:remember",
+        ".answer:remember",
         "Keep approved answers as few-shot examples, a version a round, in llm.examples.",
     ),
-    "serve": ("commands.ask:serve", "The endpoint in the foreground, until interrupted."),
+    "serve": (".ask:serve", "The endpoint in the foreground, until interrupted."),
     "demo": (
-        "commands.ask:demo",
+        ".ask:demo",
         "Sample corpus, index, endpoint, three cited answers; then everything stops.",
     ),
     "evaluate": (
-        "commands.evaluation.evaluate:evaluate",
+        ".evaluation.evaluate:evaluate",
         "A run's measures, each with its 95% bootstrap interval: BioASQ, Synergy, BioGen, RAGAS.",
     ),
     "ablate": (
-        "commands.evaluation.ablate:ablate",
+        ".evaluation.ablate:ablate",
         "Runs presets over questions and shows what each brings, with 95% bootstrap intervals.",
     ),
     "lint": (
-        "commands.evaluation.lint:lint",
+        ".evaluation.lint:lint",
         "What is wrong with a run file, before it is scored or sent in; 1 if anything is.",
     ),
     "audit": (
-        "commands.evaluation.audit:audit",
+        ".evaluation.audit:audit",
         "Which stored answers cite what was since retracted, deleted or revised; 1 if any.",
     ),
     "plan": (
-        "commands.plan:plan",
+        ".plan:plan",
         "Shards, replicas, memory, hours and cost for a corpus and a load.",
     ),
-    "train": ("commands.train:train", "Train the small models: adapters of the encoder."),
-    "job": ("commands.job:job", "Commands as jobs on a Ray cluster."),
-    "models": ("commands.models:models", "The models that the settings name."),
-    "version": ("commands.cli:print_version", "The version of CiteRay."),
+    "train": (".train:train", "Train the small models: adapters of the encoder."),
+    "job": (".job:job", "Commands as jobs on a Ray cluster."),
+    "models": (".models:models", "The models that the settings name."),
+    "version": (".cli:print_version", "The version of CiteRay."),
 }
 
 
@@ -100,7 +100,7 @@ class LazyGroup(TyperGroup):
 def load_command(name: str) -> Any:
     """The command `name`, its module imported."""
     module, _, attribute = COMMANDS[name][0].partition(":")
-    found: Any = getattr(import_module(module), attribute)
+    found: Any = getattr(import_module(module, __package__), attribute)
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(
             context_settings=HELP, pretty_exceptions_enable=False, add_completion=False
@@ -112,6 +112,9 @@ def load_command(name: str) -> Any:
     return command
 
 
+OURS = {
+    "citeray", "cluster", "commands", "configs", "evaluation", "pipelines", "planning", "serve"
+}  # fmt: skip
 # Typer's copy of click's UsageError has no public name.
 WrongUsage: Any = typer.BadParameter.__base__
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -161,13 +164,23 @@ def main() -> None:
         sys.exit(app(standalone_mode=not as_json))
     except (CiteRayError, WrongUsage) as error:
         told = error.format_message() if isinstance(error, WrongUsage) else str(error)
-        if as_json:
-            print(json.dumps({"error": one_line(told)}), file=sys.stderr)
-        else:
-            Console(stderr=True, highlight=False).print(
-                f"citeray: {one_line(told)}", style="red", soft_wrap=True, markup=False
-            )
-        sys.exit(error.exit_code)
+        _end(told, error.exit_code, as_json=as_json)
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        if missing in OURS:
+            raise
+        whole = "pip install 'citeray[cpu]' (or 'citeray[gpu]')"
+        _end(f"{missing} is not installed; this command needs {whole}", 2, as_json=as_json)
+
+
+def _end(told: str, code: int, *, as_json: bool) -> NoReturn:
+    if as_json:
+        print(json.dumps({"error": one_line(told)}), file=sys.stderr)
+    else:
+        Console(stderr=True, highlight=False).print(
+            f"citeray: {one_line(told)}", style="red", soft_wrap=True, markup=False
+        )
+    sys.exit(code)
 
 
 if __name__ == "__main__":

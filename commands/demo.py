@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def _citeray(
 ) -> None:
     """Run a command as a user would, showing it first; on the Ray at `ray_address` if given."""
     context.log.print(f"$ citeray {' '.join(arguments)}", style="bold", soft_wrap=True)
-    command = [sys.executable, "-m", "commands.cli", *arguments, *options]
+    command = [sys.executable, "-m", f"{__package__}.cli", *arguments, *options]
     environment = {**os.environ, **({"RAY_ADDRESS": ray_address} if ray_address else {})}
     # With --json, standard output is for the answers alone.
     output = sys.stderr if context.json else None
@@ -44,6 +45,10 @@ def _settings(context: Context, index: Path) -> Settings:
     """The user's settings with the demo's index, and CPU slots for indexing beside the model."""
     overrides = [*context.overrides, f"index.path={index}"]
     settings = load_settings(context.config, overrides)
+    if settings.llm.kind == "vllm" and find_spec("vllm") is None:
+        context.log.print("vLLM is not installed: the evidence alone answers")
+        overrides.append("llm.kind=none")
+        settings = load_settings(context.config, overrides)
     if settings.ray.cpus:
         return settings
     slots = (os.cpu_count() or 1) + math.ceil(settings.serve.llm.cpus)

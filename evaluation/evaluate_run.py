@@ -68,11 +68,6 @@ def evaluate_run(
     if request.bertscore is not None and not request.bertscore.is_dir():
         raise InputError(f"--bertscore {request.bertscore}: no such folder")
     form = read_run_file(run, request.run_format)
-    if form.is_empty and not request.allow_empty:
-        raise InputError(
-            f"{run}: answers nothing, so that every measure would be 0; look at how it was made, "
-            "or give --allow-empty to score it all the same"
-        )
     if form.format in ("bioasq", "synergy"):
         evaluated = _bioasq(run, request, settings, tell)
         asked = read_asked(request.gold)
@@ -81,6 +76,11 @@ def evaluate_run(
         asked = {topic: Asked() for topic in topics}
     if not evaluated.scores.ids:
         raise InputError(f"{run}: answers no question of {request.gold}; name the run's gold file")
+    if form.is_empty and not request.allow_empty:
+        raise InputError(
+            f"{run}: answers nothing, so that every measure would be 0; look at how it was made, "
+            "or give --allow-empty to score it all the same"
+        )
     problems = check_run(form, asked).problems
     if problems:
         evaluated = evaluated.with_notes(

@@ -140,7 +140,7 @@ def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> N
         http_options={"host": settings.serve.host, "port": settings.serve.port},
         tracing_config=TracingConfig(
             enabled=settings.serve.trace_share > 0,
-            exporter_import_path="serve.graph.trace_requests:span_processors",
+            exporter_import_path=f"{__package__}.graph.trace_requests:span_processors",
             sampling_ratio=settings.serve.trace_share,
         ),
     )

@@ -10,11 +10,30 @@ settings.register_profile("citeray", deadline=None, derandomize=True)
 settings.load_profile("citeray")
 
 BESIDE_OTHERS = ("/test_embed_on_gpus.py", "/test_train_on_ray.py")
+# Crash rounds, several nodes, jobs on a cluster, training on Ray: half of the time of all tests.
+LONG = (
+    "/several_nodes/",
+    "/end_to_end/test_crashes.py",
+    "/end_to_end/test_embed_on_gpus.py",
+    "/end_to_end/test_hot_swap.py",
+    "/end_to_end/test_jobs.py",
+    "/end_to_end/test_lost_node.py",
+    "/end_to_end/test_no_token_no_entry.py",
+    "/end_to_end/test_pools.py",
+    "/end_to_end/test_tensor_parallel.py",
+    "/end_to_end/test_three_node_builds.py",
+    "/end_to_end/test_train_on_ray.py",
+    "/pipelines/test_failing_store.py",
+    "/planning/measure/test_calibrate.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What starts Ray comes first: it takes longest, and one worker alone can do it."""
     items.sort(key=lambda item: "end_to_end" not in item.path.parts)
+    for item in items:
+        if any(part in item.path.as_posix() for part in LONG):
+            item.add_marker("long")
 
 
 @pytest.hookimpl(optionalhook=True)

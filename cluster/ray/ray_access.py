@@ -12,8 +12,6 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-import grpc
-
 from cluster.errors import RayStartError
 
 AUTH_MODE = "RAY_AUTH_MODE"
@@ -91,6 +89,8 @@ def private_folder() -> str | None:
 
 def answers_without_token(address: str) -> bool:
     """Whether the Ray at `address` (host:port of its GCS) answers one who shows no token."""
+    import grpc
+
     options = [("grpc.enable_http_proxy", 0)]
     with grpc.insecure_channel(address, options=options) as channel:
         try:

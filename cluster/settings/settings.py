@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,7 +28,8 @@ from cluster.settings.system_settings import SystemSettings
 from cluster.storage.object_store import check_url, local_path
 from cluster.storage.places import Place, StoredPlace
 
-CONFIGS = resources.files("configs")
+# By place and not by name: in the wheel all packages lie under `citeray`.
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 DEFAULT_CONFIG = "laptop.yaml"
 MAX_CONFIG_BYTES = 64 * 1024
 MAX_PROBLEMS = 10

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cluster.errors import InputError
@@ -92,7 +92,7 @@ def write_report(folder: Path, report: Report) -> Path:
 def render_report(report: Report) -> str:
     """The page as HTML."""
     page = Environment(
-        loader=PackageLoader("evaluation.report"),
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

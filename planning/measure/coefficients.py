@@ -7,7 +7,6 @@ anonymous ones, which cannot be dropped, unless said otherwise.
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
@@ -16,13 +15,13 @@ from pydantic import ValidationError
 
 from cluster.errors import InputError
 from cluster.index.read_shard import limit_of_shard
-from cluster.settings.settings import Settings, Strict
+from cluster.settings.settings import CONFIGS, Settings, Strict
 from cluster.storage.whole_files import write_atomically
 from planning.error_bar import ErrorBar
 from planning.measure.fit import Heaps, Line, Logarithmic
 
 DEFAULT_FILE = Path(".citeray/calibration.json")
-SHIPPED = resources.files("configs") / "calibration" / "laptop.json"
+SHIPPED = CONFIGS / "calibration" / "laptop.json"
 
 
 class Machine(Strict):

@@ -10,7 +10,8 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.util import find_spec
 
 import httpx
 from rich.console import Console
@@ -83,6 +84,15 @@ def hold_port(settings: ServeSettings) -> Iterator[None]:
         yield
 
 
+def require_vllm(settings: Settings) -> None:
+    """Raise InputError where the settings ask for vLLM and it is not installed."""
+    if settings.llm.kind == "vllm" and find_spec("vllm") is None:
+        raise InputError(
+            "llm.kind: vllm is not installed; pip install 'citeray[llm-cpu]' (or 'citeray[gpu]'), "
+            "or --set llm.kind=none to answer from the evidence alone"
+        )
+
+
 @contextmanager
 def serving(settings: Settings, log: Console) -> Iterator[str]:
     """A Ray on which the language model already loads; both stop with the block.
@@ -94,8 +104,11 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
         logging.getLogger(name).setLevel(logging.WARNING)
     # A Ray that starts here hands its environment on to Serve's proxy.
     os.environ.setdefault(PROXY_CALLBACK, INSTALL)
-    # On a cluster the proxies are on its nodes.
-    held = nullcontext() if os.environ.get("RAY_ADDRESS") else hold_port(settings.serve)
+    held: AbstractContextManager[None] = nullcontext()
+    # On a cluster the proxies and the packages are its nodes'.
+    if not os.environ.get("RAY_ADDRESS"):
+        require_vllm(settings)
+        held = hold_port(settings.serve)
     with held, ray_session(settings.ray) as address:
         # A plain kill must take the language model's processes along, as Ctrl-C does.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

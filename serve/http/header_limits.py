@@ -21,7 +21,7 @@ from uvicorn.config import HTTP_PROTOCOLS
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 PROXY_CALLBACK = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"
-INSTALL = "serve.http.header_limits:install"
+INSTALL = f"{__name__}:install"
 HEADER_BYTES = 64 << 10
 # An empty field costs the parser some 100 bytes of memory for each 4 that arrive.
 HEADER_FIELDS = 256

@@ -50,7 +50,7 @@ class PageFiles(StaticFiles):
 
 def add_page(api: FastAPI) -> None:
     """Add `/`, `/docs` and their files under `/static` to `api`."""
-    folder = Path(str(resources.files("serve.http") / "page"))
+    folder = Path(__file__).parent / "page"
     swagger = Path(str(resources.files("fastapi_offline") / "static"))
     api.mount("/static/swagger", PageFiles(directory=swagger), name="swagger")
     api.mount("/static", PageFiles(directory=folder), name="static")

@@ -60,6 +60,8 @@ def served(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        # What starts the tests in the background may have had interrupts ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     url = f"http://127.0.0.1:{port}"
     try:

@@ -1,0 +1,68 @@
+"""CiteRay: cited answers to biomedical questions from PubMed.
+
+    from citeray import CiteRay
+
+    with CiteRay("http://127.0.0.1:8000") as client:
+        answer = client.answer("Does metformin activate AMPK?")
+
+The client needs neither Ray nor torch. This package is installed under the name `citeray`; in the
+wheel all others lie below it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cluster.records import (
+        Answer,
+        Citation,
+        Evidence,
+        ExactAnswer,
+        Passage,
+        RankedCitation,
+        SearchResult,
+        Sentence,
+    )
+    from serve.answer_events import Drafted, Event, Finished, Found, StageDone
+    from serve.client.call_endpoint import BadRequestError, EndpointError
+    from serve.client.python_client import CiteRay
+
+__all__ = [
+    "Answer",
+    "BadRequestError",
+    "Citation",
+    "CiteRay",
+    "Drafted",
+    "EndpointError",
+    "Event",
+    "Evidence",
+    "ExactAnswer",
+    "Finished",
+    "Found",
+    "Passage",
+    "RankedCitation",
+    "SearchResult",
+    "Sentence",
+    "StageDone",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What __all__ names, loaded when it is asked for: the command line does without it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import cluster.records as records
+    import serve.answer_events as events
+    import serve.client.call_endpoint as endpoint
+    import serve.client.python_client as client
+
+    held = next(m for m in (client, endpoint, events, records) if hasattr(m, name))
+    return getattr(held, name)
+
+
+def main() -> None:
+    """The `citeray` command."""
+    from commands.cli import main as run
+
+    run()

@@ -1,0 +1,5 @@
+"""`python -m citeray` is `citeray`."""
+
+from citeray import main
+
+main()
