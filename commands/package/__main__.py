@@ -1,5 +1,5 @@
 """`python -m citeray` is `citeray`."""
 
-from citeray import main
+from commands.cli import main
 
 main()
