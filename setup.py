@@ -11,7 +11,7 @@ from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 PACKAGES = ("cluster", "commands", "configs", "evaluation", "pipelines", "planning", "serve")
-IMPORT = re.compile(rf"^(\s*(?:from|import) )(?={'|'.join(PACKAGES)}\b)", re.MULTILINE)
+IMPORT = re.compile(rf"^([ \t]*(?:from|import) )(?=(?:{'|'.join(PACKAGES)})\b)", re.MULTILINE)
 
 
 class BelowCiteray(build_py):
