@@ -169,8 +169,8 @@ def main() -> None:
         missing = str(error.name).partition(".")[0]
         if missing in OURS:
             raise
-        whole = "pip install 'citeray[cpu]' (or 'citeray[gpu]')"
-        _end(f"{missing} is not installed; this command needs {whole}", 2, as_json=as_json)
+        told = f"{missing} is not installed; install the wheel with its extra [cpu] or [gpu]"
+        _end(told, 2, as_json=as_json)
 
 
 def _end(told: str, code: int, *, as_json: bool) -> NoReturn:

@@ -106,4 +106,4 @@ def test_a_command_that_needs_more_says_what_to_install(
     done = client_env.run(["citeray", "index", "build", "."], tmp_path)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.endswith("this command needs pip install 'citeray[cpu]' (or 'citeray[gpu]')")
+    assert line.endswith(" is not installed; install the wheel with its extra [cpu] or [gpu]")

@@ -19,7 +19,6 @@ from cluster.index.manifest import Manifest
 from cluster.index.vectors import Vectors
 from cluster.records import Answer, Entity, Evidence, Passage, Question, SearchResult
 from cluster.settings.settings import Settings, load_system
-from serve.answer.writer_stage import WriterStage
 from serve.answer_question import QuestionAnswerer
 from serve.batches.answer_batch import DOCUMENTS
 from serve.batches.serve_jobs import ServedBatches
@@ -27,6 +26,7 @@ from serve.graph.call_handles import HandleBackend, HandleTurns, until_ready
 from serve.graph.load_stages import load_encoder, load_reranker, load_writer, remote_model
 from serve.graph.stages import IndexFacts, Stages
 from serve.graph.versions.follow_versions import StageVersion, follow_vocabulary
+from serve.graph.writer_stage import WriterStage
 from serve.llm.language_model import ChatModel, Message
 from serve.llm_app import HandleChatModel
 from serve.request import Request

