@@ -123,7 +123,7 @@ def _named(
     kept = clean_entities(names, sources, limit=LIMITS[kind], max_chars=MAX_CHARS)
     groups = group_names(kept, briefing.evidence, recognise)
     if groups and _guesses(briefing.question):
-        groups = apart([*groups, *(answer.names for answer in briefing.answers)])
+        groups = apart([*groups, *(a.names for a in briefing.answers)], briefing.question.body)
     return settle_exact(kind, groups)
 
 
@@ -138,7 +138,7 @@ def _from_evidence(briefing: Briefing, draft: Draft) -> ExactAnswer:
     if not isinstance(exact, list):
         return exact
     if _guesses(question):
-        exact = apart(exact)
+        exact = apart(exact, question.body)
     elif question.type == "factoid":
         exact = stated_in(draft.sentences, exact)
     return settle_names(exact, limit=LIMITS[question.type], max_chars=MAX_CHARS)

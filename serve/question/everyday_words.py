@@ -26,6 +26,15 @@ stage state study subject success symptom system target test theory thing time t
 treatment trial type use used value way word work world year
 """
 
+# Verbs of method and result, and words that a quantity leaves behind.
+_REPORTING_WORDS = """
+analysed analyzed average based bind binds caused causing compared concluded containing day days
+detected demonstrated examined expressed following harboring harbouring identified including
+indicated induce induced induces investigated involving linked link mediated mediates month months
+observed occurring performed produced promote promotes range resulting reveal revealed size
+suggest suggested undergoing using versus week weeks
+"""
+
 _EVERYDAY_BIOMEDICINE = """
 acid adult aged algorithm animal back biology blood body cell cells chemistry child clinical
 condition culture diagnosis diet disease disorder dose drive drug emergency environment enzyme
@@ -39,6 +48,8 @@ women
 
 EVERYDAY_WORDS = frozenset(
     normalise(word)
-    for word in f"{_FUNCTION_WORDS} {_QUESTION_WORDS} {_EVERYDAY_BIOMEDICINE}".split()
+    for word in (
+        f"{_FUNCTION_WORDS} {_QUESTION_WORDS} {_REPORTING_WORDS} {_EVERYDAY_BIOMEDICINE}".split()
+    )
 )
 """In the form of `normalise`."""

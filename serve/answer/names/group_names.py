@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from cluster.records import Entity, Evidence
 from cluster.text.mine_abbreviations import AbbreviationPair, mine_abbreviations
 from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
+from serve.support.compare_wording import read_wording
 
 Recogniser = Callable[[str], list[Entity]]
 
@@ -44,9 +45,30 @@ def _other_forms(names: Sequence[str], defined: Sequence[AbbreviationPair]) -> l
     return [form for form in usual_first([*longs, *shorts]) if spelling(form) not in spelt]
 
 
-def apart(groups: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Each name as a guess of its own, as BioASQ's measures count the first of a group alone."""
-    return [[name] for names in groups for name in names]
+def apart(groups: Sequence[Sequence[str]], body: str) -> list[list[str]]:
+    """Each name as a guess of its own, as BioASQ's measures count the first of a group alone.
+
+    After each its other boundaries, without what the question `body` says itself: "mTOR" of "mTOR
+    inhibitor" where it asks what a drug inhibits. Some gold answers have these words, some not.
+    """
+    asked = read_wording(body).words.keys()
+    return [[form] for names in groups for name in names for form in _boundaries(name, asked)]
+
+
+def _boundaries(name: str, asked: Collection[str]) -> Iterator[str]:
+    """`name`, then without the words at its ends that are `asked`, if others are left."""
+    yield name
+    words = name.split()
+    new = [n for n, word in enumerate(words) if not _is_asked(word, asked)]
+    if new and len(inner := words[new[0] : new[-1] + 1]) < len(words):
+        yield " ".join(inner)
+
+
+def _is_asked(word: str, asked: Collection[str]) -> bool:
+    """Whether the question has the word, or the verb that it comes from."""
+    said = read_wording(word).words.keys()
+    verb = any(len(a) > 4 and word.casefold().startswith(a) for a in asked)
+    return verb or bool(said) and said <= set(asked)
 
 
 def _as_entity(name: str, recognise: Recogniser) -> Entity:

@@ -16,7 +16,8 @@ from serve.support.compare_wording import read_wording, stem
 
 Span = tuple[int, int]
 _LEADS = re.compile(
-    r"(?:the|an?|of|in|on|by|with|as|to|or|and|for|from|than|using|via|both|called|named) ",
+    r"(?:the|an?|of|in|on|by|with|as|to|or|and|for|from|than|using|via|both|called|named"
+    r"|is|are|was|were|be|being) ",
     re.IGNORECASE,
 )
 # Other words for what a question on antibodies asks about.
@@ -25,7 +26,7 @@ _ANTIBODY = re.compile(rf"\b{_ANTIBODIES}\b", re.IGNORECASE)
 _AGAINST = re.compile(rf" (?:auto)?{_ANTIBODIES}$", re.IGNORECASE)
 _TRAILS = re.compile(
     r" (?:is|are|was|were|has|have|can|may|the|an?|of|in|on|by|with|as|to|or|and|for|from|than"
-    r"|using|caused|that|which)$",
+    r"|using|caused|that|which|cases|patients|subjects|individuals)$",
     re.IGNORECASE,
 )
 # Numbers alone are the answers of questions for a quantity (serve.answer.names.find_quantities).

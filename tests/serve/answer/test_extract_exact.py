@@ -187,6 +187,15 @@ def test_words_that_lead_to_a_name_or_on_from_it_are_no_part_of_it() -> None:
     assert ranked(read("It is caused by TP53 and", names="by TP53 and")) == [["TP53"]]
     found = read("It is the loss of BRCA1", names="loss of BRCA1")
     assert ranked(found, "What is the cause?") == [["loss of BRCA1"]]
+    found = read("It is a late complication of BRCA1.", names="is a late complication")
+    assert ranked(found, "What is it?") == [["late complication"]]
+    found = read("Seen in multiple myeloma patients.", names="multiple myeloma patients")
+    assert ranked(found, "Which disease is it?") == [["multiple myeloma"]]
+
+
+def test_words_of_method_and_result_name_nothing() -> None:
+    found = read("Using TP53 was examined.", names="using|TP53|examined")
+    assert ranked(found, "What is it?") == [["TP53"]]
 
 
 def test_a_part_of_a_known_name_is_the_whole_name_but_for_what_was_asked() -> None:
@@ -275,11 +284,25 @@ def test_a_group_has_the_other_form_that_the_evidence_defines() -> None:
 
 
 def test_guesses_are_names_one_by_one() -> None:
-    assert apart([["PDE4B", "phosphodiesterase 4B"], ["TP53"]]) == [
-        ["PDE4B"],
-        ["phosphodiesterase 4B"],
-        ["TP53"],
-    ]
+    groups = [["PDE4B", "phosphodiesterase 4B"], ["TP53"]]
+    guesses = apart(groups, "What does roflumilast block?")
+    assert guesses == [["PDE4B"], ["phosphodiesterase 4B"], ["TP53"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "inner"),
+    [
+        ("What does the drug inhibit?", "PDE4B inhibitor", "PDE4B"),
+        ("On which chromosome is it?", "chromosome 20p12", "20p12"),
+        ("Which pathway is blocked?", "PI3K/AKT pathway", "PI3K/AKT"),
+    ],
+)
+def test_a_guess_without_the_questions_words_follows_it(body: str, name: str, inner: str) -> None:
+    assert apart([[name]], body) == [[name], [inner]]
+
+
+def test_a_guess_that_is_the_questions_words_alone_is_made_once() -> None:
+    assert apart([["kinase inhibitor"]], "Which kinase inhibitor?") == [["kinase inhibitor"]]
 
 
 def test_summary_has_no_exact_answer() -> None:
