@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,27 +32,33 @@ EvidenceOption = Annotated[
 ]
 
 
+QuestionsArgument = Annotated[
+    Path, typer.Argument(help="Questions in BioASQ's JSON form, or BioGen's topics.")
+]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")]
+FormatOption = Annotated[
+    str, typer.Option("--format", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+]
+FeedbackOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Synergy: experts' feedback on an earlier round (repeatable, all of them). What they "
+        "judged is left out; where llm.examples names a folder, the answers that they approved "
+        "become examples there, as `citeray remember` does."
+    ),
+]
+NoAnswers = Annotated[bool, typer.Option("--no-answers", help="Documents and snippets only; fast.")]
+Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Questions at once.")]
+
+
 def answer(
-    questions: Annotated[
-        Path, typer.Argument(help="Questions in BioASQ's JSON form, or BioGen's topics.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")],
-    file_format: Annotated[
-        str, typer.Option("--format", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
-    ] = "bioasq",
-    feedback: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Synergy: experts' feedback on an earlier round (repeatable, all of them). What "
-            "they judged is left out; where llm.examples names a folder, the answers that they "
-            "approved become examples there, as `citeray remember` does."
-        ),
-    ] = None,
-    no_answers: Annotated[
-        bool, typer.Option("--no-answers", help="Documents and snippets only; fast.")
-    ] = False,
+    questions: QuestionsArgument,
+    output: OutputOption,
+    file_format: FormatOption = "bioasq",
+    feedback: FeedbackOption = None,
+    no_answers: NoAnswers = False,
     evidence: EvidenceOption = "search",
-    concurrent: Annotated[int, typer.Option(min=1, max=64, help="Questions at once.")] = 4,
+    concurrent: Concurrent = 4,
     system: SystemOption = None,
     config: Config = None,
     overrides: Overrides = None,
@@ -81,17 +87,21 @@ def answer(
             client, batch, output, chosen, answers=answers, concurrent=concurrent,
             log=context.log,
         )  # fmt: skip
-        seconds = round(time.monotonic() - begun, 1)
-        count = len(batch.questions)
-        summary = {"run": str(output), "questions": count, "seconds": seconds, **learnt, **counted}
-        if json:
-            context.print_json(summary)
-        else:
-            context.out.print(f"{count} questions in {seconds} s -> {output}", soft_wrap=True)
-            for kind, times in counted.get("verdicts", {}).items():
-                context.out.print(f"  {kind.replace('_', ' ')}: {times}", soft_wrap=True)
-            for loss, times in counted["degraded"].items():
-                context.out.print(f"  {loss}: {times}", soft_wrap=True)
+    seconds = round(time.monotonic() - begun, 1)
+    count = len(batch.questions)
+    summary = {"run": str(output), "questions": count, "seconds": seconds, **learnt, **counted}
+    if json:
+        context.print_json(summary)
+    else:
+        context.out.print(f"{count} questions in {seconds} s -> {output}", soft_wrap=True)
+        _print_counts(context, counted)
+
+
+def _print_counts(context: Context, counted: Mapping[str, Mapping[str, int]]) -> None:
+    for kind, times in counted.get("verdicts", {}).items():
+        context.out.print(f"  {kind.replace('_', ' ')}: {times}", soft_wrap=True)
+    for loss, times in counted["degraded"].items():
+        context.out.print(f"  {loss}: {times}", soft_wrap=True)
 
 
 def remember(

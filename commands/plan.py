@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cluster.errors import InputError
+from cluster.settings.settings import Settings
 from cluster.storage.object_store import File
 from commands.context import Config, Context, Json, Overrides, make_context
 from pipelines.build.find_sources import find_sources
@@ -94,61 +95,45 @@ def plan(
     """Shards, replicas, memory, hours and cost for a corpus and a load.
 
     Figures come from a calibration on this machine (--calibrate, kept for later runs), or
-    from one that is shipped. The exit code is 1 where the plan would not do: p95 cannot be
-    met, or a process does not fit a node.
+    from one that is shipped. The exit code is 1 where the plan would not do: p95 cannot be met,
+    or a process does not fit a node.
     """
     context = make_context(config, overrides, json)
     ask = Ask(
-        citations=parse_count(citations, "--citations"),
-        qps=parse_rate(qps, "--qps"),
-        p95_s=parse_seconds(p95, "--p95"),
-        path=path,
-        node_memory=parse_bytes(node_memory, "--node-memory"),
-        node_cpus=node_cpus,
-        nodes=nodes,
-        gpu_nodes=gpu_nodes,
-        gpus_per_node=gpus_per_node,
+        citations=parse_count(citations, "--citations"), qps=parse_rate(qps, "--qps"),
+        p95_s=parse_seconds(p95, "--p95"), path=path,
+        node_memory=parse_bytes(node_memory, "--node-memory"), node_cpus=node_cpus, nodes=nodes,
+        gpu_nodes=gpu_nodes, gpus_per_node=gpus_per_node, shards=shards,
         changed=parse_count(update_citations, "--update-citations"),
-        shards=shards,
-        node_price=node_hour,
-        gpu_price=gpu_hour,
-    )
+        node_price=node_hour, gpu_price=gpu_hour,
+    )  # fmt: skip
     built = parse_count(check_citations, "--check-citations")
     given = find_sources(sample) if sample else []
-    found, shipped = _coefficients(context, calibration, given, calibrate=calibrate)
-    _check_path(path, found)
-    rows: list[dict[str, Any]] = []
-    if check:
-        rows, found = _check(context, found, built, given)
-        if not shipped:
-            write_coefficients(found, calibration or DEFAULT_FILE)
+    found, shipped = _coefficients(context, calibration, given, path, calibrate=calibrate)
+    rows, found = _check(context, found, built, given) if check else ([], found)
+    if check and not shipped:
+        write_coefficients(found, calibration or DEFAULT_FILE)
     made = make_plan(found, context.settings, ask, shipped=shipped)
-    if emit_config:
-        write_text(config_yaml(context.settings, made), emit_config)
-    if emit_values:
-        write_text(values_yaml(made), emit_values)
-    if not json:
+    _emit(context.settings, made, emit_config, emit_values)
+    _show(context, made, rows, explain=explain)
+
+
+def _emit(settings: Settings, made: Plan, config: Path | None, values: Path | None) -> None:
+    if config:
+        write_text(config_yaml(settings, made), config)
+    if values:
+        write_text(values_yaml(made), values)
+
+
+def _show(context: Context, made: Plan, checked: list[dict[str, Any]], *, explain: bool) -> None:
+    if context.json:
+        context.print_json({**plan_json(made), "check": checked})
+    else:
         show_plan(context.out, made, explain=explain)
-    if json:
-        context.print_json({**plan_json(made), "check": rows})
-    _tell_problems(context, made)
-
-
-def _tell_problems(context: Context, made: Plan) -> None:
     for problem in made.problems:
         context.log.print(f"will not do: {problem}", style="red", soft_wrap=True, markup=False)
     if made.problems:
         raise typer.Exit(1)
-
-
-def _check_path(path: str, found: Coefficients) -> None:
-    if path not in PATHS:
-        raise InputError(f"--path {path}: unknown; there are: {', '.join(PATHS)}")
-    if path == "answer" and not found.serving.llm:
-        raise InputError(
-            "--path answer: the language model was not measured; calibrate with "
-            "--set llm.kind=url --set llm.url=URL, or plan for --path search"
-        )
 
 
 def _teller(context: Context, doing: str) -> Callable[[str], None]:
@@ -156,20 +141,31 @@ def _teller(context: Context, doing: str) -> Callable[[str], None]:
 
 
 def _coefficients(
-    context: Context, calibration: Path | None, given: list[File], *, calibrate: bool
+    context: Context, calibration: Path | None, given: list[File], path: str, *, calibrate: bool
 ) -> tuple[Coefficients, bool]:
-    """The coefficients to plan with, and whether they are the shipped ones."""
+    """The coefficients to plan with, and whether they are the shipped ones.
+
+    Raises InputError for a `path` that does not exist, or that they do not cover.
+    """
+    if path not in PATHS:
+        raise InputError(f"--path {path}: unknown; there are: {', '.join(PATHS)}")
     file = calibration or DEFAULT_FILE
+    shipped = False
     if calibrate:
         from planning.measure.calibrate import calibrate as measure
 
         found = measure(context.settings, _teller(context, "measuring"), given)
         write_coefficients(found, file)
         context.log.print(f"coefficients -> {file}", soft_wrap=True)
-        return found, False
-    if calibration or file.is_file():
-        return read_coefficients(file), False
-    return read_coefficients(None), True
+    else:
+        shipped = not calibration and not file.is_file()
+        found = read_coefficients(None if shipped else file)
+    if path == "answer" and not found.serving.llm:
+        raise InputError(
+            "--path answer: the language model was not measured; calibrate with "
+            "--set llm.kind=url --set llm.url=URL, or plan for --path search"
+        )
+    return found, shipped
 
 
 def _check(

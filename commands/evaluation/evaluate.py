@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE
-from rich.console import ConsoleDimensions
+from rich.console import Console, ConsoleDimensions
 from rich.table import Table
 
+from cluster.settings.settings import Settings
 from commands.context import Config, Json, Overrides, make_context
 from evaluation.bootstrap import RESAMPLES, Interval, intervals
 from evaluation.evaluate_run import JUDGE_KEY, Request, evaluate_run, find_leakage
@@ -97,11 +98,7 @@ def evaluate(
 
     settings = context.settings
     evaluated = evaluate_run(run, request, settings, tell)
-    if evaluated.groups:
-        leaks, unknown = find_leakage(gold, trained_on or (), settings)
-        evaluated = evaluated.with_notes(*leaks)
-        if unknown:
-            tell(f"leakage cannot be ruled out, training data unknown: {'; '.join(unknown)}")
+    evaluated = _with_leaks(evaluated, gold, trained_on or (), settings, tell)
     compared = None
     if against is not None:
         other = evaluate_run(against, request, settings, tell)
@@ -117,10 +114,28 @@ def evaluate(
     if json:
         context.print_json(_plain(evaluated, found, compared))
     else:
-        # A narrow terminal would break the numbers into pieces.
-        out = context.out
-        out.size = ConsoleDimensions(max(out.width, 120), out.height)
-        out.print(_table(evaluated, found, compared))
+        _print(context.out, _table(evaluated, found, compared))
+
+
+def _with_leaks(
+    evaluated: Evaluated,
+    gold: Path,
+    trained_on: Sequence[Path],
+    settings: Settings,
+    tell: Callable[[str], None],
+) -> Evaluated:
+    if not evaluated.groups:
+        return evaluated
+    leaks, unknown = find_leakage(gold, trained_on, settings)
+    if unknown:
+        tell(f"leakage cannot be ruled out, training data unknown: {'; '.join(unknown)}")
+    return evaluated.with_notes(*leaks)
+
+
+def _print(out: Console, table: Table) -> None:
+    """A narrow terminal would break the numbers into pieces."""
+    out.size = ConsoleDimensions(max(out.width, 120), out.height)
+    out.print(table)
 
 
 def _plain(

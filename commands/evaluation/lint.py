@@ -18,31 +18,37 @@ if TYPE_CHECKING:
     from evaluation.find_citations import CitationLookup
 
 
+RunArgument = Annotated[Path, typer.Argument(help="The run file.")]
+Questions = Annotated[
+    Path | None, typer.Option(help="The gold, question or topic file: ids and types.")
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="bioasq, synergy, biogen-a or biogen-b; guessed if not given."),
+]
+Index = Annotated[
+    bool | None,
+    typer.Option(
+        "--index/--no-index",
+        help="Check PMIDs and offsets against the index, by default where there is one; "
+        "if asked for, --fix drops PMIDs that are not in it.",
+    ),
+]
+Fix = Annotated[
+    bool, typer.Option("--fix", help="Mend what is safe to mend; write it to --output.")
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Where --fix writes; may be RUN itself.")
+]
+
+
 def lint(
-    run: Annotated[Path, typer.Argument(help="The run file.")],
-    questions: Annotated[
-        Path | None, typer.Option(help="The gold, question or topic file: ids and types.")
-    ] = None,
-    run_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", help="bioasq, synergy, biogen-a or biogen-b; guessed if not given."
-        ),
-    ] = None,
-    index: Annotated[
-        bool | None,
-        typer.Option(
-            "--index/--no-index",
-            help="Check PMIDs and offsets against the index, by default where there is one; "
-            "if asked for, --fix drops PMIDs that are not in it.",
-        ),
-    ] = None,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Mend what is safe to mend; write it to --output.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where --fix writes; may be RUN itself.")
-    ] = None,
+    run: RunArgument,
+    questions: Questions = None,
+    run_format: Format = None,
+    index: Index = None,
+    fix: Fix = False,
+    output: Output = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,

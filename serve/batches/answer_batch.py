@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +15,7 @@ from rich.console import Console
 
 from cluster.errors import InputError
 from cluster.records import Answer, Question, SearchResult
+from serve.batches.work_through import Eta, Tally, work_through
 from serve.client.open_client import Client, Reply, as_answer
 from serve.formats.bioasq import Entry, RunWriter, to_entry, write_run
 
@@ -131,39 +132,49 @@ def answer_batch(
     if not questions:
         raise InputError(f"{output}: not written, as there is no question to answer")
     probe = client.search({"question": questions[0].body, "system": system, "k": 1})
-    version = str(probe["index_version"])
-    losses: Counter[str] = Counter()
-    verdicts: Counter[str] = Counter()
-    begun = last = time.monotonic()
-    with (
-        RunWriter(output, system, version, answers=answers, inputs=batch.inputs) as run,
-        ThreadPoolExecutor(concurrent) as pool,
-    ):
+    tally = Tally(str(probe["index_version"]))
+    with RunWriter(output, system, tally.version, answers=answers, inputs=batch.inputs) as run:
         waiting = [q for q in questions if q.id not in run.done]
-        total = len(waiting)
-        done = 0
-        pending: set[Future[Asked]] = set()
-        try:
-            while waiting or pending:
-                while waiting and len(pending) < concurrent:
-                    pending.add(pool.submit(batch.ask, client, waiting.pop(0)))
-                finished, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    asked = future.result()
-                    losses.update(asked.degraded)
-                    verdicts.update([asked.verdict] if asked.verdict else [])
-                    if asked.index_version != version:
-                        losses[f"index: moved on from {version} to {asked.index_version}"] += 1
-                    run.add(asked.entry)
-                    done += 1
-                now = time.monotonic()
-                if now - last >= LINE_EVERY_S or done == total:
-                    last = now
-                    left = (now - begun) / done * (total - done)
-                    log.print(f"answered {done:,} of {total:,}, about {left:.0f} s left")
-        finally:
-            for future in pending:
-                future.cancel()
+        eta = Eta(len(waiting))
+        lines = _ProgressLines(log)
+
+        def note(asked: Asked) -> None:
+            run.add(asked.entry)
+            tally.note(asked.degraded, asked.index_version, asked.verdict)
+            lines.show(eta, eta.after_one())
+
+        asyncio.run(_ask_all(client, batch, waiting, note, concurrent))
         run.finish(questions, batch.write)
-    counted = {"degraded": dict(losses.most_common())}
-    return counted | ({"verdicts": dict(verdicts)} if answers else {})
+    counts = tally.counts()
+    return counts if answers else {"degraded": counts["degraded"]}
+
+
+async def _ask_all(
+    client: Client,
+    batch: Batch,
+    waiting: Sequence[Question],
+    note: Callable[[Asked], None],
+    concurrent: int,
+) -> None:
+    loop = asyncio.get_running_loop()
+    # The loop's own threads are few on few cores, and these wait for the network.
+    with ThreadPoolExecutor(concurrent) as pool:
+
+        async def work(question: Question) -> None:
+            note(await loop.run_in_executor(pool, batch.ask, client, question))
+
+        await work_through(waiting, work, concurrent)
+
+
+class _ProgressLines:
+    """A line every LINE_EVERY_S, and one at the end."""
+
+    def __init__(self, log: Console) -> None:
+        self._log = log
+        self._last = time.monotonic()
+
+    def show(self, eta: Eta, left_s: float) -> None:
+        now = time.monotonic()
+        if now - self._last >= LINE_EVERY_S or eta.done == eta.total:
+            self._last = now
+            self._log.print(f"answered {eta.done:,} of {eta.total:,}, about {left_s:.0f} s left")

@@ -6,11 +6,9 @@ An answered question is never asked again: its entry is on disk before the next 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import time
-from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -18,6 +16,7 @@ from cluster.errors import CiteRayError
 from cluster.records import Answer, Question, SearchResult
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import Job, Progress, State
+from serve.batches.work_through import Eta, Tally, work_through
 from serve.formats.bioasq import RunWriter, to_entry
 
 log = logging.getLogger("citeray")
@@ -39,9 +38,7 @@ class JobAtWork:
         self._job = job
         self._answer = answer
         self._failed = dict(known.failed)
-        self._losses = Counter(known.degraded)
-        self._verdicts = Counter(known.verdicts)
-        self._version = known.index_version
+        self._tally = Tally(known.index_version, known.degraded, known.verdicts)
         self._started = known.started or time.time()
         self._done = 0
 
@@ -57,19 +54,16 @@ class JobAtWork:
         writer = RunWriter(path, job.system, ANY_VERSION, answers=job.answers, inputs=job.digest)
         with writer as run:
             questions = self._store.questions(job.id)
-            waiting = deque(
-                q for q in questions if q.id not in run.done and q.id not in self._failed
-            )
+            waiting = [q for q in questions if q.id not in run.done and q.id not in self._failed]
             self._done = len(run.done)
             eta = Eta(len(waiting))
             self._advance("running")
 
-            async def work() -> None:
-                while waiting and self._store.goes_on(job.id):
-                    await self._ask(waiting.popleft(), run)
-                    self._advance("running", eta_s=eta.after_one())
+            async def work(question: Question) -> None:
+                await self._ask(question, run)
+                self._advance("running", eta_s=eta.after_one())
 
-            await _all_or_none([work() for _ in range(concurrent)])
+            await work_through(waiting, work, concurrent, lambda: self._store.goes_on(job.id))
             if self._store.goes_on(job.id):
                 self._finish([q for q in questions if q.id in run.done], run)
 
@@ -90,17 +84,9 @@ class JobAtWork:
         # Cancelled while it was asked: nothing is kept any more.
         if self._store.goes_on(self._job.id):
             run.add(entry)
-            self._note(result)
-
-    def _note(self, result: Answer | SearchResult) -> None:
-        self._done += 1
-        self._losses.update(result.degraded)
-        if isinstance(result, Answer):
-            self._verdicts[result.verdict] += 1
-        self._version = self._version or result.index_version
-        if result.index_version != self._version:
-            moved = f"index: moved on from {self._version} to {result.index_version}"
-            self._losses[moved] += 1
+            self._done += 1
+            verdict = result.verdict if isinstance(result, Answer) else ""
+            self._tally.note(result.degraded, result.index_version, verdict)
 
     def _finish(self, answered: list[Question], run: RunWriter) -> None:
         if not answered:
@@ -118,38 +104,11 @@ class JobAtWork:
             state=state,
             done=self._done,
             failed=dict(self._failed),
-            degraded=dict(self._losses),
-            verdicts=dict(self._verdicts),
-            index_version=self._version,
+            index_version=self._tally.version,
+            **self._tally.counts(),
             error=error,
             eta_s=eta_s,
             started=self._started,
             ended=0.0 if state == "running" else time.time(),
         )
         self._store.advance(self._job.id, progress, on_disk=on_disk)
-
-
-class Eta:
-    """Seconds until all of `total` are done, at the pace since now."""
-
-    def __init__(self, total: int) -> None:
-        self._left = total
-        self._done = 0
-        self._begun = time.monotonic()
-
-    def after_one(self) -> float:
-        """One more is done."""
-        self._done += 1
-        self._left -= 1
-        return round((time.monotonic() - self._begun) / self._done * self._left, 1)
-
-
-async def _all_or_none(works: list[Awaitable[None]]) -> None:
-    """Wait for all; what one of them raises ends the others before it is raised here."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -68,7 +68,7 @@ def _is_asked(word: str, asked: Collection[str]) -> bool:
     """Whether the question has the word, or the verb that it comes from."""
     said = read_wording(word).words.keys()
     verb = any(len(a) > 4 and word.casefold().startswith(a) for a in asked)
-    return verb or bool(said) and said <= set(asked)
+    return verb or (bool(said) and said <= set(asked))
 
 
 def _as_entity(name: str, recognise: Recogniser) -> Entity:
