@@ -31,9 +31,8 @@ from serve.llm.reply_forms import (
 from serve.support.attribute_sentences import (
     SupportScorer,
     attribute,
-    borrowed_names,
-    invented_names,
 )
+from serve.support.check_names import borrowed_names, invented_names
 from serve.support.compare_wording import read_wording
 from serve.support.find_references import holds_reference
 from serve.support.weigh_evidence import Thresholds, split_by_stance

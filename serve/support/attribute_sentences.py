@@ -8,8 +8,7 @@ lexical checks (`SimilaritySupport`), or by any natural language inference model
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -19,9 +18,7 @@ import numpy as np
 from cluster.records import Evidence, Sentence
 from cluster.text.sentences import sentence_spans
 from serve.support.compare_wording import (
-    Wording,
     coverage,
-    holds,
     numbers_agree,
     polarity_agrees,
     read_wording,
@@ -38,20 +35,6 @@ Stance = Literal["support", "contradict", "neutral", "unknown"]
 CONTRADICTION_COVERAGE = 0.5
 # A second and third PMID are cited only when they support nearly as well as the first.
 SECOND_PMID_SHARE = 0.8
-# A name that more passages hold belongs to the subject, not to one of them.
-COMMON_PASSAGES = 2
-
-_CAPITALISED = re.compile(r"\b[A-Z][\w-]{3,}")
-_VERDICT = re.compile(r"(?:yes|no)\s*[,.:;]\s*", re.IGNORECASE)
-# What opens a sentence and is no name.
-_OPENER = re.compile(
-    r"\w+(?:ly|ing)|after|also|although|because|before|besides|both|despite|due|during|each|early|"
-    r"either|even|every|few|finally|first|from|further|furthermore|hence|here|however|increased|into|"
-    r"later|least|many|more|moreover|most|much|neither|next|often|once|only|other|others|over|overall|"
-    r"patients|people|several|since|some|still|such|taken|that|then|there|therefore|these|this|those|"
-    r"through|thus|together|under|until|upon|when|where|whereas|which|while|with|within|without",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,73 +91,6 @@ def score_rows(
     supports = scorer.score(pairs) if pairs else []
     width = len(evidence)
     return [supports[n * width : (n + 1) * width] for n in range(len(sentences))]
-
-
-def borrowed_names(
-    sentence: Sentence, evidence: Sequence[Evidence], names: Sequence[str], body: str
-) -> list[str]:
-    """Those of the sentence's `names` that come from a passage which it does not cite.
-
-    Small models put the drug of one passage into the finding of another, and every word
-    but one agrees. A name in the question `body` is not borrowed; nor is one that more
-    than `COMMON_PASSAGES` others hold, which is common wording.
-    """
-    asked = read_wording(body).words
-    cited: list[Wording] = []
-    others: list[Wording] = []
-    for item in evidence:
-        side = cited if item.passage.pmid in sentence.pmids else others
-        side.append(read_wording(f"{item.title} {item.passage.text}"))
-    borrowed = []
-    for name in names:
-        missing = [
-            word
-            for word in read_wording(name).words
-            if word not in asked and not any(holds(source, word) for source in cited)
-        ]
-        found = sum(all(holds(source, word) for word in missing) for source in others)
-        if missing and 0 < found <= COMMON_PASSAGES:
-            borrowed.append(name)
-    return borrowed
-
-
-def invented_names(
-    sentence: str, evidence: Sequence[Evidence], names: Sequence[str], body: str
-) -> list[str]:
-    """Those of the sentence's `names`, and of its capitalised words, that no passage states.
-
-    Likeness of wording hardly sees a name put in another's place: of BioASQ's ideal sentences with
-    one name replaced 0.73 are like the snippets of the true ones, and 0.06 if what no passage
-    names is left out. Of the true ones that leaves out a tenth. The question `body` is no source:
-    what only it names is not supported, unless a passage has its initials.
-    """
-    texts = [stated_text(f"{item.title} {item.passage.text}") for item in evidence]
-    wordings = [read_wording(text) for text in texts]
-    plain = " ".join(texts).casefold()
-    asked = read_wording(body).initials
-    spelt = {
-        word
-        for initials, words in asked.items()
-        if any(initials in source.words for source in wordings)
-        for word in words
-    }
-
-    def known(name: str) -> bool:
-        words = read_wording(name).words
-        return not words or any(
-            word in plain or word in spelt or any(holds(source, word) for source in wordings)
-            for word in words
-        )
-
-    return [name for name in (*names, *_capitalised(sentence)) if not known(name)]
-
-
-def _capitalised(sentence: str) -> Iterator[str]:
-    """The sentence's words with a capital, but for those that merely open it."""
-    for match in _CAPITALISED.finditer(sentence):
-        opens = not match.start() or _VERDICT.fullmatch(sentence, 0, match.start())
-        if not (opens and _OPENER.fullmatch(match[0])):
-            yield match[0]
 
 
 def _cite(

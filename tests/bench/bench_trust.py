@@ -24,10 +24,9 @@ from serve.support.attribute_sentences import (
     SimilaritySupport,
     SupportScorer,
     attribute,
-    borrowed_names,
-    invented_names,
     split_sentences,
 )
+from serve.support.check_names import borrowed_names, invented_names
 
 INVENTED = ("Curevit", "Zelomab", "Branoxil", "Pentorex", "Mirvalin")
 LONG = 4

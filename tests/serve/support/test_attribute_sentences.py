@@ -2,13 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster.records import Sentence
 from serve.support.attribute_sentences import (
     SimilaritySupport,
     Support,
     attribute,
-    borrowed_names,
-    invented_names,
 )
 from tests.serve.answering import encode, evidence
 
@@ -104,68 +101,3 @@ def test_opposite_statement_is_a_contradiction() -> None:
 def test_unrelated_premise_is_neutral() -> None:
     (support,) = SimilaritySupport(encode).score([(LOSARTAN, "Cats sleep all day.")])
     assert support.stance == "neutral"
-
-
-MALARIA = "Drugs against malaria cause haemolysis in people with G6PD deficiency."
-RENAL = "Daprodustat raised haemoglobin in renal anaemia."
-
-
-def borrowed(text: str, *names: str, body: str = "What causes haemolysis?") -> list[str]:
-    texts = (MALARIA, RENAL, "Iron is given by mouth.")
-    return borrowed_names(Sentence(text, (1,), 0.8), evidence(*texts), names, body)
-
-
-def test_a_drug_from_a_passage_that_is_not_cited_is_borrowed() -> None:
-    said = "Drugs against malaria, such as daprodustat, cause haemolysis."
-    assert borrowed(said, "malaria", "daprodustat") == ["daprodustat"]
-
-
-def test_a_name_of_the_question_is_not_borrowed() -> None:
-    assert borrowed("Daprodustat is no cause.", "daprodustat", body="Does daprodustat?") == []
-
-
-def test_a_name_that_no_passage_has_is_not_borrowed() -> None:
-    assert borrowed("Rasburicase causes haemolysis.", "rasburicase") == []
-
-
-def test_wording_that_many_passages_share_is_not_borrowed() -> None:
-    texts = (MALARIA, RENAL, RENAL, RENAL)
-    said = Sentence("Renal haemolysis.", (1,), 0.8)
-    assert borrowed_names(said, evidence(*texts), ["renal"], "What?") == []
-
-
-def invented(text: str, *names: str, body: str = "What causes haemolysis?") -> list[str]:
-    return invented_names(text, evidence(MALARIA, RENAL), names, body)
-
-
-def test_a_name_that_no_passage_has_is_invented() -> None:
-    assert invented("It is rasburicase that causes haemolysis.", "rasburicase") == ["rasburicase"]
-
-
-def test_a_capitalised_word_that_no_passage_has_is_an_invented_name() -> None:
-    assert invented("Curevit causes haemolysis.") == ["Curevit"]
-    assert invented("Yes, Curevit causes haemolysis.") == ["Curevit"]
-    assert invented("Haemolysis is caused by Curevit.") == ["Curevit"]
-
-
-def test_names_of_passages_are_not_invented() -> None:
-    said = "Daprodustat and Zelomab cause haemolysis."
-    passages = evidence("Daprodustat and zelomab cause haemolysis.")
-    assert invented_names(said, passages, ["daprodustat"], "Are they safe?") == []
-
-
-def test_a_name_that_only_the_question_has_is_invented() -> None:
-    said = "Daprodustat and Zelomab cause haemolysis."
-    assert invented(said, "daprodustat", body="Does zelomab cause haemolysis?") == ["Zelomab"]
-
-
-def test_a_name_of_the_question_whose_initials_a_passage_has_is_not_invented() -> None:
-    body = "Does benralizumab help in Chronic Spontaneous Urticaria?"
-    said = "It helps in Chronic Spontaneous Urticaria."
-    assert invented_names(said, evidence("It helps in CSU."), [], body) == []
-
-
-def test_words_that_open_a_sentence_are_no_invented_names() -> None:
-    assert invented("Interestingly, haemolysis was seen.") == []
-    assert invented("Therefore haemolysis was seen.") == []
-    assert invented("No. However, haemolysis was seen.") == []
