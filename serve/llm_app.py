@@ -22,14 +22,7 @@ from cluster.errors import LLMError
 from cluster.settings.settings import Settings, load_settings
 from serve.graph.call_handles import call, stream
 from serve.graph.load_stages import llm_dtype, llm_folder
-from serve.llm.language_model import (
-    Message,
-    Say,
-    chat_request,
-    read_pieces,
-    read_reply,
-    read_shares,
-)
+from serve.llm.chat_form import Message, Say, chat_request, read_pieces, read_reply, read_shares
 
 LLM_APP = "citeray-llm"
 DEPLOYMENT = "LanguageModel"

@@ -11,13 +11,8 @@ from typing import IO, Any, TypeAlias, cast
 from lxml import etree
 
 from cluster.errors import SourceError, cut
-from cluster.pubmed.parse_citation import (
-    Element,
-    number_fault,
-    parse_citation,
-    read_number,
-    read_text,
-)
+from cluster.pubmed.parse_citation import parse_citation
+from cluster.pubmed.read_elements import Element, number_fault, read_number, read_text
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage.object_store import File
 

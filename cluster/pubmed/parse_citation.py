@@ -5,16 +5,21 @@ Element names and their meaning: https://dtd.nlm.nih.gov/ncbi/pubmed/doc/out/250
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias
 
-from lxml import etree
-
 from cluster.errors import CiteRayError
+from cluster.pubmed.read_elements import (
+    Element,
+    number_fault,
+    parse_number,
+    read_number,
+    read_text,
+    texts_of,
+    year_and_month,
+)
 from cluster.records import (
     Chemical,
     Citation,
@@ -25,23 +30,8 @@ from cluster.records import (
     Section,
 )
 
-Element: TypeAlias = etree._Element
-
-# NLM's PMIDs have at most eight digits; nine still fit 32 bits.
-_NUMBER = re.compile(r"0*([1-9][0-9]{0,8})")
 # A citation's longest texts have some tens of thousands; batches of citations must fit memory.
 MAX_CHARACTERS = 500_000
-_XML_SPACES = re.compile(r"[ \t\r\n]+")
-_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
-# fmt: off
-# PubMed Help: winter is filed under January, spring April, summer July, fall October.
-_MONTH_NUMBERS = {
-    "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
-    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12,
-    "win": 1, "spr": 4, "sum": 7, "fal": 10, "aut": 10,
-}
-# fmt: on
-_MONTH = re.compile(rf"\b({'|'.join(_MONTH_NUMBERS)})", re.IGNORECASE)
 
 
 # The arguments of a Citation, gathered element by element in document order.
@@ -112,49 +102,6 @@ def _read_children(fields: _Fields, parent: Element, readers: Mapping[str, _Read
             reader(fields, element)
 
 
-def number_fault(place: str, element: Element) -> str:
-    """Why `element` at `place` has no valid number; quotes up to 40 of its characters."""
-    return f"{place} is {read_text(element)[:40]!r}, not a positive integer of at most 9 digits"
-
-
-def read_number(element: Element) -> int | None:
-    """The element's positive integer of at most 9 digits, or None for anything else."""
-    return _number(read_text(element))
-
-
-def _number(text: str) -> int | None:
-    match = _NUMBER.fullmatch(text)
-    return int(match[1]) if match else None
-
-
-def read_text(element: Element) -> str:
-    """All text of an element, inline markup's included, with runs of white space made one space.
-
-    White space is what XML calls so; other kinds, such as a no-break space, stay untouched.
-    """
-    text = _inner_text(element) if len(element) else element.text
-    if not text:
-        return ""
-    # A search for each mark is many times cheaper than the substitution it mostly saves.
-    if "  " in text or "\n" in text or "\t" in text or "\r" in text:
-        text = _XML_SPACES.sub(" ", text)
-    return text.strip(" ")
-
-
-def _inner_text(element: Element) -> str:
-    parts = [element.text or ""]
-    for inner in element:
-        # A reference to an entity of the DTD, which is never loaded: NLM's are HTML's.
-        is_entity = inner.tag is etree.Entity
-        parts.append(html.unescape(inner.text or "") if is_entity else _inner_text(inner))
-        parts.append(inner.tail or "")
-    return "".join(parts)
-
-
-def _texts(parent: Element, tag: str) -> tuple[str, ...]:
-    return tuple([text for each in parent.iterchildren(tag) if (text := read_text(each))])
-
-
 def _sections(abstract: Element) -> tuple[Section, ...]:
     # A label without text says nothing, and "LABEL: " would leave a stray space.
     return tuple(
@@ -172,7 +119,7 @@ def _read_medline(fields: _Fields, medline: Element) -> None:
 
 def _read_pmid(fields: _Fields, pmid: Element) -> None:
     fields["pmid"] = read_number(pmid)
-    fields["version"] = _number(pmid.get("Version", "1"))
+    fields["version"] = parse_number(pmid.get("Version", "1"))
     if fields["pmid"] is None:
         raise _UnusableError("bad-pmid", number_fault("MedlineCitation/PMID", pmid))
     if fields["version"] is None:
@@ -181,7 +128,7 @@ def _read_pmid(fields: _Fields, pmid: Element) -> None:
 
 
 def _read_article(fields: _Fields, article: Element) -> None:
-    fields["languages"] = _texts(article, "Language")
+    fields["languages"] = texts_of(article, "Language")
     _read_children(fields, article, _ARTICLE_READERS)
 
 
@@ -190,7 +137,7 @@ def _read_journal(fields: _Fields, journal: Element) -> None:
     for part in journal:
         if part.tag == "JournalIssue":
             for date in part.iterchildren("PubDate"):
-                fields["year"], fields["month"] = _year_and_month(date)
+                fields["year"], fields["month"] = year_and_month(date)
         else:
             names[part.tag] = read_text(part)
     fields["journal"] = names.get("Title") or names.get("ISOAbbreviation", "")
@@ -198,23 +145,7 @@ def _read_journal(fields: _Fields, journal: Element) -> None:
 
 def _read_journal_info(fields: _Fields, info: Element) -> None:
     if not fields.get("journal"):
-        fields["journal"] = "".join(_texts(info, "MedlineTA"))
-
-
-def _year_and_month(date: Element) -> tuple[int | None, int | None]:
-    """Of a range such as `2000 Nov-Dec` the first."""
-    parts = {part.tag: read_text(part) for part in date}
-    free = parts.get("MedlineDate", "")
-    year = _YEAR.search(parts.get("Year") or free)
-    return int(year[0]) if year else None, _month(parts.get("Month") or parts.get("Season") or free)
-
-
-def _month(text: str) -> int | None:
-    number = _number(text)
-    if number is not None:
-        return number if number <= 12 else None
-    name = _MONTH.search(text)
-    return _MONTH_NUMBERS[name[1].lower()] if name else None
+        fields["journal"] = "".join(texts_of(info, "MedlineTA"))
 
 
 def _read_title(fields: _Fields, title: Element) -> None:
@@ -231,7 +162,7 @@ def _read_abstract(fields: _Fields, abstract: Element) -> None:
 
 
 def _read_publication_types(fields: _Fields, types: Element) -> None:
-    fields["publication_types"] = _texts(types, "PublicationType")
+    fields["publication_types"] = texts_of(types, "PublicationType")
 
 
 def _chemical(ui: str, name: str) -> Chemical:
@@ -284,7 +215,7 @@ def _read_other_abstract(fields: _Fields, other: Element) -> None:
 
 
 def _read_keywords(fields: _Fields, keywords: Element) -> None:
-    fields.setdefault("keywords", []).extend(_texts(keywords, "Keyword"))
+    fields.setdefault("keywords", []).extend(texts_of(keywords, "Keyword"))
 
 
 def _read_ids(fields: _Fields, pubmed_data: Element) -> None:

@@ -20,7 +20,8 @@ from pydantic import (
 )
 
 from cluster.errors import LLMError
-from serve.llm.language_model import ChatModel, Message
+from serve.llm.chat_form import Message
+from serve.llm.language_model import ChatModel
 from serve.llm.prompts import Prompt, quote
 
 GENERATED_QUESTIONS = 3

@@ -7,31 +7,25 @@ No text, no vector and no term passes through the driver: it sees file names and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import ray
 
 from cluster.index.lease import Lease, hold_lease
-from cluster.index.manifest import Artefact, EncoderEntry, Manifest, read_manifest
-from cluster.index.put_segment import remove_partials
-from cluster.index.write_segment import SegmentPlan
-from cluster.models.adapters import model_folder, weights_checksum
-from cluster.models.store import ModelStore
+from cluster.index.manifest import EncoderEntry, Manifest, read_manifest
 from cluster.pubmed.source_order import check_gaps, natural_key
 from cluster.settings.settings import Settings
 from cluster.storage.object_store import File
 from cluster.storage.places import Place, file_names
 from cluster.storage.whole_files import require_writable
-from pipelines.build.build_shard import build_shard, sample_vectors, train_quantiser
+from pipelines.build.build_shard import build_shard
 from pipelines.build.drop_staging import drop_taken, note_taken
 from pipelines.build.embed_sources import embed_sources
+from pipelines.build.index_tasks import Models, fetch_models, make_vocabulary, on_shards, train_task
 from pipelines.build.plan_build import (
     BuildResult,
-    Progress,
     Report,
     build_id,
     quantiser_of,
@@ -43,7 +37,6 @@ from pipelines.build.publish_index import (
     publish_build,
     publish_compaction,
     publish_update,
-    publish_vocabulary,
 )
 from pipelines.build.stage_citations import (
     ParsedSource,
@@ -60,82 +53,10 @@ from pipelines.update.late_sources import (
     order_of,
 )
 from pipelines.update.update_index import applicable, check_settings, new_sources, update_shard
-from pipelines.vocabulary.give_names import NameFiles, given_names
-
-
-@ray.remote(max_retries=3)
-def _shard_task(work: Callable[..., Any], *args: Any) -> Any:
-    return work(*args)
-
-
-@ray.remote
-def _train_task(
-    directories: Sequence[Place], shards: int, limit: int, path: Place, plan: SegmentPlan
-) -> None:
-    # Nothing is learnt from a sample but the scalars' ranges.
-    limit = limit if plan.vectors == "sq8" else 0
-    train_quantiser(sample_vectors(directories, shards, plan.dimensions, limit), path, plan)
-
-
-@ray.remote(max_retries=3)
-def _vocabulary_task(*args: Any) -> Artefact:
-    return publish_vocabulary(*args)
-
-
-def _make_vocabulary(*args: Any) -> Artefact:
-    """`publish_vocabulary` where Ray has room, not in the driver."""
-    made: Artefact = ray.get(_vocabulary_task.remote(*args))
-    return made
-
-
-def _on_shards(
-    work: Callable[..., Any], calls: Sequence[tuple[Any, ...]], plan: SegmentPlan, report: Report,
-) -> list[Any]:  # fmt: skip
-    """`work` of each call, one a shard, as a Ray task; the results in the order of the calls.
-
-    Each call begins with the index. What tasks that were killed left there is removed, of an
-    earlier run before and of this one after.
-    """
-    index: Place = calls[0][0]
-    remove_partials(index)
-    task = _shard_task.options(num_cpus=1, num_gpus=plan.gpus)
-    refs = [task.remote(work, *call) for call in calls]
-    waiting = list(refs)
-    while waiting:
-        _, waiting = ray.wait(waiting, num_returns=1)
-        report(Progress("index", len(refs) - len(waiting), len(refs), "shards"))
-    results: list[Any] = ray.get(refs)
-    remove_partials(index)
-    return results
-
-
-@dataclass(frozen=True, slots=True)
-class _Models:
-    """Local paths of what the settings name; `checksum` is the encoder's."""
-
-    encoder: Path
-    checksum: str
-    names: NameFiles
-
-
-def _fetch_models(settings: Settings, report: Report) -> _Models:
-    store = ModelStore()
-    report(Progress("models", 0, 1, "models"))
-    model = model_folder(settings.encoder, store)
-    chosen = settings.vocabulary
-    sha256 = chosen.concepts_sha256 or None
-    names = NameFiles(
-        store.resolve(chosen.concepts, sha256) if chosen.concepts else None,
-        tuple(map(store.resolve, chosen.lexicons)),
-    )
-    # Another form is refused now, not when all is embedded.
-    next(given_names(names), None)
-    report(Progress("models", 1, 1, "models"))
-    return _Models(model, weights_checksum(settings.encoder, store), names)
 
 
 def _stage(
-    places: Sequence[tuple[File, Place]], settings: Settings, models: _Models, report: Report
+    places: Sequence[tuple[File, Place]], settings: Settings, models: Models, report: Report
 ) -> tuple[ParsedSource, ...]:
     """Stage what an earlier, interrupted run has not; gives the accounts of all sources."""
     pending = [(p, d) for p, d in places if complete_account(d, p) is None]
@@ -165,7 +86,7 @@ def _build(
     sources: Sequence[File], settings: Settings, lease: Lease, report: Report
 ) -> BuildResult:
     index = lease.index
-    models = _fetch_models(settings, report)
+    models = fetch_models(settings, report)
     build = index / "staging" / build_id(settings, models.checksum)
     places = [(path, staging_directory(build, path)) for path in sources]
     result = BuildResult(None, _stage(places, settings, models, report))
@@ -187,15 +108,15 @@ def _build(
     limit = settings.index.training_vectors
     # Segments that a rerun keeps were coded by this very one.
     if not quantiser.is_file():
-        ray.get(_train_task.remote(directories, shards, limit, quantiser, plan))
+        ray.get(train_task.remote(directories, shards, limit, quantiser, plan))
     calls = [(index, shard, directories, plan) for shard in range(shards)]
-    summaries = _on_shards(build_shard, calls, plan, report)
+    summaries = on_shards(build_shard, calls, plan, report)
     # With a source that failed all staging is kept for the rerun, which builds from it again.
     names = [] if result.failed else [account.name for _, account in good]
     quantisers = [n for n in file_names(build) if n.startswith("quantiser-")] if names else []
     manifest = publish_build(
         lease, quantiser, settings, encoder, models.names, result.sources, summaries,
-        _make_vocabulary, partial(note_taken, build, names, quantisers),
+        make_vocabulary, partial(note_taken, build, names, quantisers),
     )  # fmt: skip
     return BuildResult(manifest, result.sources)
 
@@ -269,7 +190,7 @@ def _update(
 ) -> BuildResult:
     index = lease.index
     quantiser = quantiser_of(index, manifest)
-    models = _fetch_models(settings, report)
+    models = fetch_models(settings, report)
     check_settings(manifest, settings, models.checksum)
     build = index / "staging" / build_id(settings, models.checksum)
     places = [(path, staging_directory(build, path)) for path in new]
@@ -284,10 +205,10 @@ def _update(
         staged = [directories[account.name] for account in group]
         order = _order(manifest, [account.name for account in group], sources)
         calls = [(index, n, shard, staged, plan, order) for n, shard in enumerate(manifest.shards)]
-        updates = _on_shards(update_shard, calls, plan, report)
+        updates = on_shards(update_shard, calls, plan, report)
         told = (*group, *result.failed)
         manifest = publish_update(
-            lease, manifest, settings.vocabulary, models.names, told, updates, _make_vocabulary,
+            lease, manifest, settings.vocabulary, models.names, told, updates, make_vocabulary,
             partial(note_taken, build, [account.name for account in group], []),
         )  # fmt: skip
         result = BuildResult(manifest, accounts)
@@ -310,5 +231,5 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
         quantiser = quantiser_of(index, manifest)
         plan = segment_plan("", quantiser, manifest.encoder.dimensions, like)
         calls = [(index, number, shard, plan) for number, shard in enumerate(manifest.shards)]
-        entries = _on_shards(compact_shard, calls, plan, lease.checking(report))
+        entries = on_shards(compact_shard, calls, plan, lease.checking(report))
         return publish_compaction(lease, manifest, entries)

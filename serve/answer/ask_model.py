@@ -14,7 +14,8 @@ from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import ReadPassage
-from serve.llm.language_model import ChatModel, Say
+from serve.llm.chat_form import Say
+from serve.llm.language_model import ChatModel
 from serve.llm.prompts import Prompt, find_prompt, number_passages, quote
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import Stage, as_text, as_turns

@@ -43,7 +43,8 @@ from serve.answer.read_evidence import (
 from serve.answer.show_sides import against_model, note_sides, side_of, with_room
 from serve.answer.write_exact import Exact, write_exact
 from serve.answer.write_ideal import Draft, write_ideal, write_supported
-from serve.llm.language_model import ChatModel, Say
+from serve.llm.chat_form import Say
+from serve.llm.language_model import ChatModel
 from serve.llm.prompts import quote
 from serve.llm.reply_forms import Decision
 from serve.question.guess_type import guess_type

@@ -27,7 +27,8 @@ from serve.graph.load_stages import load_encoder, load_reranker, load_writer, re
 from serve.graph.stages import IndexFacts, Stages
 from serve.graph.versions.follow_versions import StageVersion, follow_vocabulary
 from serve.graph.writer_stage import WriterStage
-from serve.llm.language_model import ChatModel, Message
+from serve.llm.chat_form import Message
+from serve.llm.language_model import ChatModel
 from serve.llm_app import HandleChatModel
 from serve.request import Request
 from serve.search.choose_snippets import choose_snippets

@@ -24,7 +24,7 @@ from cluster.settings.settings import Settings
 from serve.answer.write_answer import WrittenAnswer
 from serve.graph.versions.read_version import FromVersion
 from serve.graph.watch_stages import StageLostError
-from serve.llm.language_model import Message, Say
+from serve.llm.chat_form import Message, Say
 
 
 class Backend(Protocol):

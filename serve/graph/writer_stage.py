@@ -14,7 +14,8 @@ from cluster.records import Evidence, Question
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
 from serve.answer_events import told
-from serve.llm.language_model import NO_MODEL, ChatModel, Message, Say
+from serve.llm.chat_form import Message, Say
+from serve.llm.language_model import NO_MODEL, ChatModel
 
 
 class WriterStage:

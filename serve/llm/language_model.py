@@ -1,42 +1,25 @@
-"""The language model behind one small protocol, and a client for any OpenAI-compatible URL.
-
-`chat_request` and `read_reply` are the two halves of the wire form (OpenAI chat
-completions; constrained choice by vLLM's `structured_outputs`), shared by every adapter.
-"""
+"""The language model behind one small protocol, and a client for any OpenAI-compatible URL."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypedDict
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import httpx
 
 from cluster.errors import LLMError
+from serve.llm.chat_form import Message, Say, chat_request, read_pieces, read_reply, read_shares
 
 RETRY_STATUS = frozenset({429, 503})
 MAX_WAIT_S = 20.0
-# As many likeliest first words of a reply as OpenAI's API gives.
-TOP_WORDS = 20
 # Servers close an idle connection after 5 s or more; one must not be used in that moment.
 KEEP_S = 2.0
 NO_MODEL = (
     "llm: none in this process; set llm.kind to url with its llm.url, or start `citeray serve`"
 )
-
-
-class Message(TypedDict):
-    """One turn of a conversation; `role` is `system`, `user` or `assistant`."""
-
-    role: str
-    content: str
-
-
-Say = Callable[[str], None]
 
 
 class ChatModel(Protocol):
@@ -65,113 +48,6 @@ class ChatModel(Protocol):
         cut off in the middle of a constrained reply.
         """
         ...
-
-
-def chat_request(
-    model: str,
-    messages: Sequence[Message],
-    *,
-    max_tokens: int,
-    temperature: float,
-    repetition_penalty: float | None = None,
-    choices: Sequence[str] | None = None,
-    json_schema: Mapping[str, Any] | None = None,
-    weigh: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """The body of a chat completion. At most one of `choices` and `json_schema` may be given.
-
-    `repetition_penalty` is vLLM's and TGI's, not OpenAI's, so it goes out only where given.
-    """
-    if choices is not None and json_schema is not None:
-        raise ValueError("chat_request: give choices or json_schema, not both")
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": [dict(message) for message in messages],
-        "max_tokens": max_tokens,
-        "temperature": temperature,
-    }
-    if repetition_penalty is not None:
-        body["repetition_penalty"] = repetition_penalty
-    if choices is not None:
-        body["structured_outputs"] = {"choice": list(choices)}
-    if weigh is not None:
-        body |= {"max_tokens": 1, "logprobs": True, "top_logprobs": TOP_WORDS}
-    if json_schema is not None:
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {"name": "answer", "schema": dict(json_schema), "strict": True},
-        }
-    return body
-
-
-def read_reply(reply: Any, *, constrained: bool) -> str:
-    """The text of a chat completion's first choice.
-
-    Raises LLMError when the reply has not the form of a chat completion, or when a
-    constrained one was cut off by the token limit (it would not parse).
-    """
-    try:
-        choice = reply["choices"][0]
-        text = choice["message"]["content"]
-        finish = choice.get("finish_reason")
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise LLMError(
-            f"llm: the reply is no chat completion ({error!r}): {reply!r:.200}"
-        ) from None
-    if constrained and finish == "length":
-        raise LLMError("llm: the constrained reply was cut off; raise its max_tokens")
-    if not isinstance(text, str):
-        raise LLMError(f"llm: the reply holds no text but {text!r:.80}")
-    return text
-
-
-def read_shares(reply: Any, words: Sequence[str]) -> str:
-    """JSON of the share of each of `words` among them, as the first word of the reply.
-
-    Where the endpoint tells no probabilities the word that it said has all. Raises LLMError
-    where none of `words` is among the likely ones.
-    """
-    text = read_reply(reply, constrained=False)
-    logprobs = reply["choices"][0].get("logprobs") or {}
-    told: list[dict[str, Any]] = [{"token": text, "logprob": 0.0}]
-    if content := logprobs.get("content"):
-        told = content[0]["top_logprobs"] or content[:1]
-    found = dict.fromkeys(words, 0.0)
-    for entry in told:
-        word = entry["token"].strip().strip(".").casefold()
-        if word in found:
-            found[word] += math.exp(entry["logprob"])
-    total = sum(found.values())
-    if not total:
-        raise LLMError(f"llm: the reply is none of {', '.join(words)}: {text!r:.80}")
-    return json.dumps({word: share / total for word, share in found.items()})
-
-
-async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
-    """The chat completion that `lines` of server-sent events bring in pieces, each said.
-
-    Raises LLMError where the model breaks off with an error or without an end.
-    """
-    said: list[str] = []
-    finish = None
-    async for line in lines:
-        data = line.removeprefix("data:").strip()
-        if not line.startswith("data:") or data == "[DONE]":
-            continue
-        try:
-            piece = json.loads(data)
-        except ValueError:
-            raise LLMError(f"llm: a piece of the reply is no JSON: {data!r:.200}") from None
-        if not isinstance(piece, dict) or "error" in piece:
-            raise LLMError(f"llm: it broke off: {data:.200}")
-        for choice in piece.get("choices") or []:
-            finish = choice.get("finish_reason") or finish
-            if text := (choice.get("delta") or {}).get("content"):
-                said.append(text)
-                say(text)
-    if finish is None:
-        raise LLMError("llm: the reply broke off before its end")
-    return {"choices": [{"message": {"content": "".join(said)}, "finish_reason": finish}]}
 
 
 class _Clients:

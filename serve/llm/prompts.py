@@ -18,7 +18,7 @@ from string import Template
 from cluster.errors import InputError
 from cluster.records import Evidence
 from cluster.settings.settings import CONFIGS
-from serve.llm.language_model import Message
+from serve.llm.chat_form import Message
 
 PROMPTS: Traversable = CONFIGS / "prompts"
 EVIDENCE = frozenset({"evidence", "supporting"})

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from serve.graph.watch_stages import StageWatch
-from serve.llm.language_model import ChatModel, Message
+from serve.llm.chat_form import Message
+from serve.llm.language_model import ChatModel
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ import numpy as np
 from cluster.index.vectors import Vectors
 from cluster.records import Question
 from cluster.text.sentences import sentence_spans
-from serve.llm.language_model import Message
+from serve.llm.chat_form import Message
 from serve.llm.prompts import quote
 from serve.support.attribute_sentences import Encoder
 from serve.synergy.curate_examples import Example

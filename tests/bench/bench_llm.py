@@ -27,7 +27,7 @@ from cluster.settings.settings import load_settings
 from serve.app import APP
 from serve.graph.call_handles import call
 from serve.graph.run_graph import running_graph
-from serve.llm.language_model import Message, chat_request, read_reply
+from serve.llm.chat_form import Message, chat_request, read_reply
 from serve.llm.prompts import find_prompt, number_passages, quote
 from serve.llm_app import DEPLOYMENT, LLM_APP
 

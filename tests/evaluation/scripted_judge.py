@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request, Response
 
 from cluster.errors import LLMError
 from evaluation.answers.judge_prompts import PROBE
-from serve.llm.language_model import Message, chat_request, read_reply
+from serve.llm.chat_form import Message, chat_request, read_reply
 
 KNOWN = {(case.passage, case.statement): case.supported for case in PROBE}
 

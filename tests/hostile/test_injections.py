@@ -21,7 +21,7 @@ import yaml
 from cluster.records import Answer, Citation, Question
 from cluster.settings.settings import load_system
 from serve.http.openai.openai_request import ChatRequest
-from serve.llm.language_model import Message
+from serve.llm.chat_form import Message
 from serve.llm.prompts import number_passages, quote
 from serve.request import Request
 from serve.support.find_references import holds_reference

@@ -12,7 +12,7 @@ from cluster.errors import LLMError
 from cluster.records import Question
 from cluster.settings.settings import load_system
 from serve.answer_events import Drafted, Finished, Found, StageDone, told
-from serve.llm.language_model import read_pieces
+from serve.llm.chat_form import read_pieces
 from serve.request import Request
 from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.service import SmallService

@@ -13,14 +13,9 @@ from typing import Any
 import yaml
 
 from cluster.settings.settings import CONFIGS
+from pipelines.train.examples.mark_names import Marked, find_names
 from pipelines.train.examples.propositions import WEIGHT, Names, read_names
-from pipelines.train.examples.reader_examples import (
-    Marked,
-    Part,
-    ReaderExample,
-    find_names,
-    put_together,
-)
+from pipelines.train.examples.reader_examples import Part, ReaderExample, put_together
 
 TABLE = CONFIGS / "training" / "attributes.yaml"
 # How many passages of a question do not answer it, and how many sentences stand beside an answer.

@@ -21,6 +21,7 @@ from cluster.errors import InputError
 from cluster.models.reader import NO, SILENT, YES, split_passage
 from cluster.text.sentences import sentence_spans
 from pipelines.train.examples.contrary import contradict
+from pipelines.train.examples.mark_names import Marked, find_names
 from pipelines.train.examples.read_questions import Corpus
 from pipelines.train.recipe import ReaderRecipe
 
@@ -33,17 +34,7 @@ MAX_COMPANY = 3
 # Sentences are short of the ideal answer's words even where they hold all of it.
 SUMMARY_SCALE = 1.6
 _WORD = re.compile(r"[a-z0-9]+")
-_SHORT_FORM = re.compile(r"([^()]+)\(([^()]{2,20})\)\.?")
 _VERDICT = re.compile(r"^(?:yes|no)\b[\s,.:;-]*", re.IGNORECASE)
-_ARTICLE = re.compile(r"^(?:the|an?)\s+", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """A span of a passage, in code points, end exclusive."""
-
-    begin: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,28 +272,6 @@ def _window(text: str, wanted: Sequence[str]) -> str:
         return text[:PASSAGE_CHARS]
     ends = [end for _, end in spans if end - spans[0][0] <= PASSAGE_CHARS]
     return text[spans[0][0] : ends[-1] if ends else spans[0][0] + PASSAGE_CHARS]
-
-
-def find_names(text: str, groups: Sequence[Sequence[str]]) -> list[Marked]:
-    """Where `text` has one of the names as whole words, longer ones first, none inside another."""
-    forms = {form for group in groups for name in group for form in _forms(name)}
-    found: list[Marked] = []
-    for form in sorted(forms, key=lambda form: (-len(form), form)):
-        pattern = rf"(?<![^\W_]){re.escape(form)}(?:s|es)?(?![^\W_])"
-        for match in re.finditer(pattern, text, re.IGNORECASE):
-            if not any(match.start() < m.end and m.begin < match.end() for m in found):
-                found.append(Marked(match.start(), match.end()))
-    return sorted(found, key=lambda mark: mark.begin)
-
-
-def _forms(name: str) -> Iterator[str]:
-    """The name as evidence may write it: without its article, stop or short form in brackets."""
-    plain = _ARTICLE.sub("", name.strip().rstrip("."), count=1)
-    both = _SHORT_FORM.fullmatch(plain)
-    for form in (plain, *(map(str.strip, both.groups()) if both else ())):
-        if len(form) >= 2:
-            yield form
-            yield form.replace("-", " ")
 
 
 def overlap(sentence: str, references: Sequence[str]) -> float:

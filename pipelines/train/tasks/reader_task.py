@@ -28,13 +28,8 @@ from cluster.models.reader import (
     passage_tokens,
 )
 from pipelines.train.adapt import add_adapter, save_model
-from pipelines.train.examples.reader_examples import (
-    AnsweredQuestion,
-    Marked,
-    Part,
-    ReaderExample,
-    find_names,
-)
+from pipelines.train.examples.mark_names import Marked, find_names
+from pipelines.train.examples.reader_examples import AnsweredQuestion, Part, ReaderExample
 from pipelines.train.loop import Measures
 from pipelines.train.recipe import ReaderRecipe
 

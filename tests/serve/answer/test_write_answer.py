@@ -16,7 +16,7 @@ from serve.answer.clean_answer import clean_entities
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer, remember
 from serve.answer.write_exact import stated_in
 from serve.answer.write_ideal import answers_nothing
-from serve.llm.language_model import Message
+from serve.llm.chat_form import Message
 from serve.llm.reply_forms import entities_schema, read_entities
 from serve.support.attribute_sentences import Support
 from tests.serve.answering import WordReader, encode, evidence, passage

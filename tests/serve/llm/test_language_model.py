@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from cluster.errors import LLMError
-from serve.llm.language_model import Message, OpenAIChatModel, chat_request, read_reply
+from serve.llm.chat_form import Message, chat_request, read_reply
+from serve.llm.language_model import OpenAIChatModel
 
 MESSAGES: list[Message] = [{"role": "user", "content": "Is water wet?"}]
 

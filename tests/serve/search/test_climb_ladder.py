@@ -11,7 +11,7 @@ from cluster.records import Question, QuestionType, RankedCitation, SearchResult
 from cluster.settings.search_settings import LadderSettings, RungSettings
 from cluster.settings.settings import load_settings, load_system
 from cluster.settings.system_settings import SystemSettings
-from serve.llm.language_model import Message
+from serve.llm.chat_form import Message
 from serve.request import Request
 from serve.search.climb_ladder import Budget, Costs, climb, sure
 from tests.serve.chat_endpoint import chat_endpoint

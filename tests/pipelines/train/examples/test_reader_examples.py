@@ -13,9 +13,10 @@ from cluster.errors import InputError
 from cluster.models.reader import NO, SILENT, YES
 from pipelines.train.examples.attributes import make_attributes
 from pipelines.train.examples.contrary import contradict
+from pipelines.train.examples.mark_names import find_names
 from pipelines.train.examples.propositions import make_propositions
 from pipelines.train.examples.read_questions import Corpus
-from pipelines.train.examples.reader_examples import examples_of, find_names, overlap, read_answered
+from pipelines.train.examples.reader_examples import examples_of, overlap, read_answered
 from pipelines.train.recipe import ReaderRecipe, read_recipe
 
 URL = "http://www.ncbi.nlm.nih.gov/pubmed/"

@@ -13,7 +13,8 @@ from cluster.models.adapters import model_folder
 from cluster.models.reader import NO, YES, Reader
 from cluster.models.readings import Reading, ScoredSpan
 from cluster.settings.settings import load_settings
-from pipelines.train.examples.reader_examples import AnsweredQuestion, Marked, Part, ReaderExample
+from pipelines.train.examples.mark_names import Marked
+from pipelines.train.examples.reader_examples import AnsweredQuestion, Part, ReaderExample
 from pipelines.train.recipe import ReaderRecipe, read_recipe
 from pipelines.train.tasks.reader_task import UNKNOWN, ReaderTask, measure_reader, part_logits
 from tests.pipelines.train.examples.test_reader_examples import write

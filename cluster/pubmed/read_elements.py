@@ -1,0 +1,85 @@
+"""Text, numbers and dates of elements of PubMed's XML."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TypeAlias
+
+from lxml import etree
+
+Element: TypeAlias = etree._Element
+# NLM's PMIDs have at most eight digits; nine still fit 32 bits.
+_NUMBER = re.compile(r"0*([1-9][0-9]{0,8})")
+_XML_SPACES = re.compile(r"[ \t\r\n]+")
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+# fmt: off
+# PubMed Help: winter is filed under January, spring April, summer July, fall October.
+_MONTH_NUMBERS = {
+    "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
+    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12,
+    "win": 1, "spr": 4, "sum": 7, "fal": 10, "aut": 10,
+}
+# fmt: on
+_MONTH = re.compile(rf"\b({'|'.join(_MONTH_NUMBERS)})", re.IGNORECASE)
+
+
+def number_fault(place: str, element: Element) -> str:
+    """Why `element` at `place` has no valid number; quotes up to 40 of its characters."""
+    return f"{place} is {read_text(element)[:40]!r}, not a positive integer of at most 9 digits"
+
+
+def read_number(element: Element) -> int | None:
+    """The element's positive integer of at most 9 digits, or None for anything else."""
+    return parse_number(read_text(element))
+
+
+def parse_number(text: str) -> int | None:
+    """The positive integer of at most 9 digits that `text` is, or None."""
+    match = _NUMBER.fullmatch(text)
+    return int(match[1]) if match else None
+
+
+def read_text(element: Element) -> str:
+    """All text of an element, inline markup's included, with runs of white space made one space.
+
+    White space is what XML calls so; other kinds, such as a no-break space, stay untouched.
+    """
+    text = _inner_text(element) if len(element) else element.text
+    if not text:
+        return ""
+    # A search for each mark is many times cheaper than the substitution it mostly saves.
+    if "  " in text or "\n" in text or "\t" in text or "\r" in text:
+        text = _XML_SPACES.sub(" ", text)
+    return text.strip(" ")
+
+
+def _inner_text(element: Element) -> str:
+    parts = [element.text or ""]
+    for inner in element:
+        # A reference to an entity of the DTD, which is never loaded: NLM's are HTML's.
+        is_entity = inner.tag is etree.Entity
+        parts.append(html.unescape(inner.text or "") if is_entity else _inner_text(inner))
+        parts.append(inner.tail or "")
+    return "".join(parts)
+
+
+def texts_of(parent: Element, tag: str) -> tuple[str, ...]:
+    """The texts of the children with this tag, empty ones left out."""
+    return tuple([text for each in parent.iterchildren(tag) if (text := read_text(each))])
+
+
+def year_and_month(date: Element) -> tuple[int | None, int | None]:
+    """Of a range such as `2000 Nov-Dec` the first."""
+    parts = {part.tag: read_text(part) for part in date}
+    free = parts.get("MedlineDate", "")
+    year = _YEAR.search(parts.get("Year") or free)
+    return int(year[0]) if year else None, _month(parts.get("Month") or parts.get("Season") or free)
+
+
+def _month(text: str) -> int | None:
+    number = parse_number(text)
+    if number is not None:
+        return number if number <= 12 else None
+    name = _MONTH.search(text)
+    return _MONTH_NUMBERS[name[1].lower()] if name else None

@@ -1,0 +1,95 @@
+"""What the index jobs have Ray do: a task for each shard, the quantiser, the vocabulary, models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from cluster.index.manifest import Artefact
+from cluster.index.put_segment import remove_partials
+from cluster.index.write_segment import SegmentPlan
+from cluster.models.adapters import model_folder, weights_checksum
+from cluster.models.store import ModelStore
+from cluster.settings.settings import Settings
+from cluster.storage.places import Place
+from pipelines.build.build_shard import sample_vectors, train_quantiser
+from pipelines.build.plan_build import Progress, Report
+from pipelines.build.publish_index import publish_vocabulary
+from pipelines.vocabulary.give_names import NameFiles, given_names
+
+
+@ray.remote(max_retries=3)
+def _shard_task(work: Callable[..., Any], *args: Any) -> Any:
+    return work(*args)
+
+
+@ray.remote
+def train_task(
+    directories: Sequence[Place], shards: int, limit: int, path: Place, plan: SegmentPlan
+) -> None:
+    """A Ray task: write the quantiser of the whole index, learnt from at most `limit` vectors."""
+    # Nothing is learnt from a sample but the scalars' ranges.
+    limit = limit if plan.vectors == "sq8" else 0
+    train_quantiser(sample_vectors(directories, shards, plan.dimensions, limit), path, plan)
+
+
+@ray.remote(max_retries=3)
+def _vocabulary_task(*args: Any) -> Artefact:
+    return publish_vocabulary(*args)
+
+
+def make_vocabulary(*args: Any) -> Artefact:
+    """`publish_vocabulary` where Ray has room, not in the driver."""
+    made: Artefact = ray.get(_vocabulary_task.remote(*args))
+    return made
+
+
+def on_shards(
+    work: Callable[..., Any], calls: Sequence[tuple[Any, ...]], plan: SegmentPlan, report: Report,
+) -> list[Any]:  # fmt: skip
+    """`work` of each call, one a shard, as a Ray task; the results in the order of the calls.
+
+    Each call begins with the index. What tasks that were killed left there is removed, of an
+    earlier run before and of this one after.
+    """
+    index: Place = calls[0][0]
+    remove_partials(index)
+    task = _shard_task.options(num_cpus=1, num_gpus=plan.gpus)
+    refs = [task.remote(work, *call) for call in calls]
+    waiting = list(refs)
+    while waiting:
+        _, waiting = ray.wait(waiting, num_returns=1)
+        report(Progress("index", len(refs) - len(waiting), len(refs), "shards"))
+    results: list[Any] = ray.get(refs)
+    remove_partials(index)
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Local paths of what the settings name; `checksum` is the encoder's."""
+
+    encoder: Path
+    checksum: str
+    names: NameFiles
+
+
+def fetch_models(settings: Settings, report: Report) -> Models:
+    """Raises InputError for a model or a file of names that cannot be had or has another form."""
+    store = ModelStore()
+    report(Progress("models", 0, 1, "models"))
+    model = model_folder(settings.encoder, store)
+    chosen = settings.vocabulary
+    sha256 = chosen.concepts_sha256 or None
+    names = NameFiles(
+        store.resolve(chosen.concepts, sha256) if chosen.concepts else None,
+        tuple(map(store.resolve, chosen.lexicons)),
+    )
+    # Another form is refused now, not when all is embedded.
+    next(given_names(names), None)
+    report(Progress("models", 1, 1, "models"))
+    return Models(model, weights_checksum(settings.encoder, store), names)
