@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cluster.answers import QUESTION_TYPES
 from cluster.errors import InputError
-from cluster.records import QUESTION_TYPES
 from cluster.settings.settings import load_system, nearest_system, system_names
 from commands.context import Context
 from serve.client.open_client import Client, local_client, running_client

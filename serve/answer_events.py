@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from cluster.records import Answer, SearchResult
+from cluster.answers import Answer, SearchResult
 
 E = TypeVar("E")
 OVER: Any = object()

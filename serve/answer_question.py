@@ -8,18 +8,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from cluster.answers import NOT_ENOUGH, Answer, Evidence, Guess, Question, SearchResult, Spent
 from cluster.index.layout import shard_of
-from cluster.records import (
-    NOT_ENOUGH,
-    Answer,
-    Citation,
-    Evidence,
-    Guess,
-    Passage,
-    Question,
-    SearchResult,
-    Spent,
-)
+from cluster.records import Citation, Passage
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.search_settings import LadderSettings, RungSettings
 from cluster.settings.settings import ServeSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.records import Question
+from cluster.answers import Question
 from cluster.settings.system_settings import SystemSettings
 
 

@@ -11,6 +11,7 @@ MAY_IMPORT_RAY = {
     "cluster/ray/jobs.py",
     "cluster/ray/session.py",
     "pipelines/build/embed_sources.py",
+    "pipelines/build/index_tasks.py",
     "pipelines/build/jobs.py",
     "pipelines/train/ray_workers.py",
     "serve/app.py",

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cluster.answers import Question
 from cluster.errors import InputError
-from cluster.records import Question
 from cluster.settings.settings import load_system
 from commands.context import Config, Json, Overrides, make_context
 from evaluation.ablation.ask_graph import Plan, open_graph

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cluster.records import NOT_ENOUGH
+from cluster.answers import NOT_ENOUGH
 from commands.context import Config, Json, Overrides, make_context
 from evaluation.audit.audit_answers import Concern, audit_answers
 from evaluation.audit.read_answers import read_answers

@@ -14,16 +14,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cluster.records import (
+    from cluster.answers import (
         Answer,
-        Citation,
         Evidence,
         ExactAnswer,
-        Passage,
         RankedCitation,
         SearchResult,
         Sentence,
     )
+    from cluster.records import Citation, Passage
     from serve.answer_events import Drafted, Event, Finished, Found, StageDone
     from serve.client.call_endpoint import BadRequestError, EndpointError
     from serve.client.python_client import CiteRay
@@ -52,12 +51,13 @@ def __getattr__(name: str) -> Any:
     """What __all__ names, loaded when it is asked for: the command line does without it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import cluster.answers as answers
     import cluster.records as records
     import serve.answer_events as events
     import serve.client.call_endpoint as endpoint
     import serve.client.python_client as client
 
-    held = next(m for m in (client, endpoint, events, records) if hasattr(m, name))
+    held = next(m for m in (client, endpoint, events, answers, records) if hasattr(m, name))
     return getattr(held, name)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pydantic import TypeAdapter
 from rich.console import Console
 
+from cluster.answers import Answer, Question, SearchResult
 from cluster.errors import InputError
-from cluster.records import Answer, Question, SearchResult
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.oracle import ORACLES, material, perfectly_reranked

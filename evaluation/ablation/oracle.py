@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cluster.answers import Evidence
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
 from cluster.index.read_shard import Candidates, ShardQuery, join_candidates
-from cluster.records import ABSTRACT, TITLE, Citation, Evidence, Passage
+from cluster.records import ABSTRACT, TITLE, Citation, Passage
 from cluster.settings.search_settings import RerankSettings
 from cluster.settings.system_settings import SystemSettings
 from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id

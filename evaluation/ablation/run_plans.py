@@ -21,8 +21,8 @@ from typing import Any
 from pydantic import BaseModel
 from rich.console import Console
 
+from cluster.answers import Question
 from cluster.errors import InputError
-from cluster.records import Question
 from cluster.settings.settings import Settings
 from evaluation.ablation.ask_graph import Ask, Found, Plan
 from serve.formats.bioasq import to_entry, write_run

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from cluster.answers import Verdict
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
-from cluster.records import Verdict
 
 TYPES = ("yesno", "factoid", "list", "summary")
 VERDICTS: tuple[str, ...] = get_args(Verdict)

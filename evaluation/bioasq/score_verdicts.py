@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from cluster.records import NOT_ENOUGH
+from cluster.answers import NOT_ENOUGH
 from cluster.text.sentences import sentence_spans
 from evaluation.bioasq.check_types import asked_type, wrong_names
 from evaluation.bioasq.read_bioasq import TYPES, Entry

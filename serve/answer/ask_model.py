@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cluster.answers import Evidence, Question
 from cluster.errors import LLMError
-from cluster.records import Evidence, Question
 from cluster.settings.answer_settings import AnswerSettings, WrittenBy
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cluster.records import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
+from cluster.answers import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
 from serve.answer.decide_yesno import CLEAR, weigh
 from serve.answer.guard_safety import speaks_of_harm
 from serve.answer.names.find_quantities import asked_quantity

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Literal
 
-from cluster.records import NO_TITLE, ExactAnswer, Question, Sentence
+from cluster.answers import ExactAnswer, Question, Sentence
+from cluster.records import NO_TITLE
 from serve.answer.decide_yesno import CLEAR, weigh
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import PassageReader, ReadPassage, Side, spoken_by

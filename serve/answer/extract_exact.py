@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster.records import ExactAnswer, Question
+from cluster.answers import ExactAnswer, Question
 from serve.answer.decide_yesno import weigh
 from serve.answer.names.find_quantities import asked_quantity, rank_quantities
 from serve.answer.names.group_names import LIMITS, Recogniser, definitions

@@ -10,8 +10,8 @@ from typing import Literal, Protocol
 
 from cachetools import LRUCache
 
+from cluster.answers import Evidence
 from cluster.models.readings import Reading
-from cluster.records import Evidence
 
 # Of more passages the first, which rank best, say enough; each costs the model some milliseconds.
 MAX_READ = 12

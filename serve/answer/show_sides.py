@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cluster.records import ExactAnswer, Sentence
+from cluster.answers import ExactAnswer, Sentence
 from serve.answer.ask_model import Briefing
 from serve.answer.decide_verdict import note_opposition, yesno_stances
 from serve.answer.decide_yesno import weigh

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster.records import NOT_ENOUGH, Answer, Evidence, RankedCitation
+from cluster.answers import NOT_ENOUGH, Answer, Evidence, RankedCitation
 
 NO_ANSWER = "The indexed literature does not answer this question."
 NOT_GIVEN = "The given passages do not answer this question."

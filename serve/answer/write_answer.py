@@ -17,8 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.errors import InputError
-from cluster.records import (
+from cluster.answers import (
     NOT_ENOUGH,
     Evidence,
     ExactAnswer,
@@ -27,6 +26,7 @@ from cluster.records import (
     Sentence,
     Verdict,
 )
+from cluster.errors import InputError
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
 from serve.answer.decide_verdict import Decision as Decided

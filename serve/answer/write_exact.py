@@ -12,8 +12,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from cluster.answers import ExactAnswer, Question, Sentence
 from cluster.errors import LLMError
-from cluster.records import ExactAnswer, Question, Sentence
 from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.answer.clean_answer import clean_entities
 from serve.answer.extract_answer import states

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal
 
+from cluster.answers import Evidence, Sentence
 from cluster.errors import LLMError
-from cluster.records import Evidence, Sentence
 from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.answer.cite_marks import clean_cited, read_cited
 from serve.answer.clean_answer import clean_answer

@@ -13,8 +13,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 from rich.console import Console
 
+from cluster.answers import Answer, Question, SearchResult
 from cluster.errors import InputError
-from cluster.records import Answer, Question, SearchResult
 from serve.batches.work_through import Eta, Tally, work_through
 from serve.client.open_client import Client, Reply, as_answer
 from serve.formats.bioasq import Entry, RunWriter, to_entry, write_run
@@ -138,12 +138,12 @@ def answer_batch(
         eta = Eta(len(waiting))
         lines = _ProgressLines(log)
 
-        def note(asked: Asked) -> None:
+        def keep(asked: Asked) -> None:
             run.add(asked.entry)
-            tally.note(asked.degraded, asked.index_version, asked.verdict)
+            tally.count(asked.degraded, asked.index_version, asked.verdict)
             lines.show(eta, eta.after_one())
 
-        asyncio.run(_ask_all(client, batch, waiting, note, concurrent))
+        asyncio.run(_ask_all(client, batch, waiting, keep, concurrent))
         run.finish(questions, batch.write)
     counts = tally.counts()
     return counts if answers else {"degraded": counts["degraded"]}
@@ -153,7 +153,7 @@ async def _ask_all(
     client: Client,
     batch: Batch,
     waiting: Sequence[Question],
-    note: Callable[[Asked], None],
+    keep: Callable[[Asked], None],
     concurrent: int,
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -161,7 +161,7 @@ async def _ask_all(
     with ThreadPoolExecutor(concurrent) as pool:
 
         async def work(question: Question) -> None:
-            note(await loop.run_in_executor(pool, batch.ask, client, question))
+            keep(await loop.run_in_executor(pool, batch.ask, client, question))
 
         await work_through(waiting, work, concurrent)
 

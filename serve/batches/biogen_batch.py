@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from cluster.records import Evidence, Question
+from cluster.answers import Evidence, Question
 from serve.batches.answer_batch import SEARCH, Asked, Batch, answer_request_of, joined
 from serve.client.open_client import Client, Reply, as_answer
 from serve.formats.biogen import (

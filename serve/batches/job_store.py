@@ -17,7 +17,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
-from cluster.records import Question
+from cluster.answers import Question
 from cluster.storage.whole_files import require_writable, write_atomically
 from serve.batches.jobs import ENDED, JOB_ID, BatchError, Job, Progress
 

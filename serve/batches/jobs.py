@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal
 
+from cluster.answers import Question
 from cluster.errors import CiteRayError
-from cluster.records import Question
 
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 State = Literal["waiting", "running", "done", "cancelled", "failed"]

@@ -11,8 +11,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from cluster.answers import Answer, Question, SearchResult
 from cluster.errors import CiteRayError
-from cluster.records import Answer, Question, SearchResult
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import Job
 from serve.batches.work_on_job import INTERNAL, JobAtWork

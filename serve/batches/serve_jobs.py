@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from cluster.answers import Question
 from cluster.errors import StorageError
-from cluster.records import Question
 from cluster.settings.settings import BatchSettings
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError, Job, described, summarised

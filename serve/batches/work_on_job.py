@@ -12,8 +12,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from cluster.answers import Answer, Question, SearchResult
 from cluster.errors import CiteRayError
-from cluster.records import Answer, Question, SearchResult
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import Job, Progress, State
 from serve.batches.work_through import Eta, Tally, work_through
@@ -86,7 +86,7 @@ class JobAtWork:
             run.add(entry)
             self._done += 1
             verdict = result.verdict if isinstance(result, Answer) else ""
-            self._tally.note(result.degraded, result.index_version, verdict)
+            self._tally.count(result.degraded, result.index_version, verdict)
 
     def _finish(self, answered: list[Question], run: RunWriter) -> None:
         if not answered:

@@ -10,7 +10,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from cluster.records import Question
+from cluster.answers import Question
 
 
 async def work_through(
@@ -55,7 +55,7 @@ class Tally:
         self.losses = Counter(losses or {})
         self.verdicts = Counter(verdicts or {})
 
-    def note(self, degraded: Sequence[str], version: str, verdict: str = "") -> None:
+    def count(self, degraded: Sequence[str], version: str, verdict: str = "") -> None:
         """One more answer; `verdict` is "" where documents alone were asked for."""
         self.losses.update(degraded)
         if verdict:

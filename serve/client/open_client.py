@@ -18,8 +18,8 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
+from cluster.answers import Answer
 from cluster.errors import CiteRayError, InputError
-from cluster.records import Answer
 from cluster.settings.settings import Settings
 from serve.client.call_endpoint import Endpoint
 from serve.http.request_forms import AnswerRequest, SearchRequest, explain_problems

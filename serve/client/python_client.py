@@ -9,7 +9,8 @@ from typing import Self, TypedDict, TypeVar, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
-from cluster.records import Answer, Citation, Passage, QuestionType, SearchResult
+from cluster.answers import Answer, QuestionType, SearchResult
+from cluster.records import Citation, Passage
 from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.client.call_endpoint import API_KEY_ENV, Endpoint, EndpointError
 

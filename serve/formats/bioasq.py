@@ -13,18 +13,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, cast
 
-from cluster.bioasq_file import read_rows
-from cluster.errors import InputError
-from cluster.records import (
+from cluster.answers import (
     QUESTION_TYPES,
     Answer,
     ExactAnswer,
-    Passage,
     Question,
     QuestionType,
     SearchResult,
     Sentence,
 )
+from cluster.bioasq_file import read_rows
+from cluster.errors import InputError
+from cluster.records import Passage
 from cluster.storage.whole_files import write_atomically
 from serve.question.guess_type import guess_type
 

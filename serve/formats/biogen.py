@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster.answers import Answer, Question
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
 from cluster.read_given import read_given
-from cluster.records import Answer, Question
 from cluster.storage.whole_files import write_atomically
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, whole_text
 from serve.support.ground_sentences import Grounds

@@ -13,9 +13,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
+from cluster.answers import Question
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
-from cluster.records import ABSTRACT, TITLE, Passage, Question, SectionName
+from cluster.records import ABSTRACT, TITLE, Passage, SectionName
 from serve.http.request_forms import MAX_GIVEN, GivenPassage, Offset, Pmid, explain_problems
 
 

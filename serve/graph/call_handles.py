@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from cluster.records import Question
+from cluster.answers import Question
 from serve.batches.jobs import BatchError, Job
 from serve.graph.stages import shard_stage
 from serve.graph.watch_stages import StageLostError

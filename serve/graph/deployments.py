@@ -15,9 +15,10 @@ import numpy as np
 from ray import serve as ray_serve
 from ray.serve.handle import DeploymentHandle
 
+from cluster.answers import Answer, Evidence, Question, SearchResult
 from cluster.index.manifest import Manifest
 from cluster.index.vectors import Vectors
-from cluster.records import Answer, Entity, Evidence, Passage, Question, SearchResult
+from cluster.records import Entity, Passage
 from cluster.settings.settings import Settings, load_system
 from serve.answer_question import QuestionAnswerer
 from serve.batches.answer_batch import DOCUMENTS

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from fastapi import FastAPI
 
+from cluster.answers import Answer, SearchResult
 from cluster.index.manifest import Manifest
 from cluster.models.adapters import full_name
-from cluster.records import Answer, Citation, SearchResult
+from cluster.records import Citation
 from cluster.settings.settings import Settings
 from serve.answer_events import Event
 from serve.answer_question import QuestionAnswerer

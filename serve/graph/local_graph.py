@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cluster.answers import Evidence
 from cluster.index.vectors import Vectors
-from cluster.records import Evidence, Passage
+from cluster.records import Passage
 from cluster.settings.settings import Settings
 from serve.answer_question import QuestionAnswerer
 from serve.graph.load_stages import (

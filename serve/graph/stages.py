@@ -15,10 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from cluster.answers import Evidence, Question
 from cluster.index.manifest import Manifest
 from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
 from cluster.index.vectors import Vectors
-from cluster.records import Citation, Entity, Evidence, Passage, Question
+from cluster.records import Citation, Entity, Passage
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.settings import Settings
 from serve.answer.write_answer import WrittenAnswer

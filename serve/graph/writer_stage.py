@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.answers import Evidence, Question
 from cluster.errors import LLMError
-from cluster.records import Evidence, Question
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
 from serve.answer_events import told

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.records import NOT_ENOUGH, Answer, Citation, ExactAnswer, SearchResult
+from cluster.answers import NOT_ENOUGH, Answer, ExactAnswer, SearchResult
+from cluster.records import Citation
 from serve.answer.tell_verdict import NEAREST, nearest_words, side_words, verdict_words
 
 # Said where titles and abstracts are quoted: a reader may be a model.

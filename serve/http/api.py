@@ -18,8 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route
 
+from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
-from cluster.records import Answer, Citation, SearchResult
+from cluster.records import Citation
 from cluster.settings.settings import HttpSettings, ServeSettings
 from serve.graph.watch_stages import StageLostError
 from serve.http.batches_api import Batches, add_batches

@@ -13,7 +13,7 @@ from fastapi import FastAPI, Path
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from cluster.records import QUESTION_TYPES, Question
+from cluster.answers import QUESTION_TYPES, Question
 from serve.batches.jobs import BatchError, Job, State, new_job
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, as_questions
 from serve.http.door.note_requests import asker

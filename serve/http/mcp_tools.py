@@ -22,8 +22,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
-from cluster.records import Answer, Citation, SearchResult
+from cluster.records import Citation
 from cluster.settings.settings import system_names
 from serve.http.answer_words import QUOTED, answer_words, citation_words, search_words
 from serve.http.event_stream import as_failure

@@ -18,7 +18,8 @@ from pydantic import (
     field_validator,
 )
 
-from cluster.records import Passage, Question, QuestionType, SectionName
+from cluster.answers import Question, QuestionType
+from cluster.records import Passage, SectionName
 from cluster.settings.settings import load_system, system_names
 from serve.request import Request
 

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from cluster.records import Answer, Citation, SearchResult
+from cluster.answers import Answer, SearchResult
+from cluster.records import Citation
 from serve.answer_events import Event
 from serve.request import Request
 

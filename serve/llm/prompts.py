@@ -15,8 +15,8 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from string import Template
 
+from cluster.answers import Evidence
 from cluster.errors import InputError
-from cluster.records import Evidence
 from cluster.settings.settings import CONFIGS
 from serve.llm.chat_form import Message
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cluster.records import Citation, Evidence, Passage, Question, RankedCitation, SearchResult
+from cluster.answers import Evidence, Question, RankedCitation, SearchResult
+from cluster.records import Citation, Passage
 from cluster.settings.system_settings import SystemSettings
 from serve.graph.watched_stages import WatchedStages
 from serve.search.search_shards import ShardSearch

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from cluster.records import QuestionType
+from cluster.answers import QuestionType
 
 _YESNO = re.compile(
     r"(is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|may|might|must)\b"

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
+from cluster.answers import Evidence
 from cluster.errors import LLMError
-from cluster.records import Evidence
 from serve.llm.prompts import number_passages, quote
 from serve.llm.watched_model import WatchedModel
 from serve.search.search_prompts import search_prompt

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cluster.records import Evidence, Passage
+from cluster.answers import Evidence
+from cluster.records import Passage
 from cluster.text.sentences import sentence_spans
 from serve.support.attribute_sentences import Encoder
 

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from cluster.records import SearchResult, Spent
+from cluster.answers import SearchResult, Spent
 from cluster.settings.search_settings import AskedType, LadderSettings, RungSettings
 from serve.question.guess_type import guess_type
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from cluster.records import QuestionType
+from cluster.answers import QuestionType
 from cluster.settings.search_settings import AskedType, Ranking, RankingsSettings, RecencySettings
 from serve.search.fuse_scores import fuse_rankings, weigh_recency
 from serve.search.rank_hits import Hit, rescored

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cluster.answers import Evidence, RankedCitation
 from cluster.index.bm25 import Bm25Query
 from cluster.index.read_shard import Candidates, Fetched
-from cluster.records import Evidence, RankedCitation
 from cluster.settings.search_settings import FusionSettings, RetrieverSettings
 from cluster.text.analysis import analyse
 from serve.search.fuse_scores import Fused, fuse

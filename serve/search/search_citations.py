@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from cluster.records import Entity, Evidence, Question, SearchResult
+from cluster.answers import Evidence, Question, SearchResult
+from cluster.records import Entity
 from cluster.settings.settings import ServeSettings
 from cluster.settings.system_settings import SystemSettings
 from serve.graph.stages import Stages

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from cluster.records import Evidence, Sentence
+from cluster.answers import Evidence, Sentence
 from cluster.text.sentences import sentence_spans
 from serve.support.compare_wording import (
     coverage,

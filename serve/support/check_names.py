@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from cluster.records import Evidence, Sentence
+from cluster.answers import Evidence, Sentence
 from cluster.text.mine_abbreviations import mine_abbreviations
 from serve.support.attribute_sentences import stated_text
 from serve.support.compare_wording import Wording, holds, read_wording

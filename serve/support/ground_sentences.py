@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from cluster.records import Evidence
+from cluster.answers import Evidence
 from serve.question.contrary_forms import contrary_forms, opposed
 from serve.support.attribute_sentences import Support, SupportScorer, score_rows, split_sentences
 from serve.support.weigh_evidence import MAX_PMIDS, Thresholds, strongest

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cluster.records import Evidence, Sentence
+from cluster.answers import Evidence, Sentence
 from serve.support.attribute_sentences import (
     Stance,
     Support,

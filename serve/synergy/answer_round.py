@@ -7,7 +7,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from cluster.records import Question
+from cluster.answers import Question
 from cluster.storage.whole_files import sha256_of
 from serve.batches.answer_batch import (
     NONE_GIVEN,

@@ -12,9 +12,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from cluster.answers import ExactAnswer, QuestionType
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
-from cluster.records import ExactAnswer, QuestionType
 from serve.answer.names.group_names import LIMITS
 from serve.answer.names.settle_exact import settle_names, trim_name
 from serve.formats.bioasq import whole_text

@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 
+from cluster.answers import Question
 from cluster.index.vectors import Vectors
-from cluster.records import Question
 from cluster.text.sentences import sentence_spans
 from serve.llm.chat_form import Message
 from serve.llm.prompts import quote

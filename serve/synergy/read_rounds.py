@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster.answers import Question
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
-from cluster.records import Question
 from serve.formats.bioasq import read_questions
 
 _PMID = re.compile("[0-9]{1,9}")

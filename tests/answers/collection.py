@@ -8,12 +8,13 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from cluster.answers import Answer, Question, QuestionType, SearchResult
 from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import EncoderEntry, artefact
 from cluster.models.adapters import model_folder, weights_checksum
 from cluster.models.encoder import Encoder
 from cluster.models.store import ModelStore
-from cluster.records import Answer, Citation, Question, QuestionType, SearchResult
+from cluster.records import Citation
 from cluster.settings.settings import Settings, load_settings, load_system
 from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
 from pipelines.vocabulary.give_names import NameFiles, given_names

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cluster.records import Answer
+from cluster.answers import Answer
 from tests.answers.suite import RealRow, Row
 
 Outcome = Literal["right", "held back", "wrong"]

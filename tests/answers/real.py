@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cluster.answers import QuestionType
 from cluster.pubmed.parse_articles import read_records
-from cluster.records import Citation, QuestionType
+from cluster.records import Citation
 from tests.answers.suite import RealRow, load_real_rows
 
 DATA = Path(__file__).resolve().parents[3] / "shared/data/bioasq"

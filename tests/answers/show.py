@@ -21,7 +21,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.records import Answer, QuestionType
+from cluster.answers import Answer, QuestionType
 from serve.client.python_client import CiteRay
 from tests.answers.collection import LIMIT, SYSTEM, Examiner, build_index, settings_for
 from tests.answers.judge import judge

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
-from cluster.records import Citation, QuestionType, Section
+from cluster.answers import QuestionType
+from cluster.records import Citation, Section
 
 TABLES = Path(__file__).with_name("tables")
 FIRST_PMID = 95_000_001

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cluster.records import Answer
+from cluster.answers import Answer
 from tests.answers.collection import Examiner
 from tests.answers.judge import Judgement, judge
 from tests.answers.suite import Row, load_suite

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster.records import Question
+from cluster.answers import Question
 from cluster.settings.settings import load_settings, load_system
 from evaluation.bioasq.score_question import score_documents
 from serve.answer_question import QuestionAnswerer

@@ -21,7 +21,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from cluster.records import Question
+from cluster.answers import Question
 from cluster.settings.settings import load_settings, load_system
 from serve.graph.local_graph import local_answerer
 from serve.request import Request

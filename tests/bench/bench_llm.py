@@ -22,7 +22,8 @@ from pathlib import Path
 from ray import serve as ray_serve
 from rich.console import Console
 
-from cluster.records import Evidence, Passage
+from cluster.answers import Evidence
+from cluster.records import Passage
 from cluster.settings.settings import load_settings
 from serve.app import APP
 from serve.graph.call_handles import call

@@ -15,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
+from cluster.answers import Question
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardReader
 from cluster.models.adapters import model_folder
 from cluster.models.encoder import Encoder
 from cluster.pubmed.parse_articles import read_records
-from cluster.records import Citation, Question
+from cluster.records import Citation
 from cluster.settings.settings import load_settings, load_system
 from pipelines.build.find_sources import find_sources
 from serve.answer_question import QuestionAnswerer

@@ -15,7 +15,8 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster.records import Evidence, Passage
+from cluster.answers import Evidence
+from cluster.records import Passage
 from cluster.settings.settings import load_settings
 from serve.answer.names.group_names import Recogniser
 from serve.answer.names.name_shapes import names_by_shape

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc
 
+from cluster.answers import Question
 from cluster.index.layout import CITATIONS, CURRENT, segment_directory
 from cluster.index.manifest import read_manifest
-from cluster.records import Question
 from cluster.settings.settings import load_settings, load_system
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 from serve.graph.local_graph import local_answerer

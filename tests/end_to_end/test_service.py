@@ -24,7 +24,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from prometheus_client.parser import text_string_to_metric_families
 
-from cluster.records import SearchResult
+from cluster.answers import SearchResult
 from cluster.settings.settings import CONFIGS
 from pipelines.sample.write_sample import write_sample
 from serve.client.call_endpoint import API_KEY_ENV

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from cluster.answers import Question
 from cluster.index.manifest import read_manifest
-from cluster.records import Question
 from cluster.settings.settings import load_settings, load_system
 from cluster.storage.places import StoredPlace, list_files, upload
 from pipelines.sample.write_sample import SampleCorpus, write_sample

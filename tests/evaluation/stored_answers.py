@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cluster.records import Answer, Citation, Evidence, Passage, Question, RankedCitation, Sentence
+from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence
+from cluster.records import Citation, Passage
 
 
 def reply(

@@ -11,8 +11,9 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
+from cluster.answers import RankedCitation
 from cluster.errors import IndexFormatError, InputError
-from cluster.records import Citation, Link, RankedCitation
+from cluster.records import Citation, Link
 from cluster.settings.settings import load_settings
 from commands.evaluation.audit import audit
 from evaluation.audit.audit_answers import KINDS, Audit, Concern, audit_answers

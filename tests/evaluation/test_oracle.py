@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cluster.answers import Answer, Question, SearchResult
 from cluster.errors import InputError
 from cluster.index.read_shard import ShardReader
-from cluster.records import Answer, Citation, Passage, Question, SearchResult
+from cluster.records import Citation, Passage
 from cluster.settings.settings import Settings, load_settings, load_system
 from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.ask_graph import Plan, ask_stages

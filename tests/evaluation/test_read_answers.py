@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from cluster.answers import RankedCitation
 from cluster.errors import InputError
-from cluster.records import Passage, RankedCitation
+from cluster.records import Passage
 from evaluation.audit.read_answers import StoredAnswer, read_answers
 from tests.evaluation.stored_answers import evidence_of, reply, write_lines
 from tests.small_index import citation

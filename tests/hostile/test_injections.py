@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.records import Answer, Citation, Question
+from cluster.answers import Answer, Question
+from cluster.records import Citation
 from cluster.settings.settings import load_system
 from serve.http.openai.openai_request import ChatRequest
 from serve.llm.chat_form import Message

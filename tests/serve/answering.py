@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from cluster.answers import Answer, Evidence, Question
 from cluster.models.readings import Reading, ScoredSpan
-from cluster.records import Answer, Evidence, Passage, Question
+from cluster.records import Passage
 from cluster.text.sentences import sentence_spans
 from serve.support.compare_wording import coverage, polarity_agrees, read_wording
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cluster.records import Answer, Citation, Question, SearchResult
+from cluster.answers import Answer, Question, SearchResult
+from cluster.records import Citation
 from serve.answer.write_answer import WrittenAnswer
 from serve.answer_events import Event
 from serve.http.service import Readiness

@@ -8,8 +8,8 @@ from typing import Any, ParamSpec
 
 import pytest
 
+from cluster.answers import Question
 from cluster.errors import LLMError
-from cluster.records import Question
 from cluster.settings.settings import load_system
 from serve.answer_events import Drafted, Finished, Found, StageDone, told
 from serve.llm.chat_form import read_pieces

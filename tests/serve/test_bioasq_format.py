@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from cluster.errors import InputError
-from cluster.records import (
+from cluster.answers import (
     Answer,
     ExactAnswer,
     Guess,
-    Passage,
     Question,
     QuestionType,
     RankedCitation,
     SearchResult,
     Sentence,
 )
+from cluster.errors import InputError
+from cluster.records import Passage
 from serve.formats.bioasq import RunWriter, read_questions, to_entry, write_run
 from tests.serve.answering import passage
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.records import Question, SearchResult
+from cluster.answers import Question, SearchResult
 from cluster.settings.settings import load_system
 from serve.answer_question import QuestionAnswerer
 from serve.request import Request

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
-from cluster.records import Passage, Question
+from cluster.records import Passage
 from cluster.settings.settings import load_settings
 from commands.answer import answer, make_batch
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from cluster.records import Answer, Guess, Question, Sentence
+from cluster.answers import Answer, Guess, Question, Sentence
 from cluster.settings.settings import load_system
 from serve.answer.write_answer import WrittenAnswer
 from serve.answer_question import presented, with_stances

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from cluster.records import Citation, Question, SearchResult
+from cluster.answers import Question, SearchResult
+from cluster.records import Citation
 from cluster.settings.search_settings import RecencySettings
 from cluster.settings.settings import CONFIGS, load_system, system_names
 from cluster.settings.system_settings import SystemSettings

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from cluster.records import Entity, Question, QuestionType
+from cluster.answers import Question, QuestionType
+from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.settings import CONFIGS, load_system, system_names
 from serve.answer.ask_model import WriterLimits

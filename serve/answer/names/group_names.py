@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from cluster.records import Entity, Evidence
+from cluster.answers import Evidence
+from cluster.records import Entity
 from cluster.text.mine_abbreviations import AbbreviationPair, mine_abbreviations
 from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
 from serve.support.compare_wording import read_wording

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from cluster.records import Entity, Evidence
+from cluster.answers import Evidence
+from cluster.records import Entity
 from serve.answer.names.cluster_mentions import cluster_mentions, usual_first
 from serve.answer.names.group_names import MAX_CHARS, Recogniser, definitions
 from serve.answer.names.name_kinds import Kind, asked_kind, fits, named_part

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from cluster.records import ExactAnswer, QuestionType, Sentence
+from cluster.answers import ExactAnswer, QuestionType, Sentence
 from serve.answer.names.group_names import LIMITS, MAX_CHARS, distinct
 from serve.support.compare_wording import numbers_agree, read_wording
 

@@ -13,7 +13,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from cluster.records import Answer, Citation, SearchResult
+from cluster.answers import Answer, SearchResult
+from cluster.records import Citation
 from serve.answer_events import Event, Finished
 from serve.http.service import Readiness, Service
 from serve.request import Request

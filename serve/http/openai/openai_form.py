@@ -19,8 +19,8 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
+from cluster.answers import Answer
 from cluster.errors import InputError
-from cluster.records import Answer
 from cluster.settings.settings import load_system, system_names
 from serve.answer_events import Event, Finished
 from serve.http.answer_words import answer_pieces

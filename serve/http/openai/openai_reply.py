@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from cluster.records import Answer
+from cluster.answers import Answer
 from serve.http.problem_forms import DOOR, KEYED, OpenAIProblem, events, problems
 
 

@@ -14,8 +14,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from cluster.answers import Question
 from cluster.errors import InputError
-from cluster.records import Question
 from serve.http.request_forms import MAX_QUESTION_CHARACTERS
 
 MAX_MESSAGES = 200

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.testing import CliRunner
 
-from cluster.records import SearchResult
+from cluster.answers import SearchResult
 from commands.evaluation.ablate import ablate
 from serve.formats.bioasq import document_url
 from serve.graph.watch_stages import StageLostError

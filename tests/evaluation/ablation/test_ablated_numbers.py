@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cluster.records import Question
+from cluster.answers import Question
 from cluster.settings.settings import load_system
 from evaluation.ablation.ask_graph import Ask, Plan
 from evaluation.ablation.print_tables import print_tables

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
-from cluster.records import Question
 from cluster.settings.settings import load_settings, load_system
 from evaluation.ablation.ask_graph import Ask, Plan
 from evaluation.ablation.run_plans import complete_runs, open_run, run_key

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from cluster.answers import Evidence, Question, QuestionType, Sentence
 from cluster.models.readings import Reading
-from cluster.records import Evidence, Question, QuestionType, Sentence
 from serve.answer.decide_verdict import Decision, decide_verdict, note_opposition, yesno_stances
 from serve.answer.guard_safety import speaks_of_harm
 from serve.answer.read_evidence import ReadPassage

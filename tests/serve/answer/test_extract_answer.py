@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cluster.answers import Evidence, Question, Sentence
 from cluster.models.readings import Reading
-from cluster.records import Evidence, Question, Sentence
 from serve.answer.extract_answer import extract_ideal
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import ReadPassage, read_evidence

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from cluster.answers import ExactAnswer, Question, QuestionType
 from cluster.models.readings import Reading, ScoredSpan
-from cluster.records import Entity, ExactAnswer, Question, QuestionType
+from cluster.records import Entity
 from serve.answer.decide_yesno import weigh
 from serve.answer.extract_exact import extract_exact, rank_answers
 from serve.answer.names.group_names import Recogniser, apart, group_names

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cluster.answers import Evidence, Question, QuestionType, Sentence
 from cluster.errors import LLMError
-from cluster.records import Entity, Evidence, Question, QuestionType, Sentence
+from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import WriterLimits
 from serve.answer.clean_answer import clean_entities

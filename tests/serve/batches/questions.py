@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cluster.records import Question
+from cluster.answers import Question
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import Job, new_job
 from serve.batches.run_jobs import JobRunner

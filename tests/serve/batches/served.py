@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from cluster.records import Answer, Question, SearchResult
+from cluster.answers import Answer, Question, SearchResult
 from cluster.settings.settings import BatchSettings, load_settings, load_system
 from serve.batches.serve_jobs import ServedBatches
 from serve.http.api import create_api

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
+from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
-from cluster.records import Question
 from cluster.settings.settings import load_settings
 from evaluation.lint.lint_run import check_run, read_run_file
 from serve.batches.answer_batch import answer_batch, bioasq_batch

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from cluster.answers import Guess, Question, Sentence
 from cluster.errors import InputError
-from cluster.records import Guess, Question, Sentence
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file
 from serve.batches.answer_batch import Batch, answer_batch
 from serve.batches.biogen_batch import biogen_a_batch, biogen_b_batch

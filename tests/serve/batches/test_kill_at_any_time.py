@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from cluster.records import Question
+from cluster.answers import Question
 from serve.batches.jobs import new_job
 from tests.serve.batches.questions import entries_of, store_at
 
@@ -22,7 +22,7 @@ CONCURRENT = 3
 WORKING = """
 import asyncio, os, sys
 from pathlib import Path
-from cluster.records import SearchResult
+from cluster.answers import (SearchResult)
 from serve.batches.job_store import JobStore
 from serve.batches.run_jobs import JobRunner
 

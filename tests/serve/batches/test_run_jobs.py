@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from cluster.answers import Answer, Question, SearchResult
 from cluster.errors import StorageError
-from cluster.records import Answer, Question, SearchResult
 from serve.batches.answer_batch import answer_batch, bioasq_batch
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 import pytest
 from rich.console import Console
 
+from cluster.answers import Answer, Question, RankedCitation, Sentence
 from cluster.errors import CiteRayError
-from cluster.records import Answer, Question, RankedCitation, Sentence
 from serve.answer.tell_verdict import NO_ANSWER
 from serve.client.print_answer import print_answer
 from tests.serve.answering import evidence

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from cluster.records import Answer, Citation, Passage, SearchResult
+from cluster.answers import Answer, SearchResult
+from cluster.records import Citation, Passage
 from cluster.settings.settings import load_settings
 from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.client.call_endpoint import API_KEY_ENV, BadRequestError, EndpointError

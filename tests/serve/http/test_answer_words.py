@@ -1,15 +1,7 @@
 from dataclasses import replace
 
-from cluster.records import (
-    Citation,
-    Evidence,
-    Passage,
-    Question,
-    RankedCitation,
-    SearchResult,
-    Section,
-    Sentence,
-)
+from cluster.answers import Evidence, Question, RankedCitation, SearchResult, Sentence
+from cluster.records import Citation, Passage, Section
 from serve.answer.tell_verdict import NO_ANSWER, NOT_GIVEN
 from serve.http.answer_words import (
     QUOTED,

@@ -12,7 +12,8 @@ import pytest
 from mcp import Client, MCPError
 from pydantic import TypeAdapter
 
-from cluster.records import Answer, Citation, SearchResult
+from cluster.answers import Answer, SearchResult
+from cluster.records import Citation
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.http_server import serving

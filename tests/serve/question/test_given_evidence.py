@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.records import Answer, Passage, Question
+from cluster.answers import Answer, Question
+from cluster.records import Passage
 from cluster.settings.settings import load_system, system_names
 from serve.answer_question import QuestionAnswerer
 from serve.graph.watch_stages import StageLostError

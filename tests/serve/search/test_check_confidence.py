@@ -3,8 +3,8 @@ import json
 
 import pytest
 
+from cluster.answers import Evidence
 from cluster.errors import LLMError
-from cluster.records import Evidence
 from serve.search.check_confidence import (
     Judgement,
     judge_evidence,

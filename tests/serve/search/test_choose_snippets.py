@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.records import Evidence
+from cluster.answers import Evidence
 from serve.search.choose_snippets import choose_snippets, cut_passage
 from tests.serve.answering import encode, evidence, passage
 

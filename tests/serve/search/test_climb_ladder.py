@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from cluster.records import Question, QuestionType, RankedCitation, SearchResult
+from cluster.answers import Question, QuestionType, RankedCitation, SearchResult
 from cluster.settings.search_settings import LadderSettings, RungSettings
 from cluster.settings.settings import load_settings, load_system
 from cluster.settings.system_settings import SystemSettings

@@ -3,8 +3,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from cluster.answers import QuestionType
 from cluster.index.read_shard import Fetched
-from cluster.records import Citation, QuestionType
+from cluster.records import Citation
 from cluster.settings.search_settings import RankingsSettings, RecencySettings
 from serve.search.rank_by_type import rank_by_type, recent_first
 from serve.search.rank_hits import Hit

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cluster.answers import Question, SearchResult
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import Candidates, ShardQuery, ShardReader
-from cluster.records import Citation, Question, SearchResult
+from cluster.records import Citation
 from cluster.settings.search_settings import RerankSettings
 from cluster.settings.settings import load_settings, load_system
 from pipelines.sample.generate_citations import generate_citations

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from cluster.records import Sentence
+from cluster.answers import Sentence
 from serve.support.check_names import borrowed_names, invented_names
 from tests.serve.answering import evidence
 

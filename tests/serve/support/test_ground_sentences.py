@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster.records import Evidence
+from cluster.answers import Evidence
 from serve.question.contrary_forms import contrary_forms
 from serve.support.attribute_sentences import SimilaritySupport
 from serve.support.ground_sentences import Grounds, OpposingSupport, ground_sentence

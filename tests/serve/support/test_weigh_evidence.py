@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cluster.records import Sentence
+from cluster.answers import Sentence
 from serve.support.attribute_sentences import RememberingScorer, Stance, Support
 from serve.support.weigh_evidence import (
     Thresholds,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cluster.answers import Question
 from cluster.errors import InputError
-from cluster.records import Question
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import ExampleMemory, as_text, as_turns
 from serve.synergy.keep_examples import remember

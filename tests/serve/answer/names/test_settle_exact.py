@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.records import ExactAnswer, Sentence
+from cluster.answers import ExactAnswer, Sentence
 from serve.answer.names.settle_exact import (
     keeps_numbers,
     opening_verdict,

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cluster.records import Question
+from cluster.answers import Question
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.batches.served import Asking, served

@@ -1,0 +1,162 @@
+"""What is asked, found and answered. The same names stand in JSON, run files and logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cluster.records import Entity, Passage
+
+QUESTION_TYPES = ("yesno", "factoid", "list", "summary", "unknown")
+QuestionType = Literal["yesno", "factoid", "list", "summary", "unknown"]
+Verdict = Literal["answered", "mixed", "not_enough_evidence"]
+NOT_ENOUGH: Verdict = "not_enough_evidence"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`exclude` are PMIDs that it wants no more, such as those judged in earlier rounds.
+
+    `given` are passages that came with it: where there are any, they alone are its evidence.
+    `budget_ms` is how long a reply may take; 0: as long as the settings allow. `guess` asks for
+    the best guess where the evidence does not answer, for file formats that force a choice.
+    """
+
+    id: str
+    body: str
+    type: QuestionType = "unknown"
+    exclude: tuple[int, ...] = ()
+    given: tuple[Passage, ...] = ()
+    budget_ms: int = 0
+    guess: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage that may support an answer, with its scores by stage.
+
+    `stance` is whether it supports or contradicts the answer, which `stance_on` names: "yes",
+    "no" or the answer's first sentence. Without an answer it is unknown, on "".
+    """
+
+    passage: Passage
+    scores: Mapping[str, float] = field(default_factory=dict)
+    title: str = ""
+    year: int | None = None
+    retracted: bool = False
+    stance: Literal["support", "contradict", "neutral", "unknown"] = "unknown"
+    stance_on: str = ""
+    publication_types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RankedCitation:
+    """A citation in the order of a search, with its scores by stage."""
+
+    pmid: int
+    score: float
+    scores: Mapping[str, float] = field(default_factory=dict)
+    title: str = ""
+    year: int | None = None
+    retracted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of an answer with the 1-3 PMIDs that support it.
+
+    `support` is the support score of its best evidence, 0 to 1; `contradicted` are up to three
+    PMIDs whose evidence says otherwise.
+    """
+
+    text: str
+    pmids: tuple[int, ...]
+    support: float
+    contradicted: tuple[int, ...] = ()
+
+
+ExactAnswer = str | list[list[str]] | None
+"""`"yes"` or `"no"`; for factoid and list a list of synonym lists; None for summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a reply took, of the question's budget (0: none), in ms of the wall clock.
+
+    `rungs` are the steps of the preset's ladder that were searched, in their order.
+    """
+
+    budget_ms: int
+    ms: float
+    rungs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """`index_version` is the oldest that any shard read, `last_source` its last source file."""
+
+    question: Question
+    system: str
+    citations: tuple[RankedCitation, ...]
+    evidence: tuple[Evidence, ...]
+    snippets: tuple[Passage, ...]
+    entities: tuple[Entity, ...]
+    degraded: tuple[str, ...]
+    coverage: str
+    index_version: str
+    last_source: str
+    timings_ms: Mapping[str, float]
+    spent: Spent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """The best guess at an answer that the evidence does not support well enough to state."""
+
+    ideal: tuple[Sentence, ...]
+    exact: ExactAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A cited answer. `origin` says who wrote the ideal answer: the model or the evidence.
+
+    `ideal` and `exact` are what a reader is shown: both are empty where `verdict` is
+    not_enough_evidence, and `citations` are then the nearest ones. `mixed` means that sources
+    disagree. `confidence`, 0 to 1, is how sure the writer is that its answer is right. `guess`
+    is there where the question asks for it and the evidence is not enough.
+
+    `index_version` and `last_source` are those of the search. `supported` justifies the exact
+    answer, where the preset asks for it.
+    """
+
+    question: Question
+    system: str
+    ideal: tuple[Sentence, ...]
+    exact: ExactAnswer
+    origin: Literal["generated", "extractive", "none"]
+    citations: tuple[RankedCitation, ...]
+    evidence: tuple[Evidence, ...]
+    snippets: tuple[Passage, ...]
+    entities: tuple[Entity, ...]
+    degraded: tuple[str, ...]
+    coverage: str
+    index_version: str
+    last_source: str
+    timings_ms: Mapping[str, float]
+    supported: tuple[Sentence, ...] = ()
+    spent: Spent | None = None
+    verdict: Verdict = field(kw_only=True)
+    confidence: float = field(kw_only=True)
+    guess: Guess | None = field(default=None, kw_only=True)
+
+    @property
+    def choice(self) -> Guess:
+        """The answer for formats that force a choice: the guess where nothing is stated.
+
+        Raises ValueError where nothing is stated and the question did not ask for a guess.
+        """
+        if self.verdict == NOT_ENOUGH and self.guess is None:
+            raise ValueError(f"question {self.question.id}: no guess; ask with guess=True")
+        return self.guess or Guess(self.ideal, self.exact)
