@@ -32,6 +32,15 @@ _LEAD_IN = re.compile(
     r"(?:passages?|evidence|context|abstracts?)(?: provided)?,\s*)",
     re.IGNORECASE,
 )
+# "The passage states that" goes before a claim; what "suggests" is less than a claim.
+_STATES = re.compile(
+    r"(?:(?:the|this|these|another) )?(?:(?:given|provided|quoted|same) )?"
+    r"(?:passages?|texts?|context|abstracts?)(?: \d+)?(?: (?:clearly|explicitly|also))? "
+    r"(?:states?|says?|mentions?|reports?|notes?|shows?|indicates?|explains?) that[,:]? "
+    r"(?P<said>(?P<first>\S+).+)",
+    re.IGNORECASE,
+)
+_QUOTES = '"\u201c\u201d'
 _REFUSAL = re.compile(
     r"\b(?:i (?:am|'m) (?:sorry|unable|not able|an ai)|i (?:cannot|can't|do not|don't) |as an ai\b"
     r"|(?:passages?|evidence|context|abstracts?|text) (?:do|does) not (?:contain|provide|mention|"
@@ -111,10 +120,21 @@ def _sentences(text: str) -> list[str]:
     found: list[str] = []
     for line in _TAG.sub(" ", text).splitlines():
         line = _LEAD_IN.sub("", _LIST_MARK.sub("", line).strip())
-        found.extend(split_sentences(" ".join(_CITATION.sub("", line).split())))
+        plain = " ".join(_CITATION.sub("", line).split())
+        found.extend(map(_without_source, split_sentences(plain)))
     if found and not _ENDS.search(found[-1]):
         found.pop()
     return found
+
+
+def _without_source(sentence: str) -> str:
+    """What the sentence has a passage state, as a sentence of its own."""
+    states = _STATES.fullmatch(sentence)
+    if states is None:
+        return sentence
+    said = states["said"].strip(f"{_QUOTES} ")
+    first = states["first"].strip(_QUOTES)
+    return f"{said[:1].upper()}{said[1:]}" if first.islower() and first.isalpha() else said
 
 
 def _says_something(sentence: str) -> bool:

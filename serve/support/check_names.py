@@ -18,6 +18,7 @@ COMMON_PASSAGES = 2
 
 _CAPITALISED = re.compile(r"\b[A-Z][\w-]{3,}")
 _VERDICT = re.compile(r"(?:yes|no)\s*[,.:;]\s*", re.IGNORECASE)
+_PARTS = re.compile(r"[-/]")
 # What opens a sentence and is no name.
 _OPENER = re.compile(
     r"\w+(?:ly|ing)|after|also|although|because|before|besides|both|despite|due|during|each|early|"
@@ -52,9 +53,9 @@ def borrowed_names(
         missing = [
             word
             for word in read_wording(name).words
-            if word not in same and not any(holds(source, word) for source in cited)
+            if word not in same and not any(_names(source, word) for source in cited)
         ]
-        found = sum(all(holds(source, word) for word in missing) for source in others)
+        found = sum(all(_names(source, word) for word in missing) for source in others)
         if missing and 0 < found <= COMMON_PASSAGES:
             borrowed.append(name)
     return borrowed
@@ -81,11 +82,16 @@ def invented_names(
     def known(name: str) -> bool:
         words = read_wording(name).words
         return not words or any(
-            word in plain or word in spelt or any(holds(source, word) for source in wordings)
+            word in plain or word in spelt or any(_names(source, word) for source in wordings)
             for word in words
         )
 
     return [name for name in (*names, *_capitalised(sentence)) if not known(name)]
+
+
+def _names(source: Wording, word: str) -> bool:
+    """Whether `source` has the stem `word`, if only within a word: "hair" of "outer-hair"."""
+    return holds(source, word) or any(word in _PARTS.split(whole) for whole in source.words)
 
 
 def _text(item: Evidence) -> str:

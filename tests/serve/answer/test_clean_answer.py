@@ -156,5 +156,21 @@ def test_the_aim_of_a_study_is_no_answer() -> None:
     assert clean_answer(f"{aim} This review aimed to find its dose. {GOOD}") == [GOOD]
 
 
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("The passage states that aspirin thins the blood.", "Aspirin thins the blood."),
+        ("Passage 2 clearly states that mTOR is then inhibited.", "mTOR is then inhibited."),
+        ('The text says that "It lowers glucose in adults."', "It lowers glucose in adults."),
+    ],
+)
+def test_what_a_passage_is_said_to_state_is_a_claim(said: str, claim: str) -> None:
+    assert clean_answer(f"{GOOD} {said}") == [GOOD, claim]
+
+
+def test_what_a_passage_only_suggests_is_no_claim() -> None:
+    assert clean_answer("The passage suggests that metformin lowers blood glucose.") == []
+
+
 def test_a_label_goes_and_its_sentence_stays() -> None:
     assert clean_answer(f"Conclusions: {GOOD}") == [GOOD]

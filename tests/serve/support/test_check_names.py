@@ -80,6 +80,12 @@ def test_the_long_form_of_a_cited_short_form_is_not_borrowed() -> None:
     assert borrowed_names(said, texts, ["sirolimus"], "What is it?") == ["sirolimus"]
 
 
+def test_a_part_of_a_word_with_hyphens_is_a_name_of_its_passage() -> None:
+    said = Sentence("Prestin moves outer hair cells.", (1,), 0.8)
+    texts = evidence("Prestin moves outer-hair cells.", "Hair is lost in alopecia.")
+    assert borrowed_names(said, texts, ["hair"], "What is prestin?") == []
+
+
 def test_a_part_of_a_long_form_is_a_name_of_its_own() -> None:
     said = Sentence("Rapamycin inhibits mTOR.", (1,), 0.8)
     assert borrowed_names(said, evidence(MTOR, SIROLIMUS), ["Rapamycin"], "?") == ["Rapamycin"]
