@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 DOCS_STAMP := $(VENV)/.installed-docs
+AUDIT := build/audit
 PIP := $(BIN)/pip --disable-pip-version-check
 # On all cores, which pip does not; a few files of old templates never compile.
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 
 CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
 
-.PHONY: demo serve test test-long test-all test-fast lint bench docs lock clean
+.PHONY: demo serve test test-long test-all test-fast lint bench docs sbom lock clean
 
 demo: $(STAMP)
 	$(BIN)/citeray demo
@@ -71,11 +72,22 @@ $(DOCS_STAMP): $(STAMP) requirements/docs.txt
 	$(PIP) install --quiet --no-deps -r requirements/docs.txt
 	@touch $@
 
+# What is installed, with licences: build/sbom.json (CycloneDX) and build/licences.md.
+sbom: $(STAMP) $(AUDIT)/.installed
+	$(AUDIT)/bin/cyclonedx-py environment $(BIN)/python --output-format JSON --output-file build/sbom.json
+	$(AUDIT)/bin/pip-licenses --python $(BIN)/python --format markdown --order license --output-file build/licences.md
+
+$(AUDIT)/.installed: requirements/audit.txt
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/pip install --quiet --no-deps -r requirements/audit.txt
+	@touch $@
+
 # Resolves the newest versions that pyproject.toml allows, then freezes them.
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
 	build/lock/bin/pip install --quiet ".[cpu,llm-cpu]"
 	$(PYTHON) requirements/freeze.py build/lock/bin/pip > requirements/cpu.txt
+	build/lock/bin/python requirements/add_hashes.py requirements/cpu.txt
 
 clean:
 	rm -rf $(VENV) .citeray build

@@ -112,4 +112,4 @@ def test_fault_tolerance_by_annotation_as_well_is_refused(annotation: str) -> No
 def test_every_cluster_runs_the_ray_of_the_lock(name: str) -> None:
     lock = (K8S.parent / "requirements/cpu.txt").read_text(encoding="utf-8")
     for obj in of_kind(name, "RayJob", "RayService"):
-        assert f"ray=={cluster_spec(obj)['rayVersion']}\n" in lock
+        assert f"ray=={cluster_spec(obj)['rayVersion']} " in lock
