@@ -133,7 +133,7 @@ def _without_source(sentence: str) -> str:
     if states is None:
         return sentence
     said = states["said"].strip(f"{_QUOTES} ")
-    first = states["first"].strip(_QUOTES)
+    first = states["first"].strip(f"{_QUOTES},")
     return f"{said[:1].upper()}{said[1:]}" if first.islower() and first.isalpha() else said
 
 

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from cluster.answers import Evidence, Sentence
 from cluster.text.mine_abbreviations import mine_abbreviations
 from serve.support.attribute_sentences import stated_text
-from serve.support.compare_wording import Wording, holds, read_wording
+from serve.support.compare_wording import Wording, holds, read_wording, stem
 
 # A name that more passages hold belongs to the subject, not to one of them.
 COMMON_PASSAGES = 2
 
 _CAPITALISED = re.compile(r"\b[A-Z][\w-]{3,}")
 _VERDICT = re.compile(r"(?:yes|no)\s*[,.:;]\s*", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_][\w-]*")
+_TWO_CAPITALS = re.compile(r"\b[A-Z]{2}\b")
 _PARTS = re.compile(r"[-/]")
 # What opens a sentence and is no name.
 _OPENER = re.compile(
@@ -74,7 +77,7 @@ def invented_names(
     texts = [stated_text(_text(item)) for item in evidence]
     wordings = [read_wording(text) for text in texts]
     plain = " ".join(texts).casefold()
-    spelt = _other_forms(sentence, [body, *texts], wordings)
+    spelt = _other_forms(sentence, [body, *texts], wordings) | _initials_of_two(body, texts)
     for initials, words in read_wording(body).initials.items():
         if any(initials in source.words for source in wordings):
             spelt |= words
@@ -114,6 +117,18 @@ def _other_forms(sentence: str, defining: Iterable[str], sources: Sequence[Wordi
             if any(all(holds(source, word) for word in form) for source in sources):
                 other |= its_other
     return other
+
+
+def _initials_of_two(body: str, texts: Sequence[str]) -> set[str]:
+    """The words of two neighbours in `body` whose initials stand in capitals in one of `texts`."""
+    there = {capitals for text in texts for capitals in _TWO_CAPITALS.findall(text)}
+    words = _WORD.findall(body)
+    return {
+        stem(word)
+        for pair in pairwise(words)
+        if "".join(word[0] for word in pair).upper() in there
+        for word in pair
+    }
 
 
 def _capitalised(sentence: str) -> Iterator[str]:

@@ -161,6 +161,7 @@ def test_the_aim_of_a_study_is_no_answer() -> None:
     [
         ("The passage states that aspirin thins the blood.", "Aspirin thins the blood."),
         ("Passage 2 clearly states that mTOR is then inhibited.", "mTOR is then inhibited."),
+        ("The text notes that drugs, such as this, do it.", "Drugs, such as this, do it."),
         ('The text says that "It lowers glucose in adults."', "It lowers glucose in adults."),
     ],
 )
