@@ -22,7 +22,7 @@ from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageLostError, StageWatch
 from serve.graph.watched_stages import WatchedStages
 from serve.question.given_evidence import take_given
-from serve.question.guess_type import guess_type
+from serve.question.guess_type import typed
 from serve.request import Request
 from serve.search.climb_ladder import COMPARED, Budget, Costs, climb
 from serve.search.search_citations import QUOTED, Searcher
@@ -32,14 +32,7 @@ from serve.search.search_shards import ShardSearch
 WRITING_MS = 200.0
 NO_TIME = "llm: no time in the budget, extractive answer"
 # Stands in where the writer is lost.
-NOTHING_WRITTEN = WrittenAnswer("unknown", (), None, "none")
-
-
-def with_type(question: Question) -> Question:
-    """The question with its type guessed from its words where the caller gave none."""
-    if question.type != "unknown":
-        return question
-    return replace(question, type=guess_type(question.body))
+NOTHING_WRITTEN = WrittenAnswer((), None, "none")
 
 
 def without(found: SearchResult, exclude: Sequence[int], limit: int, evidence: int) -> SearchResult:
@@ -100,6 +93,7 @@ class QuestionAnswerer:
 
     async def search(self, request: Request) -> SearchResult:
         """Ranked citations and evidence; raises StageLostError when no shard answers."""
+        request = replace(request, question=typed(request.question))
         budget = Budget(request.question.budget_ms)
         watch = self._watch(budget)
         found = await self._search(request, watch, budget)
@@ -169,8 +163,8 @@ class QuestionAnswerer:
 
         `tell` is told of the stages, of what was found, and of what the model says.
         """
-        question, system = with_type(request.question), request.system
-        request = replace(request, question=question)
+        request = replace(request, question=typed(request.question))
+        question, system = request.question, request.system
         writing_ms = min(self._writing_ms(system), question.budget_ms / 2)
         budget = Budget(question.budget_ms, writing_ms)
         watch = self._watch(budget, tell)

@@ -22,7 +22,6 @@ from cluster.answers import (
     Evidence,
     ExactAnswer,
     Question,
-    QuestionType,
     Sentence,
     Verdict,
 )
@@ -47,7 +46,6 @@ from serve.llm.chat_form import Say
 from serve.llm.language_model import ChatModel
 from serve.llm.prompts import quote
 from serve.llm.reply_forms import Decision
-from serve.question.guess_type import guess_type
 from serve.support.attribute_sentences import (
     Encoder,
     RememberingScorer,
@@ -70,7 +68,8 @@ DEFAULT_STYLE = AnswerSettings()
 
 @dataclass(frozen=True, slots=True)
 class WrittenAnswer:
-    """What the writer adds to an Answer. `type` is the question's, or the one guessed;
+    """What the writer adds to an Answer.
+
     `dropped` holds the model's sentences that nothing supported, `stances` what each passage
     does to the answer, by the passage's id. `ideal` and `exact` are the best guess whatever the
     `verdict`; see Answer for it, `confidence` and `stance_on`. `decision` is the model's own,
@@ -78,7 +77,6 @@ class WrittenAnswer:
     told.
     """
 
-    type: QuestionType
     ideal: tuple[Sentence, ...]
     exact: ExactAnswer
     origin: Literal["generated", "extractive", "none"]
@@ -127,17 +125,17 @@ class AnswerWriter:
     ) -> WrittenAnswer:
         """The answer from `evidence` in its order, as the preset's `style` has it written.
 
+        The question's type is known by now (`serve.question.guess_type.typed`).
+
         `say` gets the pieces of the model's ideal answer, which nothing has checked yet.
 
         Retracted citations are left out. Never raises LLMError: what the model could not do
         is in `degraded`.
         """
-        kind = guess_type(question.body) if question.type == "unknown" else question.type
-        question = replace(question, type=kind)
         usable = [item for item in evidence if not item.retracted]
         if not usable:
             exact = extract_exact(question, (), ())
-            return WrittenAnswer(kind, (), exact, "none", ("evidence: none found",))
+            return WrittenAnswer((), exact, "none", degraded=("evidence: none found",))
         return await self._write(question, usable, style, say)
 
     async def answering(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
@@ -171,19 +169,18 @@ class AnswerWriter:
         if decided.verdict == "mixed" and against and not style.weigh:
             ideal = with_room(briefing, ideal, against)
         return WrittenAnswer(
-            question.type,
-            ideal,
-            exact.answer,
-            extract.origin if ideal else "none",
-            tuple(degraded),
-            draft.dropped,
-            supported,
-            stances,
-            decided.verdict,
-            decided.confidence,
-            decided.stance_on,
-            decision,
-            draft.share,
+            ideal=ideal,
+            exact=exact.answer,
+            origin=extract.origin if ideal else "none",
+            degraded=tuple(degraded),
+            dropped=draft.dropped,
+            supported=supported,
+            stances=stances,
+            verdict=decided.verdict,
+            confidence=decided.confidence,
+            stance_on=decided.stance_on,
+            decision=decision,
+            share=draft.share,
         )
 
     async def _draft(

@@ -26,7 +26,6 @@ from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from cluster.records import Passage
 from cluster.storage.whole_files import write_atomically
-from serve.question.guess_type import guess_type
 
 MAX_BODY_CHARS = 2000
 MAX_ID_CHARS = 200
@@ -113,24 +112,23 @@ def whole_text(text: str, field: str, place: str) -> str:
 def to_entry(result: Answer | SearchResult, snippets: Sequence[Passage] | None = None) -> Entry:
     """One question of a run. `snippets` are by default the result's own.
 
-    A SearchResult gives no answers. An unknown question type is written as guessed. BioASQ
+    A SearchResult gives no answers. BioASQ
     forces a choice: the best guess stands where the evidence is not enough, as the fields
     `verdict` and `confidence`, which are not BioASQ's, tell.
     """
     question = result.question
-    kind = guess_type(question.body) if question.type == "unknown" else question.type
     passages = result.snippets if snippets is None else snippets
     entry: Entry = {
         "id": question.id,
-        "type": kind,
+        "type": question.type,
         "body": question.body,
         "documents": [document_url(c.pmid) for c in result.citations[:MAX_DOCUMENTS]],
         "snippets": [_snippet(passage) for passage in passages[:MAX_SNIPPETS]],
     }
     if isinstance(result, Answer):
         entry["ideal_answer"] = _ideal(result.choice.ideal)
-        if kind != "summary":
-            entry["exact_answer"] = _exact(kind, result.choice.exact)
+        if question.type != "summary":
+            entry["exact_answer"] = _exact(question.type, result.choice.exact)
         entry |= {"verdict": result.verdict, "confidence": result.confidence}
     return entry
 

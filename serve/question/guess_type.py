@@ -6,8 +6,9 @@ On BioASQ's own questions (7B-11B) this agrees with the experts on about five in
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from cluster.answers import QuestionType
+from cluster.answers import Question, QuestionType
 
 _YESNO = re.compile(
     r"(is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|may|might|must)\b"
@@ -29,6 +30,13 @@ _PLURAL = re.compile(
     r"(are|were|have|do|can|could|may|of|\w+ed)\b"
 )
 _ASKS = re.compile(r"\b(what|which|who|whom|whose|where|when|how)\b")
+
+
+def typed(question: Question) -> Question:
+    """The question with its type guessed from its words where it came without one."""
+    if question.type != "unknown":
+        return question
+    return replace(question, type=guess_type(question.body))
 
 
 def guess_type(body: str) -> QuestionType:

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from cluster.answers import SearchResult, Spent
 from cluster.settings.search_settings import AskedType, LadderSettings, RungSettings
-from serve.question.guess_type import guess_type
 
 # How much the last search counts in what one is expected to take.
 NEWEST = 0.2
@@ -74,8 +73,7 @@ class Budget:
 
 def sure(found: SearchResult, shares: Mapping[AskedType, float]) -> bool:
     """Whether the order of the citations is clear; see LadderSettings."""
-    question = found.question
-    kind = guess_type(question.body) if question.type == "unknown" else question.type
+    kind = found.question.type
     scores = [citation.score for citation in found.citations[:COMPARED]]
     if kind == "unknown" or len(scores) < COMPARED or scores[0] <= 0:
         return False

@@ -18,7 +18,6 @@ from cluster.settings.system_settings import SystemSettings
 from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageWatch
 from serve.graph.watched_stages import WatchedStages
-from serve.question.guess_type import guess_type
 from serve.request import Request
 from serve.search.check_confidence import search_until_sure
 from serve.search.fuse_scores import fuse
@@ -147,9 +146,8 @@ class _QuestionSearch:
             )
             return await self._rerank(hits)
         if system.rankings is not None:
-            kind = self._question.type
-            kind = guess_type(self._question.body) if kind == "unknown" else kind
-            hits = await rank_by_type(kind, system.rankings, self._find, self._rerank)
+            rankings, kind = system.rankings, self._question.type
+            hits = await rank_by_type(kind, rankings, self._find, self._rerank)
         else:
             hits = await self._rerank(await self._first_stage(body))
         return recent_first(hits, system.recency)

@@ -136,9 +136,10 @@ def losses(function: ast.AST) -> Iterator[ast.expr]:
                 yield node.args[0]
             case ast.AugAssign(target=ast.Name(id="degraded"), value=value):
                 yield value
-            case ast.Call(func=ast.Name(id="WrittenAnswer"), args=args) if len(args) > 4:
-                if isinstance(args[4], ast.Tuple):
-                    yield args[4]
+            case ast.Call(func=ast.Name(id="WrittenAnswer"), keywords=keywords):
+                for keyword in keywords:
+                    if keyword.arg == "degraded" and isinstance(keyword.value, ast.Tuple):
+                        yield keyword.value
             case ast.AugAssign(target=ast.Subscript(value=held, slice=key)):
                 if ast.unparse(held).endswith("losses"):
                     yield key

@@ -237,10 +237,6 @@ def test_summary_has_no_exact_answer() -> None:
     assert "exact_answer" not in to_entry(answer(None, "summary"))
 
 
-def test_unknown_type_is_written_as_guessed() -> None:
-    assert to_entry(answer("yes", "unknown"))["type"] == "yesno"
-
-
 def test_run_is_bioasq_json_in_utf8(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     write_run(path, [{"id": "a1", "ideal_answer": "β-cells"}])

@@ -18,7 +18,6 @@ from tests.serve.small_graph import make_answerer
 QUESTION = Question("q", "Does metformin activate AMPK?", "yesno")
 SAID = (Sentence("Metformin activates AMPK.", (1,), 0.9),)
 WRITTEN = WrittenAnswer(
-    "yesno",
     SAID,
     "yes",
     "extractive",
@@ -34,6 +33,16 @@ UNSURE = replace(WRITTEN, verdict="not_enough_evidence", confidence=0.2)
 def ask(index: Path, question: Question, *broken: str) -> Answer:
     answerer = make_answerer(index, CORPUS, broken=broken)
     return asyncio.run(answerer.answer(Request(question, load_system("bm25"), 10)))
+
+
+def test_a_question_without_a_type_is_answered_and_searched_as_of_the_one_guessed(
+    tmp_path: Path,
+) -> None:
+    question = replace(QUESTION, type="unknown")
+    assert ask(tmp_path / "answered", question).question.type == "yesno"
+    answerer = make_answerer(tmp_path / "searched", CORPUS)
+    found = asyncio.run(answerer.search(Request(question, load_system("bm25"), 10)))
+    assert found.question.type == "yesno"
 
 
 def test_an_answer_of_enough_evidence_is_stated_whole() -> None:
