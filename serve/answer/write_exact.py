@@ -19,6 +19,7 @@ from serve.answer.clean_answer import clean_entities
 from serve.answer.extract_answer import states
 from serve.answer.extract_exact import extract_exact
 from serve.answer.names.group_names import LIMITS, MAX_CHARS, Recogniser, apart, group_names
+from serve.answer.names.name_kinds import asked_words, repeats
 from serve.answer.names.settle_exact import opening_verdict, settle_exact, settle_names
 from serve.answer.write_ideal import Draft
 from serve.llm.reply_forms import (
@@ -121,6 +122,8 @@ def _named(
     sources = [stated_text(item.passage.text) for item in briefing.evidence]
     sources += [sentence.text for sentence in ideal]
     kept = clean_entities(names, sources, limit=LIMITS[kind], max_chars=MAX_CHARS)
+    asked = asked_words(briefing.question.body)
+    kept = [name for name in kept if not repeats(name, asked)]
     groups = group_names(kept, briefing.evidence, recognise)
     if groups and _guesses(briefing.question):
         groups = apart([*groups, *(a.names for a in briefing.answers)], briefing.question.body)

@@ -7,10 +7,12 @@ names that no thesaurus has yet.
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from typing import Literal
 
 from cluster.text.vocabulary import normalise
 from serve.question.everyday_words import EVERYDAY_WORDS
+from serve.support.compare_wording import read_wording, stem
 
 Kind = Literal["disease", "drug", "gene", "other"]
 
@@ -52,12 +54,28 @@ _GENE = re.compile(
 )
 # In the order in which they are tried.
 _LOOKS: dict[Kind, re.Pattern[str]] = {"disease": _DISEASE, "drug": _DRUG, "gene": _GENE}
+# "... a writer, a reader or an eraser?", "... males or females?"
+_CHOICE = re.compile(
+    r"(?<![\w-])(?:[\w-]+, (?:an? )?){0,4}[\w-]+,? or (?:an? )?[\w-]+(?= ?\??$)", re.IGNORECASE
+)
 # An inhibitor or a vaccine bears the name of its target; a treatment that of its disease.
 _WITHIN = re.compile(
     r"\b(?:inhibitors?|blockers?|agonists?|antagonists?|antibod(?:y|ies)|vaccines?|therapy"
     r"|treatments?|analogues?)\b",
     re.IGNORECASE,
 )
+
+
+def asked_words(body: str) -> frozenset[str]:
+    """Stems of the question's words, which name no answer; those that it lets choose from may."""
+    chosen = {word for choice in _CHOICE.findall(body) for word in read_wording(choice).words}
+    return frozenset(read_wording(body).words.keys() - chosen)
+
+
+def repeats(name: str, asked: Set[str]) -> bool:
+    """Whether `name` has only words that the question has."""
+    words = read_wording(name).words or {stem(name): 1.0}
+    return words.keys() <= asked
 
 
 def asked_kind(body: str) -> Kind | None:

@@ -11,9 +11,9 @@ from cluster.answers import Evidence
 from cluster.records import Entity
 from serve.answer.names.cluster_mentions import cluster_mentions, usual_first
 from serve.answer.names.group_names import MAX_CHARS, Recogniser, definitions
-from serve.answer.names.name_kinds import Kind, asked_kind, fits, named_part
+from serve.answer.names.name_kinds import Kind, asked_kind, asked_words, fits, named_part, repeats
 from serve.answer.read_evidence import ReadPassage
-from serve.support.compare_wording import read_wording, stem
+from serve.support.compare_wording import read_wording
 
 Span = tuple[int, int]
 _LEADS = re.compile(
@@ -54,7 +54,7 @@ def rank_names(
     A name scores by each passage that it is in: the reader's probability, its sentence's, the
     passage's relevance, less by rank. Mentions of one thing count together.
     """
-    asked = frozenset(read_wording(body).words)
+    asked = asked_words(body)
     kind = asked_kind(body)
     mentions = list(_mentions(body, passages, recognise, kind, asked))
     numbers = cluster_mentions([m.entity for m in mentions], definitions(_items(passages)))
@@ -148,9 +148,4 @@ def _items(passages: Sequence[ReadPassage]) -> list[Evidence]:
 
 def _asked_about(name: str, body: str, asked: frozenset[str]) -> bool:
     both = _ANTIBODY.search(body) and _ANTIBODY.fullmatch(name)
-    return bool(both) or _named_in(name, asked)
-
-
-def _named_in(name: str, asked: frozenset[str]) -> bool:
-    words = read_wording(name).words or {stem(name): 1.0}
-    return words.keys() <= asked
+    return bool(both) or repeats(name, asked)

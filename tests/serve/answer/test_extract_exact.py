@@ -127,6 +127,11 @@ def test_name_in_the_question_is_no_answer() -> None:
     assert ranked(read("BRCA1 causes cancer."), "Which gene causes cancer?") == [["BRCA1"]]
 
 
+def test_what_the_question_lets_choose_from_is_an_answer() -> None:
+    found = read("It is BRCA1 that is lost, not TP53.", names="BRCA1")
+    assert ranked(found, "Which gene is lost, TP53 or BRCA1?") == [["BRCA1"]]
+
+
 def test_another_word_for_what_is_asked_about_is_no_answer() -> None:
     found = read("An IgG binds MOG4 here.", names="IgG|MOG4")
     assert ranked(found, "Which protein do the antibodies attack?") == [["MOG4"]]

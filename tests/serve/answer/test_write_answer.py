@@ -274,6 +274,12 @@ def test_entity_that_no_evidence_names_is_dropped() -> None:
     assert write(Script(TEXT, names("Aspirin", "metformin")), "factoid").exact == [["metformin"]]
 
 
+def test_names_that_repeat_the_question_are_dropped() -> None:
+    body = "Which drug lowers blood glucose?"
+    answer = write(Script(TEXT, names("blood glucose", "Metformin")), "list", body=body)
+    assert answer.exact == [["Metformin"]]
+
+
 @pytest.mark.parametrize("reply", [names("Aspirin"), names(), "not JSON", '{"answers": 3}', "[]"])
 def test_useless_entities_fall_back_to_those_of_the_evidence(reply: str) -> None:
     answer = write(Script(TEXT, reply), "factoid")
