@@ -13,7 +13,7 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || tru
 
 CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
 
-.PHONY: demo serve test test-long test-all test-fast lint bench docs sbom lock clean
+.PHONY: demo serve test test-long test-all test-fast coverage lint bench docs sbom lock clean
 
 demo: $(STAMP)
 	$(BIN)/citeray demo
@@ -35,6 +35,11 @@ test-all: test test-long
 # No Ray, no graph.
 test-fast: $(DEV_STAMP)
 	$(TESTS) -m "not long" --ignore tests/end_to_end --ignore tests/answers
+
+# Lines and branches, in processes of Ray too; the tests of `make test`, about half as fast.
+coverage: $(DEV_STAMP)
+	$(TESTS) -m "not long" --cov --cov-report=
+	$(BIN)/coverage report --skip-covered --sort=cover
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
