@@ -90,7 +90,7 @@ $(AUDIT)/.installed: requirements/audit.txt
 # Resolves the newest versions that pyproject.toml allows, then freezes them.
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/pip install --quiet ".[cpu,llm-cpu]"
+	build/lock/bin/pip install --quiet ".[cpu,llm-cpu]" setuptools-scm
 	$(PYTHON) requirements/freeze.py build/lock/bin/pip > requirements/cpu.txt
 	build/lock/bin/python requirements/add_hashes.py requirements/cpu.txt
 

@@ -56,6 +56,16 @@ def test_the_wheel_holds_one_top_level_name(wheel: Path, tmp_path: Path) -> None
     assert (tmp_path / "citeray" / "py.typed").is_file()
 
 
+def test_the_version_is_that_of_the_git_tag(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for step in (("init", "-q"), ("add", "."), ("commit", "-qm", "x"), ("tag", "v0.2.0")):
+        subprocess.run(["git", *author, *step], cwd=tmp_path, check=True)
+    told = [sys.executable, "-m", "setuptools_scm"]
+    done = subprocess.run(told, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "0.2.0"
+
+
 def test_names_of_a_users_project_and_of_the_wheel_do_not_meet(
     env: FreshEnv, project: Path
 ) -> None:
