@@ -16,6 +16,7 @@ from serve.answer.read_evidence import PassageReader, ReadPassage, Side, spoken_
 from serve.question.contrary_forms import points_alike, turn_round
 from serve.support.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
 from serve.support.find_references import holds_reference
+from serve.support.read_mood import pairs_up
 
 # On 127 train questions kept from the reader one sentence more cost 0.02 of ROUGE-2 F1 for each
 # type, and one less as much but for yes/no.
@@ -159,7 +160,7 @@ def _takes(sentence: str, side: Side, body: str, reader: PassageReader) -> bool:
     A reader that says yes to both has not understood which way the sentence points; only a
     sentence whose words point where the question's do is believed then.
     """
-    if spoken_by(sentence, body, reader) != side:
+    if pairs_up(sentence) or spoken_by(sentence, body, reader) != side:
         return False
     turned = turn_round(body)
     if side == "no" or not turned or spoken_by(sentence, turned, reader) != "yes":

@@ -33,16 +33,27 @@ _NO_SUBJECT = frozenset(_BEFORE.split())
 _REPLIES = {"answer", "answers", "reply", "response", "responses", "summary", "output"}
 _QUOTES = {'"', "\u201c", "\u00ab", "\u201e"}
 _MUST = {"must", "should", "shall", "be", "is", "will"}
+_PAIRS = re.compile(r"\brespectively\b", re.IGNORECASE)
 _CLAUSE_ENDS = frozenset(",.;:()")
 
 
 def asserts(source: str, claim: str) -> bool:
     """Whether the sentence `source` states most of what `claim` states and it holds."""
+    if pairs_up(source) and not pairs_up(claim):
+        return False
     said, everything = read_wording(stated(claim)), read_wording(source)
     shared = {word: weight for word, weight in said.words.items() if holds(everything, word)}
     open_words = read_wording(stated(source))
     kept = sum(weight for word, weight in shared.items() if holds(open_words, word))
     return not shared or 2 * kept > sum(shared.values())
+
+
+def pairs_up(sentence: str) -> bool:
+    """Whether it says "A and B are diseases of iron and copper, respectively".
+
+    Every word of "B is a disease of iron" stands in it, and it says the contrary.
+    """
+    return bool(_PAIRS.search(sentence))
 
 
 @lru_cache(maxsize=8192)

@@ -115,6 +115,13 @@ def test_sources_that_disagree_are_both_quoted() -> None:
     assert found.sentences[1].text.startswith("In contrast: ")
 
 
+def test_a_sentence_that_pairs_two_things_with_two_others_takes_no_side() -> None:
+    paired = "Metformin and insulin lower the blood glucose and the weight of adults, respectively."
+    assert not extract_ideal(QUESTION, read(paired), WordReader()).agrees_with("yes")
+    unpaired = paired.replace(", respectively", "")
+    assert extract_ideal(QUESTION, read(unpaired), WordReader()).agrees_with("yes")
+
+
 def test_sentences_that_by_themselves_take_no_side_decide_nothing() -> None:
     class Silent(WordReader):
         def read(self, question: str, passages: Sequence[str]) -> list[Reading]:

@@ -45,5 +45,11 @@ def test_a_question_is_supported_as_a_question() -> None:
     assert asserts(said, said)
 
 
+def test_pairs_told_in_one_sentence_are_not_told_apart() -> None:
+    both = "Haemochromatosis and Wilson disease are disorders of iron and copper, respectively."
+    assert not asserts(both, "Wilson disease is a disorder of iron.")
+    assert asserts(both, both)
+
+
 def test_a_supposition_ends_with_its_clause() -> None:
     assert stated("If it works, metformin helps.") == ", metformin helps."
