@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from cluster.answers import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
 from serve.answer.decide_yesno import CLEAR, weigh
-from serve.answer.guard_safety import speaks_of_harm
+from serve.answer.guard_safety import denies_harm, speaks_of_harm
 from serve.answer.names.find_quantities import asked_quantity
 from serve.answer.read_evidence import ReadPassage, Side
 from serve.llm.reply_forms import Decision as ModelDecision
@@ -54,8 +54,8 @@ def decide_verdict(
     other. There is not enough evidence for an answer without a sentence, one that the model says
     is not stated, one without the quantity that was asked for, one from evidence that is far from
     the question (no cosine of `min_cosine`), irrelevant or, where it decides a yes or no, silent,
-    and a yes to a question of safety over a warning or above a sentence with the opposite of one
-    of the question's words.
+    and of a question of safety a yes over a warning or a no over a denial of harm, and a yes above
+    a sentence with the opposite of one of the question's words.
     """
     relevant = max((passage.reading.relevance for passage in passages), default=0.0)
     balance = weigh(passages)
@@ -69,7 +69,8 @@ def decide_verdict(
     if question.type != "yesno":
         return Decision("answered", relevant, ideal[0].text)
     on = exact if isinstance(exact, str) else balance.side
-    if on == "yes" and speaks_of_harm(question.body, passages):
+    guard = speaks_of_harm if on == "yes" else denies_harm
+    if guard(question.body, passages):
         return Decision(NOT_ENOUGH, 0.0, "")
     if decision is None:
         if on == "yes" and opposed(question.body, ideal[0].text):

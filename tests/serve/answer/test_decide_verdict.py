@@ -7,7 +7,7 @@ import pytest
 from cluster.answers import Evidence, Question, QuestionType, Sentence
 from cluster.models.readings import Reading
 from serve.answer.decide_verdict import Decision, decide_verdict, note_opposition, yesno_stances
-from serve.answer.guard_safety import speaks_of_harm
+from serve.answer.guard_safety import denies_harm, speaks_of_harm
 from serve.answer.read_evidence import ReadPassage
 from tests.serve.answering import passage
 
@@ -115,6 +115,27 @@ def test_a_yes_to_safety_is_withheld_over_a_warning(
     assert speaks_of_harm(question, [read(evidence)]) is warns
     decided = decide_verdict(asked(body=question), [read(evidence)], IDEAL, "yes")
     assert (decided.verdict == "not_enough_evidence") is warns
+
+
+@pytest.mark.parametrize(
+    ("question", "evidence", "denies"),
+    [
+        ("Is labetalol safe in pregnancy?", "It was not linked to malformations.", True),
+        ("Can statins be used after a stroke?", "Statins should not be withheld then.", True),
+        ("Is labetalol safe in pregnancy?", "It did not lower blood pressure.", False),
+        ("Is labetalol safe in pregnancy?", "It should not be used.", False),
+        ("Does labetalol lower mortality?", "It was not linked to malformations.", False),
+    ],
+)
+def test_a_no_to_safety_is_withheld_over_a_denial_of_harm(
+    question: str, evidence: str, denies: bool
+) -> None:
+    passages = [read(evidence)]
+    assert denies_harm(question, passages) is denies
+    decided = decide_verdict(asked(body=question), passages, IDEAL, "no")
+    assert (decided.verdict == "not_enough_evidence") is denies
+    warned = [*passages, read("Labetalol and statins are toxic.")]
+    assert not denies_harm(question, warned)
 
 
 def test_a_yes_is_withheld_above_a_sentence_that_says_the_opposite() -> None:
