@@ -8,6 +8,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 DOCS_STAMP := $(VENV)/.installed-docs
 AUDIT := build/audit
 PIP := $(BIN)/pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --no-deps --no-compile --progress-bar on
 # On all cores, which pip does not; a few files of old templates never compile.
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 
@@ -58,11 +59,14 @@ docs: $(DOCS_STAMP)
 
 # --no-deps: the locks are complete, and leave out wheels that clash on a CPU
 # (see the head of requirements/cpu.txt).
-$(STAMP): requirements/cpu.txt pyproject.toml
+$(STAMP): requirements/cpu.txt requirements/torch-cpu.txt requirements/torch-index.txt pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "citeray: $(PYTHON) not found; install Python 3.11 or name one: make PYTHON=python3"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing $$(grep -c '==' requirements/cpu.txt) pinned packages into $(VENV) (about 1.5 GB to fetch the first time)"
-	$(PIP) install --quiet --no-deps --no-compile --progress-bar on -r requirements/cpu.txt
+	$(INSTALL) -r requirements/cpu.txt
+	@$(INSTALL) -r requirements/torch-cpu.txt >/dev/null 2>&1 || { \
+		echo "no build of torch for CPUs at hand: taking the index's, with CUDA's libraries (about 3 GB)"; \
+		$(INSTALL) -r requirements/torch-index.txt; }
 	$(COMPILE)
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

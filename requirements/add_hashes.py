@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 from pip._internal.models.index import PyPI
 
 JSON = {"Accept": "application/vnd.pypi.simple.v1+json"}
-_PIN = re.compile(r"^([\w.-]+)==(\S+)")
+_PIN = re.compile(r"^([\w.-]+)==(\S+)( ;[^\\]*[^\\ ])?")
 
 
 def fits(tag: Tag) -> bool:
@@ -30,7 +30,7 @@ def fits(tag: Tag) -> bool:
 
 
 def is_file_of(filename: str, version: Version) -> bool:
-    """Whether the file is the source or a fitting wheel of this version, local ones of it too."""
+    """Whether the file is the source or a fitting wheel of this version."""
     try:
         if filename.endswith(".whl"):
             _, its, _, tags = parse_wheel_filename(filename)
@@ -40,7 +40,7 @@ def is_file_of(filename: str, version: Version) -> bool:
             its = parse_sdist_filename(filename)[1]
     except (ValueError, InvalidVersion):
         return False
-    return its == version or Version(its.public) == version
+    return its == version
 
 
 def hashes_of(name: str, version: Version, folders: list[Path]) -> list[str]:

@@ -2,22 +2,24 @@
 
 Leaves out what must not be installed on a CPU machine: torchvision, torchaudio and
 torchcodec, whose wheels there are built for another torch and break `import
-transformers`; and triton, a gigabyte that only GPU kernels use.
+transformers`; triton, a gigabyte that only GPU kernels use; and torch, of which two
+builds will do (torch-cpu.txt, torch-index.txt).
 """
 
 import subprocess
 import sys
 
-LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "triton", "pip", "citeray"}
+LEFT_OUT = {"torch", "torchvision", "torchaudio", "torchcodec", "triton", "pip", "citeray"}
 
 HEAD = """\
 # The whole set-up on a CPU machine, made by `make lock`; installed with --no-deps.
-# Left out on purpose (requirements/freeze.py): {}
-""".format(", ".join(sorted(LEFT_OUT - {"pip", "citeray"})))
+# Left out on purpose (requirements/freeze.py): {}. torch is
+# in torch-cpu.txt or torch-index.txt.
+""".format(", ".join(sorted(LEFT_OUT - {"pip", "citeray", "torch"})))
 
 
 def main(pip: str) -> None:
-    """Print `pip freeze` without what is LEFT_OUT, and torch without its local version."""
+    """Print `pip freeze` without what is LEFT_OUT."""
     frozen = subprocess.run(
         [pip, "freeze", "--all", "--exclude-editable"], capture_output=True, text=True, check=True
     )
@@ -26,8 +28,7 @@ def main(pip: str) -> None:
         name = line.split("==")[0].split(" @ ")[0]
         if name.lower() in LEFT_OUT or line.startswith("#"):
             continue
-        # The CPU build of torch calls itself 2.13.0+cpu; elsewhere it is 2.13.0.
-        print("torch==2.13.0" if name == "torch" else line)
+        print(line)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 LOCKS = sorted((Path(__file__).resolve().parents[1] / "requirements").glob("*.txt"))
-PIN = re.compile(r"[\w.-]+==\S+(?: \\\n    --hash=sha256:[0-9a-f]{64})+")
+PIN = re.compile(r"[\w.-]+==\S+(?: ; [^\\\n]+)?(?: \\\n    --hash=sha256:[0-9a-f]{64})+")
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)

@@ -27,7 +27,7 @@ def locked(name: str) -> dict[str, str]:
     """The versions of a lock by canonical name."""
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
     lines = (line.split("==") for line in text.splitlines() if "==" in line and line[0] != "#")
-    return {canonicalize_name(name): version for name, version in lines}
+    return {canonicalize_name(name): version.split()[0] for name, version in lines}
 
 
 @BOTH

@@ -12,7 +12,7 @@ from tests.k8s.overlays import APPLIED, K8S, OVERLAYS, all_pods, of_kind, render
 
 WALK_THROUGH = (K8S / "README.md").read_text(encoding="utf-8")
 VERSION = re.search(
-    r'^version = "(.+)"', (K8S.parent / "pyproject.toml").read_text(encoding="utf-8"), re.M
+    r'^fallback_version = "(.+)"', (K8S.parent / "pyproject.toml").read_text(encoding="utf-8"), re.M
 )
 READ_ONLY_SECRETS = {"citeray-ray-token", "citeray-redis", "citeray-api-keys", "citeray-stores"}
 
