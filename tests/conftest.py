@@ -10,16 +10,21 @@ settings.register_profile("citeray", deadline=None, derandomize=True)
 settings.load_profile("citeray")
 
 BESIDE_OTHERS = ("/test_embed_on_gpus.py", "/test_train_on_ray.py")
-# Crash rounds, several nodes, jobs on a cluster, training on Ray: half of the time of all tests.
+# Crash rounds, several nodes, full disks, stores, jobs on a cluster, training on Ray, the demo:
+# more than half of the time of all tests.
 LONG = (
     "/several_nodes/",
     "/end_to_end/test_crashes.py",
+    "/end_to_end/test_demo.py",
     "/end_to_end/test_embed_on_gpus.py",
     "/end_to_end/test_hot_swap.py",
     "/end_to_end/test_jobs.py",
     "/end_to_end/test_lost_node.py",
     "/end_to_end/test_no_token_no_entry.py",
     "/end_to_end/test_pools.py",
+    "/end_to_end/test_ray_job.py",
+    "/end_to_end/test_small_disk.py",
+    "/end_to_end/test_stored_index.py",
     "/end_to_end/test_tensor_parallel.py",
     "/end_to_end/test_three_node_builds.py",
     "/end_to_end/test_train_on_ray.py",

@@ -1,0 +1,63 @@
+"""`citeray demo`, as README's first command runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import BIN, ROOT, environment, with_settings
+from tests.serve.http_server import free_port
+
+
+@pytest.mark.timeout(1200)
+def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: Path) -> None:
+    """With the real encoder and the real language model, as `make demo` runs it."""
+    port = free_port()
+    command = [str(BIN / "citeray"), "demo", "--json", "--keep", str(tmp_path)]
+    done = subprocess.run(
+        with_settings(command, [f"serve.port={port}"]),
+        cwd=ROOT,
+        env=environment({}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1100,
+    )
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    assert [a["question"]["type"] for a in answers] == ["yesno", "factoid", "summary"]
+    for answer in answers:
+        assert answer["ideal"]
+        assert all(90_000_001 <= p <= 90_000_400 for s in answer["ideal"] for p in s["pmids"])
+        assert answer["verdict"] == "answered"
+        assert not answer["degraded"]
+    verdict, gene, _ = (answer["exact"] for answer in answers)
+    assert (verdict, gene) == ("no", [["SLCO1B1"]])
+    harm, variant, mechanism = (answer["ideal"][0]["text"] for answer in answers)
+    assert "excess of risk" in harm
+    assert "SLCO1B1" in variant
+    assert "factor IXa and factor X" in mechanism
+    # No passage that supports the answer is told as being against it.
+    assert not any(sentence["contradicted"] for sentence in answers[0]["ideal"])
+    question = "Which protein do the antibodies of neuromyelitis optica attack?"
+    _assert_that_the_language_model_writes(tmp_path / "index", question)
+
+
+def _assert_that_the_language_model_writes(index: Path, question: str) -> None:
+    command = [str(BIN / "citeray"), "ask", question, "--system", "citeray-model", "--json"]
+    done = subprocess.run(
+        with_settings(command, [f"index.path={index}"]),
+        cwd=ROOT,
+        env=environment({}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["origin"] == "generated"
+    assert not [loss for loss in answer["degraded"] if loss.startswith("llm: failed")]
