@@ -37,7 +37,7 @@ test-all: test test-long
 test-fast: $(DEV_STAMP)
 	$(TESTS) -m "not long" --ignore tests/end_to_end --ignore tests/answers
 
-# Lines and branches, in processes of Ray too; the tests of `make test`, about half as fast.
+# Lines and branches, in processes of Ray too; the tests of `make test`, a third slower.
 coverage: $(DEV_STAMP)
 	$(TESTS) -m "not long" --cov --cov-report=
 	$(BIN)/coverage report --skip-covered --sort=cover
@@ -64,7 +64,8 @@ $(STAMP): requirements/cpu.txt requirements/torch-cpu.txt requirements/torch-ind
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing $$(grep -c '==' requirements/cpu.txt) pinned packages into $(VENV) (about 1.5 GB to fetch the first time)"
 	$(INSTALL) -r requirements/cpu.txt
-	@$(INSTALL) -r requirements/torch-cpu.txt >/dev/null 2>&1 || { \
+	@$(INSTALL) -r requirements/torch-cpu.txt 2>$(VENV)/torch.log || { \
+		grep -q "No matching distribution" $(VENV)/torch.log || { cat $(VENV)/torch.log; exit 1; }; \
 		echo "no build of torch for CPUs at hand: taking the index's, with CUDA's libraries (about 3 GB)"; \
 		$(INSTALL) -r requirements/torch-index.txt; }
 	$(COMPILE)

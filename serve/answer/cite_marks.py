@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from serve.answer.clean_answer import clean_answer
+from serve.answer.clean_answer import begun, clean_answer
 from serve.support.attribute_sentences import split_sentences
 
 MAX_RANGE = 20
@@ -70,7 +70,7 @@ def _read_sentence(sentence: str, known: Mapping[int, int]) -> CitedText:
     states = _STATES.match(sentence)
     if states:
         said = states["said"].strip().rstrip("'\"\u2019\u201d")
-        sentence = f"{said[:1].upper()}{said[1:]}{states['stop'] or '.'}"
+        sentence = f"{begun(said)}{states['stop'] or '.'}"
     plain = " ".join(_MARKS.sub("", sentence).split())
     plain = re.sub(r"\.\.(?=\s|$)", ".", plain)
     pmids = tuple(dict.fromkeys(known[n] for n in numbers if n in known))

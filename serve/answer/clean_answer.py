@@ -37,7 +37,7 @@ _STATES = re.compile(
     r"(?:(?:the|this|these|another) )?(?:(?:given|provided|quoted|same) )?"
     r"(?:passages?|texts?|context|abstracts?)(?: \d+)?(?: (?:clearly|explicitly|also))? "
     r"(?:states?|says?|mentions?|reports?|notes?|shows?|indicates?|explains?) that[,:]? "
-    r"(?P<said>(?P<first>\S+).+)",
+    r"(?P<said>\S.+)",
     re.IGNORECASE,
 )
 _QUOTES = '"\u201c\u201d'
@@ -132,8 +132,12 @@ def _without_source(sentence: str) -> str:
     states = _STATES.fullmatch(sentence)
     if states is None:
         return sentence
-    said = states["said"].strip(f"{_QUOTES} ")
-    first = states["first"].strip(f"{_QUOTES},")
+    return begun(states["said"].strip(f"{_QUOTES} "))
+
+
+def begun(said: str) -> str:
+    """`said` with a capital, unless its first word is a name such as mTOR."""
+    first = said.split(" ", 1)[0].rstrip(",")
     return f"{said[:1].upper()}{said[1:]}" if first.islower() and first.isalpha() else said
 
 

@@ -7,7 +7,7 @@ cannot. And a denial of harm is no "no": the reader often takes one "not" for th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from serve.answer.read_evidence import ReadPassage
 from serve.support.attribute_sentences import split_sentences
@@ -31,6 +31,12 @@ seizures coma injury worsened worsens carcinogenic cancer
 _BAD = f"""{_HARM}
 adverse impair impaired anomaly anomalies complication complications withhold withheld risk risks
 """
+_RELIEF = """
+reduce reduced reduces reduction lower lowered lowers decrease decreased decreases prevent prevented
+prevents prevention protect protected protects protection improve improved improves improvement
+lessen lessened relieve relieved delay delayed shorten shortened treat treated cure cured benefit
+effective
+"""
 _LEAVE = re.compile(
     r"\b(?:(?:must|should|can|may) )?not (?:be )?"
     r"(?:withheld|withhold|denied|deny|stopped|discontinued|avoided)\b",
@@ -52,14 +58,8 @@ def speaks_of_harm(question: str, passages: Sequence[ReadPassage]) -> bool:
     """
     if not _ASKS.search(question):
         return False
-    asked = read_wording(question).words.keys()
-    harm = {stem(word) for word in _HARM.split()} - asked
-    return any(
-        _warns(sentence, harm)
-        for passage in passages
-        if passage.reading.relevance >= RELEVANT
-        for sentence in split_sentences(passage.text)
-    )
+    harm = _stems(_HARM) - read_wording(question).words.keys()
+    return any(_warns(sentence, harm) for sentence in _relevant(passages))
 
 
 def denies_harm(question: str, passages: Sequence[ReadPassage]) -> bool:
@@ -70,21 +70,29 @@ def denies_harm(question: str, passages: Sequence[ReadPassage]) -> bool:
     """
     if not _ASKS.search(question) or speaks_of_harm(question, passages):
         return False
-    bad = {stem(word) for word in _BAD.split()}
-    return any(
-        _denies(sentence, bad)
-        for passage in passages
-        if passage.reading.relevance >= RELEVANT
-        for sentence in split_sentences(passage.text)
-    )
+    return any(map(_denies, _relevant(passages)))
 
 
-def _denies(sentence: str, bad: set[str]) -> bool:
-    """Whether all that the sentence denies is bad, or it denies that one should do without."""
+def _relevant(passages: Sequence[ReadPassage]) -> Iterator[str]:
+    for passage in passages:
+        if passage.reading.relevance >= RELEVANT:
+            yield from split_sentences(passage.text)
+
+
+def _stems(words: str) -> set[str]:
+    return {stem(word) for word in words.split()}
+
+
+def _denies(sentence: str) -> bool:
+    """Whether all that the sentence denies is bad, or it denies that one should do without.
+
+    What does not reduce a risk is denied a benefit.
+    """
     if _LEAVE.search(sentence):
         return True
     negations = read_wording(sentence).negations
-    return bool(negations) and all(scope & bad for scope in negations)
+    bad, relief = _stems(_BAD), _stems(_RELIEF)
+    return bool(negations) and all(scope & bad and not scope & relief for scope in negations)
 
 
 def _warns(sentence: str, harm: set[str]) -> bool:

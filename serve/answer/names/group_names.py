@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from cluster.answers import Evidence
 from cluster.records import Entity
 from cluster.text.mine_abbreviations import AbbreviationPair, mine_abbreviations
 from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
-from serve.support.compare_wording import read_wording
+from serve.answer.names.name_kinds import asked_words, repeats
 
 Recogniser = Callable[[str], list[Entity]]
 
@@ -52,11 +52,11 @@ def apart(groups: Sequence[Sequence[str]], body: str) -> list[list[str]]:
     After each its other boundaries, without what the question `body` says itself: "mTOR" of "mTOR
     inhibitor" where it asks what a drug inhibits. Some gold answers have these words, some not.
     """
-    asked = read_wording(body).words.keys()
+    asked = asked_words(body)
     return [[form] for names in groups for name in names for form in _boundaries(name, asked)]
 
 
-def _boundaries(name: str, asked: Collection[str]) -> Iterator[str]:
+def _boundaries(name: str, asked: Set[str]) -> Iterator[str]:
     """`name`, then without the words at its ends that are `asked`, if others are left."""
     yield name
     words = name.split()
@@ -65,11 +65,10 @@ def _boundaries(name: str, asked: Collection[str]) -> Iterator[str]:
         yield " ".join(inner)
 
 
-def _is_asked(word: str, asked: Collection[str]) -> bool:
+def _is_asked(word: str, asked: Set[str]) -> bool:
     """Whether the question has the word, or the verb that it comes from."""
-    said = read_wording(word).words.keys()
     verb = any(len(a) > 4 and word.casefold().startswith(a) for a in asked)
-    return verb or (bool(said) and said <= set(asked))
+    return verb or repeats(word, asked)
 
 
 def _as_entity(name: str, recognise: Recogniser) -> Entity:

@@ -124,6 +124,8 @@ def test_a_yes_to_safety_is_withheld_over_a_warning(
         ("Can statins be used after a stroke?", "Statins should not be withheld then.", True),
         ("Is labetalol safe in pregnancy?", "It did not lower blood pressure.", False),
         ("Is labetalol safe in pregnancy?", "It should not be used.", False),
+        ("Should statins be used in sepsis?", "They did not reduce mortality.", False),
+        ("Is aspirin recommended for all?", "It did not lower the risk of stroke.", False),
         ("Does labetalol lower mortality?", "It was not linked to malformations.", False),
     ],
 )
