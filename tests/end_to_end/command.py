@@ -59,14 +59,16 @@ def ray_of_its_own() -> Iterator[dict[str, str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(command: list[str], extra: Mapping[str, str] | None = None) -> subprocess.CompletedProcess:
+def run(
+    command: list[str], extra: Mapping[str, str] | None = None, timeout_s: float = 550
+) -> subprocess.CompletedProcess:
     """Run to its end in the project's root."""
     return subprocess.run(
         command,
         capture_output=True,
         text=True,
         check=False,
-        timeout=550,
+        timeout=timeout_s,
         cwd=ROOT,
         env=environment(extra or {}),
     )

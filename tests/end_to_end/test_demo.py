@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.command import BIN, ROOT, environment, with_settings
+from tests.end_to_end.command import BIN, run, with_settings
 from tests.serve.http_server import free_port
 
 
@@ -17,15 +16,7 @@ def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: 
     """With the real encoder and the real language model, as `make demo` runs it."""
     port = free_port()
     command = [str(BIN / "citeray"), "demo", "--json", "--keep", str(tmp_path)]
-    done = subprocess.run(
-        with_settings(command, [f"serve.port={port}"]),
-        cwd=ROOT,
-        env=environment({}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1100,
-    )
+    done = run(with_settings(command, [f"serve.port={port}"]), timeout_s=1100)
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)
     assert [a["question"]["type"] for a in answers] == ["yesno", "factoid", "summary"]
@@ -48,15 +39,7 @@ def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: 
 
 def _assert_that_the_language_model_writes(index: Path, question: str) -> None:
     command = [str(BIN / "citeray"), "ask", question, "--system", "citeray-model", "--json"]
-    done = subprocess.run(
-        with_settings(command, [f"index.path={index}"]),
-        cwd=ROOT,
-        env=environment({}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = run(with_settings(command, [f"index.path={index}"]), timeout_s=300)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["origin"] == "generated"
