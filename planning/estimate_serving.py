@@ -107,12 +107,14 @@ def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> l
         cpus = max(stage.cpus, threads)
         return Demand(name, points, cpus=cpus, gpus=gpus, least=stage.min_replicas)
 
+    # By token vectors that the shards keep, late interaction is part of their own work.
+    reranks = settings.reranker.is_stage or settings.index.token_codec is None
     llm_gpus = serve.llm.gpus * settings.llm.tensor_parallel
     wanted = [
         Demand("expander", s.expand, least=serve.expander.min_replicas),
         model_stage("encoder", s.encode, serve.encoder),
         Demand("shard", (shard_point(found, size),), size.shards, least=serve.shard.min_replicas),
-        model_stage("reranker", s.rerank, serve.reranker),
+        model_stage("reranker", s.rerank if reranks else (), serve.reranker),
         Demand(
             "llm",
             s.llm,

@@ -1,6 +1,6 @@
 """Ray Serve wiring of the question's path.
 
-    Gateway ─► Expander, Encoder, Shard-0000 … Shard-NNNN, Reranker, Writer ─► LanguageModel
+    Gateway ─► Expander, Encoder ─► Shard-0000 … Shard-NNNN ─► (Reranker) ─► Writer ─► LanguageModel
 
 Each stage is a deployment of its own, so each scales, batches and fails alone.
 """
@@ -97,10 +97,11 @@ def build_app(settings: Settings) -> Any:
     bound = {
         "expander": deployment(Expander, "Expander", stages.expander, *following),
         "encoder": encoder,
-        "reranker": deployment(Reranker, "Reranker", stages.reranker, *facts),
         "pubmed": one_for_all(Online, "PubMed", pool, settings.entrez),
         "writer": deployment(Writer, "Writer", stages.writer, *following, encoder),
     }
+    if settings.reranker.is_stage:
+        bound["reranker"] = deployment(Reranker, "Reranker", stages.reranker, settings)
     shards = [
         deployment(Shard, f"Shard-{number:04d}", stages.shard, *following, number)
         for number in range(len(manifest.shards))

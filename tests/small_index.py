@@ -1,30 +1,45 @@
 """A small index made without Ray and without a model, for tests of what reads one."""
 
+import hashlib
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from cluster.index.layout import segment_directory, shard_of, vocabulary_file
+from cluster.index.layout import (
+    codec_file,
+    quantiser_file,
+    segment_directory,
+    shard_of,
+    vocabulary_file,
+)
 from cluster.index.manifest import (
     FORMAT,
     EncoderEntry,
     Manifest,
     ShardEntry,
     SplitEntry,
+    TokensEntry,
     artefact,
 )
+from cluster.index.tokens.codec import TokenCodec, learn_codec
 from cluster.index.write_segment import SegmentPlan, write_segment
+from cluster.models.embedded import Embedded
 from cluster.records import Citation, Section
+from cluster.storage.places import Place
+from cluster.storage.whole_files import write_atomically
 from cluster.text.analysis import ANALYSER, analyse
 from pipelines.build.build_shard import train_quantiser
 from pipelines.build.embed_passages import embed_citations, split_citations
+from pipelines.build.publish_index import publish_terms
 from pipelines.build.split_passages import make_splitter
 from tests.publish_manifest import publish
 from tests.vocabulary_file import write_each
 
 DIMENSIONS = 64
 Encode = Callable[[Sequence[str]], np.ndarray]
+Embed = Callable[..., Embedded]
 
 
 def bag_of_words(texts: Sequence[str]) -> np.ndarray:
@@ -35,6 +50,51 @@ def bag_of_words(texts: Sequence[str]) -> np.ndarray:
             vectors[row, shard_of(int.from_bytes(term.encode()[:7], "big"), DIMENSIONS)] += 1
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.maximum(norms, 1e-9)
+
+
+WORDS = [f"word{number}" for number in range(400)]
+
+
+def code_tokens(codec: TokenCodec, tokens: np.ndarray) -> np.ndarray:
+    """Codes as `TokenCodec` describes them, without torch."""
+    pairs = zip(codec.bounds, codec.project(tokens).T, strict=True)
+    places = np.stack([np.searchsorted(b, column) for b, column in pairs]).T.reshape(
+        len(tokens), codec.bytes_a_token, -1
+    )
+    return (places << (codec.bits * np.arange(8 // codec.bits))).sum(-1).astype(np.uint8)
+
+
+def codec_by(encode: Encode) -> TokenCodec:
+    return learn_codec(encode(WORDS), DIMENSIONS, 2)
+
+
+def embed_by(encode: Encode, codec: TokenCodec) -> Embed:
+    """An encoder whose tokens are the terms of a text, each with its own vector."""
+    known: dict[str, np.ndarray] = {}
+
+    def embed(texts: Sequence[str], _: object = None) -> Embedded:
+        terms = [analyse(text) for text in texts]
+        new = sorted({term for of_text in terms for term in of_text} - known.keys())
+        if new:
+            known.update(zip(new, code_tokens(codec, encode(new)), strict=True))
+        none = np.empty((0, codec.bytes_a_token), np.uint8)
+        codes = [np.stack([known[t] for t in of]) if of else none for of in terms]
+        return Embedded(encode(texts), codes)
+
+    return embed
+
+
+CODEC = codec_by(bag_of_words)
+embed_words = embed_by(bag_of_words, CODEC)
+
+
+def keep_codec(index: Place, codec: TokenCodec = CODEC) -> TokensEntry:
+    """The codec's file below `index`, as a manifest names it."""
+    data = codec.to_bytes()
+    path = index / codec_file(hashlib.sha256(data).hexdigest())
+    write_atomically(path, data)
+    bits, components = codec.bits, len(codec.components)
+    return TokensEntry(components=components, bits=bits, pool=1, codec=artefact(path))
 
 
 def citation(pmid: int, abstract: str, title: str = "", **fields: object) -> Citation:
@@ -70,15 +130,20 @@ def make_index(
     )
     sample = encode([c.search_text for c in citations[:1000]])
     train_quantiser(sample, plan.quantiser, plan)
+    codec = CODEC if encode is bag_of_words else codec_by(encode)
+    embed = embed_words if encode is bag_of_words else embed_by(encode, codec)
     for shard in range(shards):
         mine = sorted((c for c in citations if shard_of(c.pmid, shards) == shard), key=_pmid)
-        table = embed_citations(split_citations(mine, splitter), encode)
+        table = embed_citations(split_citations(mine, splitter), embed, None)
         batches = table.combine_chunks().to_batches()
         directory = index / segment_directory(shard, plan.id)
         entries.append(ShardEntry(segments=(write_segment(batches, directory, plan),)))
     vocabulary = index / vocabulary_file("v000001")
     vocabulary.parent.mkdir(parents=True, exist_ok=True)
     write_each([], vocabulary)
+    segments = [(n, entry.segments[0]) for n, entry in enumerate(entries)]
+    kept = artefact(plan.quantiser)
+    shutil.copy(plan.quantiser, index / quantiser_file(kept.sha256))
     manifest = Manifest(
         format=FORMAT,
         version="v000001",
@@ -97,6 +162,9 @@ def make_index(
         superseded=0,
         deleted=0,
         vocabulary=artefact(vocabulary),
+        terms=publish_terms(index, "v000001", (), segments),
+        quantiser=kept,
+        tokens=keep_codec(index, codec),
     )
     publish(index, manifest)
     return manifest

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import tantivy
 
+from cluster.index.terms.collection import Statistics
 from cluster.text.analysis import analyse, analyse_joined
 
 WRITER_HEAP_BYTES = 128 << 20
@@ -49,12 +50,14 @@ class Bm25Writer:
         self._rows = 0
         self.terms = 0
 
-    def add(self, text: str) -> None:
-        """Index `text` as the next row, analysed by `cluster.text.analysis`."""
-        terms = analyse_joined(text)
-        self._writer.add_document(tantivy.Document(row=self._rows, body=terms))
+    def add(self, text: str) -> list[str]:
+        """Index `text` as the next row; its terms, by `cluster.text.analysis`."""
+        joined = analyse_joined(text)
+        self._writer.add_document(tantivy.Document(row=self._rows, body=joined))
+        terms = joined.split()
         self._rows += 1
-        self.terms += terms.count(" ")
+        self.terms += len(terms)
+        return terms
 
     def close(self) -> None:
         """Commit and merge what was added; blocks until tantivy's threads are done."""
@@ -80,6 +83,13 @@ class Bm25Query:
     mean_terms: float
     k1: float
     b: float
+
+    def with_statistics(self, known: Statistics) -> Bm25Query:
+        """The same terms and constants with the statistics of another collection."""
+        mean_terms = known.terms / max(known.units, 1)
+        return replace(
+            self, frequencies=known.frequencies, units=known.units, mean_terms=mean_terms
+        )
 
     def idf(self, term: str) -> float:
         """Lucene's IDF of `term` over the whole version: ln(1 + (N - n + 0.5) / (n + 0.5))."""
@@ -122,10 +132,6 @@ class Bm25Index:
         self._schema = index.schema
         self._searcher = index.searcher()
         self._texts_of = texts_of
-
-    def frequencies(self, terms: Iterable[str]) -> dict[str, int]:
-        """How many rows hold each term."""
-        return {term: self._searcher.doc_freq("body", term) for term in terms}
 
     def _tantivy_query(self, query: Bm25Query) -> tantivy.Query | None:
         clauses = []

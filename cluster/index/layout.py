@@ -3,10 +3,14 @@
 CURRENT                               the published version's name and checksum
 versions/v000001.json                 its manifest
 versions/v000001.vocabulary.arrow     the entities of the corpus
+versions/v000001.terms.arrow          how many units hold each term; later ones add theirs
 versions/quantiser-<sha256>.faiss     trained and empty: what a version's vectors are coded by
+versions/tokens-<sha256>.safetensors  what its tokens are coded by
 segments/0003/<segment>/              one immutable segment of shard 3
     citations.arrow  passages.arrow  vectors.faiss  bm25-citations/  bm25-passages/
-    supersedes.arrow  dead-terms.arrow  what it replaces and removes in older segments
+    tokens.bin                          the codes of the passages' tokens
+    supersedes.arrow                    what it replaces and removes in older segments
+    terms.arrow                         how many units hold each term, less those that it removes
     term-counts.arrow                   what it adds to the vocabulary
     In an object store its name ends in a dot and eight characters of its own.
 staging/<build>/                      a build or update under way; gone once published
@@ -23,8 +27,9 @@ LEASE = "LEASE"
 CITATIONS = "citations.arrow"
 PASSAGES = "passages.arrow"
 VECTORS = "vectors.faiss"
+TOKENS = "tokens.bin"
 SUPERSEDES = "supersedes.arrow"
-DEAD_TERMS = "dead-terms.arrow"
+TERMS = "terms.arrow"
 TERM_COUNTS = "term-counts.arrow"
 SEGMENT = "segment.json"
 
@@ -58,3 +63,13 @@ def vocabulary_file(version: str) -> Path:
 def quantiser_file(sha256: str) -> Path:
     """Named by its content: the versions that share a quantiser share the file."""
     return Path("versions") / f"quantiser-{sha256[:16]}.faiss"
+
+
+def codec_file(sha256: str) -> Path:
+    """As `quantiser_file`, of the codec of token vectors."""
+    return Path("versions") / f"tokens-{sha256[:16]}.safetensors"
+
+
+def terms_file(version: str) -> Path:
+    """Path of the counts of terms that a version adds, relative to the index location."""
+    return Path("versions") / f"{version}.terms.arrow"

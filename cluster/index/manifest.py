@@ -17,9 +17,8 @@ from cluster.storage.object_store import File
 from cluster.storage.places import Place
 from cluster.storage.whole_files import sha256_of, write_atomically
 
-FORMAT = 2
-# Format 1 knew one segment a shard; it can be served and built again, not updated.
-READABLE = (1, FORMAT)
+# Format 2 had no token vectors, no columns to filter by and no statistics of the whole.
+FORMAT = 3
 
 
 def _is_below(path: str) -> str:
@@ -126,6 +125,22 @@ class EncoderEntry(Entry):
     max_tokens: int
 
 
+class TokensEntry(Entry):
+    """How the tokens of passages are coded, by the codec that all segments share."""
+
+    components: int
+    bits: int
+    pool: int
+    codec: Artefact
+
+
+class TermsEntry(Entry):
+    """Counts of terms that `version` wrote; a version's own are the sums of all that it names."""
+
+    version: Name
+    counts: Artefact
+
+
 class SplitEntry(Entry):
     """How passages were cut: sizes in characters, or in tokens where cut by sections."""
 
@@ -148,7 +163,8 @@ class Manifest(Entry):
 
     `superseded` and `deleted` count records that a later one replaced or removed.
     `failed_sources` were asked for, could not be read to their end, and are left out whole.
-    `quantiser` is the trained, empty FAISS index that all segments share. `history` names
+    `quantiser` is the trained, empty FAISS index that all segments share. `tokens` is None where
+    no token vectors are kept. `history` names
     the versions before this one, oldest first.
     """
 
@@ -169,7 +185,9 @@ class Manifest(Entry):
     superseded: int
     deleted: int
     vocabulary: Artefact
-    quantiser: Artefact | None = None
+    terms: tuple[TermsEntry, ...]
+    quantiser: Artefact
+    tokens: TokensEntry | None
     history: tuple[VersionEntry, ...] = ()
 
     @property
@@ -258,11 +276,10 @@ def _verified_manifest(index: Place, version: str, sha256: str) -> Manifest:
         known = FormatOnly.model_validate_json(data).format
     except ValidationError as error:
         raise IndexFormatError(f"{path}: not a manifest: {error.errors()[0]['msg']}") from error
-    if known not in READABLE:
+    if known != FORMAT:
         raise IndexFormatError(
-            f"{path}: index format {known!r}, this CiteRay reads formats "
-            f"{' and '.join(map(str, READABLE))}; build the index again, or use the CiteRay "
-            "that wrote it"
+            f"{path}: index format {known!r}, this CiteRay reads format {FORMAT}; build the index "
+            "again from its sources with `citeray index build`, or use the CiteRay that wrote it"
         )
     try:
         return Manifest.model_validate_json(data)

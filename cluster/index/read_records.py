@@ -39,6 +39,11 @@ class SegmentRecords:
         """The citation row of each passage row; ascending."""
         return np.asarray(self._passages.column("citation_row").to_numpy(), np.int64)
 
+    @property
+    def token_ends(self) -> npt.NDArray[np.uint64]:
+        """How many tokens each passage row and those before it have together."""
+        return np.asarray(self._passages.column("token_end").to_numpy(), np.uint64)
+
     def supersedes(self) -> Rows:
         """PMIDs, ascending, that this segment replaces or removes in older segments."""
         return read_supersedes(self.directory).pmids

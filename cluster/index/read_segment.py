@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from cluster.index.bm25 import Bm25Index, Bm25Query
 from cluster.index.copies import verified
-from cluster.index.layout import VECTORS, bm25_directory
+from cluster.index.layout import TERMS, TOKENS, VECTORS, bm25_directory
 from cluster.index.manifest import SegmentEntry
 from cluster.index.read_records import Rows, SegmentRecords
-from cluster.index.supersedes import DeadTerms
+from cluster.index.terms.term_table import frequency_of, map_terms
+from cluster.index.tokens.codec import TokenCodec
+from cluster.index.tokens.stored import StoredTokens
 from cluster.index.vectors import VectorIndex, Vectors, live_selector
 from cluster.storage.places import Place
 
@@ -29,15 +32,23 @@ class OpenSegment:
     entry: SegmentEntry
     records: SegmentRecords
     vectors: VectorIndex
+    tokens: StoredTokens | None
     bm25: Mapping[str, Bm25Index]
-    dead_terms: DeadTerms
+    terms: pa.Table
     supersedes: Rows
 
 
 def open_segment(
-    place: Place, entry: SegmentEntry, *, ef_search: int, exact_below: int
+    place: Place,
+    entry: SegmentEntry,
+    *,
+    ef_search: int,
+    exact_below: int,
+    codec: TokenCodec | None = None,
 ) -> OpenSegment:
     """Open every file that `entry` names; raises IndexFormatError for one that is not as it says.
+
+    Without `codec` the token vectors are not read.
 
     All of them at once: pruning may remove them while they are still searched. Those of an
     object store are copied to this machine first, where they are not yet.
@@ -49,8 +60,9 @@ def open_segment(
         entry,
         records,
         VectorIndex(directory / VECTORS, ef_search, exact_below),
+        StoredTokens(directory / TOKENS, records.token_ends, codec) if codec else None,
         {name: Bm25Index(directory / bm25_directory(name), texts[name]) for name in entry.terms},
-        DeadTerms(directory),
+        map_terms(directory / TERMS),
         records.supersedes(),
     )
 
@@ -113,8 +125,7 @@ class SegmentReader:
 
         Of one segment that may be below 0; the sum over a shard's segments counts what is live.
         """
-        dead = self.opened.dead_terms.frequencies(terms, over)
-        return {t: n - dead[t] for t, n in self.opened.bm25[over].frequencies(terms).items()}
+        return {term: frequency_of([self.opened.terms], term, over) for term in terms}
 
     def vectors(self, passages: Rows) -> Vectors:
         """The stored vectors (n, d) of passage rows; adding them again gives the same codes."""

@@ -6,8 +6,8 @@ so that fused scores depend neither on a branch's cut-off nor on the number of s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from math import comb
 from typing import Literal
@@ -19,6 +19,9 @@ from cluster.index.bm25 import Bm25Query
 from cluster.index.layout import segment_directory
 from cluster.index.manifest import ShardEntry
 from cluster.index.read_segment import SegmentReader, open_segment
+from cluster.index.terms.collection import Statistics
+from cluster.index.tokens.codec import Halves, TokenCodec
+from cluster.index.tokens.stored import mean_max_sim
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Passage
 from cluster.storage.places import Place
@@ -28,8 +31,10 @@ MISSED = 1e-6
 
 
 @cache
-def limit_of_shard(limit: int, shards: int) -> int:
+def limit_of_shard(limit: int, shards: int, missed: float = MISSED) -> int:
     """How many hits each of `shards` must bring for the best `limit` of all to be among them.
+
+    At most in a share `missed` of questions one stays behind.
 
     A citation's shard is a hash, so how many of the best lie in one shard is binomial: of
     100 over 128 shards about one, and more than 9 in less than one of a million questions.
@@ -37,29 +42,29 @@ def limit_of_shard(limit: int, shards: int) -> int:
     share, beyond = 1 / shards, 1.0
     for hits in range(limit):
         beyond -= comb(limit, hits) * share**hits * (1 - share) ** (limit - hits)
-        if shards * beyond < MISSED:
+        if shards * beyond < missed:
             return hits
     return limit
 
 
 @dataclass(frozen=True, slots=True)
 class ShardQuery:
-    """`vector` (d,) and `bm25` are None where a branch is left out."""
+    """`vector` (d,) and `bm25` are None where a branch is left out.
+
+    With `own_statistics` each shard weighs terms by its own counts, not by those of `bm25`.
+    Citations come with the `fetched` best candidates, as far as a shard can tell: by its own
+    scores, which `weights` mix. The question's `tokens` (n, width) score these once more.
+    """
 
     vector: Vectors | None
     bm25: Bm25Query | None
     dense_limit: int
     bm25_limit: int
     bm25_over: Literal["citations", "passages"]
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Of a shard: its live units, their terms in all, and how many units hold each term."""
-
-    units: int
-    terms: int
-    frequencies: Mapping[str, int]
+    own_statistics: bool = False
+    tokens: Halves | None = None
+    fetched: int = 0
+    weights: tuple[float, float] = (0.5, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +80,44 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A citation with its passages and each passage's dense score (0 without a vector)."""
+    """A citation with its passages and each passage's dense score (0 without a vector).
+
+    `late` is each passage's late-interaction score, and `late_read` that of the title and the
+    best passage together, as a reranker reads them; None without stored token vectors.
+    """
 
     citation: Citation
     passages: tuple[Passage, ...]
     dense: tuple[float, ...]
+    late: tuple[float, ...] | None = None
+    late_read: float | None = None
+
+    def abstract_first(self) -> list[int]:
+        """The places of the abstract's passages; of the title's where there is no other."""
+        return abstract_first(self.passages)
+
+    def best_passage(self) -> int | None:
+        """The passage nearest to the question; one of the abstract where there is one."""
+        return best_place(self.abstract_first(), self.dense)
+
+
+def abstract_first(passages: Sequence[Passage]) -> list[int]:
+    """See `Fetched.abstract_first`."""
+    places = range(len(passages))
+    return [i for i in places if passages[i].section == "abstract"] or list(places)
+
+
+def best_place(places: Sequence[int], dense: Sequence[float]) -> int | None:
+    """Of `places` the one with the greatest score; ties go to the first."""
+    return max(places, key=lambda i: (dense[i], -i)) if places else None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a shard finds: all candidates, and its best ones' citations."""
+
+    candidates: Candidates
+    fetched: tuple[Fetched, ...]
 
 
 def join_candidates(parts: Sequence[Candidates]) -> Candidates:
@@ -124,7 +162,8 @@ class ShardReader:
     """Opens the segments of one shard, oldest first, verifying every checksum.
 
     Segments that `before`, a reader of another version, has open are shared with it, so
-    that an update costs the new segment and no more.
+    that an update costs the new segment and no more. Without `codec`, which all segments share,
+    their token vectors are not read.
     """
 
     def __init__(
@@ -135,6 +174,7 @@ class ShardReader:
         *,
         ef_search: int,
         exact_below: int,
+        codec: TokenCodec | None = None,
         before: ShardReader | None = None,
     ) -> None:
         self.number = number
@@ -148,7 +188,11 @@ class ShardReader:
             if opened is None or opened.entry != segment:
                 directory = index / segment_directory(number, segment.id)
                 opened = open_segment(
-                    directory, segment, ef_search=ef_search, exact_below=exact_below
+                    directory,
+                    segment,
+                    ef_search=ef_search,
+                    exact_below=exact_below,
+                    codec=codec,
                 )
             self.segments.insert(0, SegmentReader(opened, newer))
             newer = np.union1d(newer, opened.supersedes)
@@ -171,6 +215,18 @@ class ShardReader:
         """Live candidates in no order; each segment adds up to the query's limits."""
         return join_candidates([_search_segment(s, query) for s in self.segments])
 
+    def find(self, query: ShardQuery) -> Found:
+        """As `search`, with the citations of the best; all that one question needs of a shard."""
+        if query.own_statistics and query.bm25 is not None:
+            own = self.statistics(list(query.bm25.weights), query.bm25_over)
+            query = replace(query, bm25=query.bm25.with_statistics(own))
+        candidates = self.search(query)
+        sides = zip(query.weights, (candidates.dense, candidates.bm25), strict=True)
+        dense, bm25 = (w * side / max(float(side.max(initial=0)), 1e-9) for w, side in sides)
+        best = np.lexsort((candidates.pmids, -(dense + bm25)))[: query.fetched]
+        pmids = candidates.pmids[best].tolist()
+        return Found(candidates, tuple(self.fetch(pmids, query.vector, query.tokens)))
+
     def _locate(self, pmid: int) -> tuple[SegmentReader, int] | None:
         for segment in reversed(self.segments):
             row = segment.row_of(pmid)
@@ -183,18 +239,34 @@ class ShardReader:
         found = self._locate(pmid)
         return found[0].records.citation(found[1]) if found else None
 
-    def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> list[Fetched]:
-        """The live citations among `pmids`, in their order, with their passages."""
-        fetched = []
-        for pmid in pmids:
-            found = self._locate(pmid)
-            if found is None:
-                continue
-            segment, row = found
-            citation = segment.records.citation(row)
-            passages = segment.records.passages(row, citation)
-            scores = [0.0] * len(passages)
-            if vector is not None:
-                scores = segment.dense_scores(vector, np.asarray([row]))[0].tolist()
-            fetched.append(Fetched(citation, tuple(passages), tuple(scores)))
-        return fetched
+    def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None, tokens: Halves | None = None
+    ) -> list[Fetched]:
+        """The live citations among `pmids`, in their order, with their passages.
+
+        Each is scored by the question's `vector` (d,) and by its `tokens` (n, width).
+        """
+        found = ((pmid, self._locate(pmid)) for pmid in pmids)
+        return [_fetched(*place, vector, tokens) for _, place in found if place is not None]
+
+
+def _fetched(
+    segment: SegmentReader, row: int, vector: Vectors | None, tokens: Halves | None
+) -> Fetched:
+    citation = segment.records.citation(row)
+    passages = tuple(segment.records.passages(row, citation))
+    dense = (0.0,) * len(passages)
+    if vector is not None:
+        dense = tuple(segment.dense_scores(vector, np.asarray([row]))[0].tolist())
+    stored = segment.opened.tokens
+    if tokens is None or stored is None:
+        return Fetched(citation, passages, dense)
+    rows = segment.records.passage_rows(row)
+    best = stored.best_cosines(stored.codec.project(tokens), np.arange(rows.start, rows.stop))
+    read = {i for i, passage in enumerate(passages) if passage.section == "title"}
+    if (place := best_place(abstract_first(passages), dense)) is not None:
+        read.add(place)
+    late_read = (
+        float(mean_max_sim(best[sorted(read)].max(axis=0, keepdims=True))[0]) if read else 0.0
+    )
+    return Fetched(citation, passages, dense, tuple(mean_max_sim(best).tolist()), late_read)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,10 +19,20 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.errors import IndexFormatError
+from cluster.index.tokens.codec import Halves
 from cluster.storage.places import Place
 
 Vectors = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionVectors:
+    """Of a question: its `vector` (d,) and its tokens' (n, width), all of length 1."""
+
+    vector: Vectors
+    tokens: Halves
+
 
 ADD_CHUNK = 8192
 # FAISS keeps its limits for the whole process, so that one file is read at a time.

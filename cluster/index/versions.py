@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from cluster.errors import InputError
 from cluster.index.layout import (
+    codec_file,
     manifest_file,
     quantiser_file,
     segment_directory,
+    terms_file,
     vocabulary_file,
 )
 from cluster.index.manifest import Manifest, read_manifest
@@ -44,8 +46,10 @@ def read_as_of(index: Place, source: str) -> Manifest:
 def named_by(manifest: Manifest) -> set[str]:
     """The files and segments that `manifest` needs, relative to the index."""
     named = {manifest_file(manifest.version), vocabulary_file(manifest.version)}
-    if manifest.quantiser:
-        named.add(quantiser_file(manifest.quantiser.sha256))
+    named.add(quantiser_file(manifest.quantiser.sha256))
+    named |= {terms_file(entry.version) for entry in manifest.terms}
+    if manifest.tokens:
+        named.add(codec_file(manifest.tokens.codec.sha256))
     for number, shard in enumerate(manifest.shards):
         named |= {segment_directory(number, segment.id) for segment in shard.segments}
     return set(map(str, named))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
@@ -16,19 +17,40 @@ from cluster.arrow_records import CITATION_SCHEMA, titles_and_abstracts
 from cluster.errors import IndexFormatError
 from cluster.index import cagra, vectors
 from cluster.index.bm25 import Bm25Writer
-from cluster.index.layout import CITATIONS, PASSAGES, SEGMENT, VECTORS, bm25_directory
+from cluster.index.layout import (
+    CITATIONS,
+    PASSAGES,
+    SEGMENT,
+    TERMS,
+    TOKENS,
+    VECTORS,
+    bm25_directory,
+)
 from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact
 from cluster.index.put_segment import find_segment, put_segment, room_beside
+from cluster.index.terms.term_table import (
+    NO_TERMS,
+    TermCounter,
+    merged_batches,
+    negated,
+    write_terms,
+)
 from cluster.records import search_text
 from cluster.storage.places import Place
 
 SECTION_CODES = {"title": 0, "abstract": 1}
 
 SPANS = pa.list_(pa.struct([("section", pa.uint8()), ("begin", pa.uint32()), ("end", pa.uint32())]))
-# What a segment is written from: a citation, its passages' spans, and their vectors as
-# consecutive 16-bit floats in the order of the spans.
-EMBEDDED_SCHEMA = CITATION_SCHEMA.append(pa.field("spans", SPANS)).append(
-    pa.field("vectors", pa.large_binary())
+# What a segment is written from: a citation and its passages' spans; in the order of these their
+# vectors as 16-bit floats, how many tokens each has, and the codes of all those.
+EMBEDDED_SCHEMA = pa.schema(
+    [
+        *CITATION_SCHEMA,
+        ("spans", SPANS),
+        ("vectors", pa.large_binary()),
+        ("token_counts", pa.list_(pa.uint16())),
+        ("codes", pa.large_binary()),
+    ]
 )
 
 PASSAGE_SCHEMA = pa.schema(
@@ -37,6 +59,8 @@ PASSAGE_SCHEMA = pa.schema(
         ("section", pa.uint8()),
         ("begin", pa.uint32()),
         ("end", pa.uint32()),
+        # How many tokens this passage and those before it have together.
+        ("token_end", pa.uint64()),
     ]
 )
 
@@ -61,34 +85,46 @@ class SegmentPlan:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRows:
-    """Citations in CITATION_SCHEMA, each one's SPANS, and the vectors (n, d) of all spans."""
+    """Citations in CITATION_SCHEMA and each one's SPANS; of all spans together the rest.
+
+    That is the vectors (n, d), how many tokens each has (n,), and the codes of all these.
+    """
 
     citations: pa.RecordBatch
     spans: pa.ListArray
     vectors: vectors.Vectors
+    token_counts: npt.NDArray[np.int64]
+    codes: bytes
 
 
 def _staged(batch: pa.RecordBatch, dimensions: int) -> SegmentRows:
     joined = b"".join(batch.column("vectors").to_pylist())
     flat = np.frombuffer(joined, np.float16).reshape(-1, dimensions)
-    citations = batch.select(CITATION_SCHEMA.names)
-    return SegmentRows(citations, batch.column("spans"), flat.astype(np.float32))
+    return SegmentRows(
+        batch.select(CITATION_SCHEMA.names),
+        batch.column("spans"),
+        flat.astype(np.float32),
+        batch.column("token_counts").flatten().to_numpy().astype(np.int64),
+        b"".join(batch.column("codes").to_pylist()),
+    )
 
 
-def _passage_batch(spans: pa.ListArray, first_row: int) -> pa.RecordBatch:
-    citation_rows = pc.add(pc.list_parent_indices(spans), first_row).cast(pa.uint32())
-    columns = [citation_rows, *spans.flatten().flatten()]
+def _passage_batch(rows: SegmentRows, first_row: int, first_token: int) -> pa.RecordBatch:
+    citation_rows = pc.add(pc.list_parent_indices(rows.spans), first_row).cast(pa.uint32())
+    ends = pa.array(first_token + np.cumsum(rows.token_counts, dtype=np.int64), pa.uint64())
+    columns = [citation_rows, *rows.spans.flatten().flatten(), ends]
     return pa.RecordBatch.from_arrays(columns, schema=PASSAGE_SCHEMA)
 
 
 class PostingsWriter:
-    """The BM25 indexes of a segment, over citations, passages or both.
+    """The BM25 indexes of a segment, over citations, passages or both, and their `counter`.
 
     Whole once its `with` block has ended well; where that fails, nothing writes any more.
     """
 
     def __init__(self, directory: Path, over: Sequence[str]) -> None:
         self._writers = {name: Bm25Writer(directory / bm25_directory(name)) for name in over}
+        self.counter = TermCounter()
 
     def __enter__(self) -> Self:
         return self
@@ -107,11 +143,12 @@ class PostingsWriter:
         texts = titles_and_abstracts(rows.citations)
         if writer := self._writers.get("citations"):
             for title, abstract in texts:
-                writer.add(search_text(title, abstract))
+                self.counter.add("citations", writer.add(search_text(title, abstract)))
         if writer := self._writers.get("passages"):
             for citation, spans in zip(texts, rows.spans.to_pylist(), strict=True):
                 for span in spans:
-                    writer.add(citation[span["section"]][span["begin"] : span["end"]])
+                    text = citation[span["section"]][span["begin"] : span["end"]]
+                    self.counter.add("passages", writer.add(text))
 
     @property
     def terms(self) -> dict[str, int]:
@@ -143,28 +180,31 @@ def _check_order(citations: pa.RecordBatch, last: int) -> int:
 
 def _write_parts(
     batches: Iterable[SegmentRows], directory: Path, plan: SegmentPlan
-) -> tuple[int, int, dict[str, int]]:
-    citations = passages = 0
+) -> tuple[int, int, PostingsWriter]:
+    citations = passages = tokens = 0
     last_pmid = 0
     with (
         PostingsWriter(directory, plan.bm25_over) as sides,
         ipc.new_file(directory / CITATIONS, CITATION_SCHEMA) as citation_file,
         ipc.new_file(directory / PASSAGES, PASSAGE_SCHEMA) as passage_file,
+        (directory / TOKENS).open("wb") as token_file,
     ):
 
         def parts() -> Iterator[vectors.Vectors]:
-            nonlocal citations, passages, last_pmid
+            nonlocal citations, passages, tokens, last_pmid
             for batch in batches:
                 last_pmid = _check_order(batch.citations, last_pmid)
                 sides.add(batch)
                 citation_file.write_batch(batch.citations)
-                passage_file.write_batch(_passage_batch(batch.spans, citations))
+                passage_file.write_batch(_passage_batch(batch, citations, tokens))
+                token_file.write(batch.codes)
                 citations += batch.citations.num_rows
                 passages += len(batch.vectors)
+                tokens += int(batch.token_counts.sum())
                 yield batch.vectors
 
         vectors.save(_build_vectors(parts(), plan, directory), directory / VECTORS)
-    return citations, passages, sides.terms
+    return citations, passages, sides
 
 
 def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch: Path) -> Any:
@@ -186,15 +226,26 @@ def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch:
     return index
 
 
-def _adds_nothing(directory: Path) -> DeadEntry:
-    return DeadEntry()
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """What a segment makes dead in older ones, and how many of those units hold each term."""
+
+    entry: DeadEntry
+    terms: pa.Table
+
+
+NONE_DEAD = Dead(DeadEntry(), NO_TERMS)
+
+
+def _adds_nothing(directory: Path) -> Dead:
+    return NONE_DEAD
 
 
 def write_segment(
     batches: Iterable[pa.RecordBatch],
     directory: Place,
     plan: SegmentPlan,
-    complete: Callable[[Path], DeadEntry] = _adds_nothing,
+    complete: Callable[[Path], Dead] = _adds_nothing,
 ) -> SegmentEntry:
     """As `write_rows`, from staged batches in EMBEDDED_SCHEMA."""
     rows = (_staged(batch, plan.dimensions) for batch in batches)
@@ -205,7 +256,7 @@ def write_rows(
     batches: Iterable[SegmentRows],
     directory: Place,
     plan: SegmentPlan,
-    complete: Callable[[Path], DeadEntry] = _adds_nothing,
+    complete: Callable[[Path], Dead] = _adds_nothing,
 ) -> SegmentEntry:
     """Write `directory` from batches with PMIDs ascending and unique.
 
@@ -216,14 +267,16 @@ def write_rows(
     if (entry := find_segment(directory)) is not None:
         return entry
     with room_beside(directory) as aside:
-        citations, passages, terms = _write_parts(batches, aside, plan)
+        citations, passages, sides = _write_parts(batches, aside, plan)
         dead = complete(aside)
+        counts = [sides.counter.table(), negated(dead.terms)]
+        write_terms(merged_batches(counts), aside / TERMS)
         entry = SegmentEntry(
             id=plan.id,
             citations=citations,
             passages=passages,
-            terms=terms,
+            terms=sides.terms,
             artefacts=artefacts_of(aside),
-            dead=dead,
+            dead=dead.entry,
         )
         return put_segment(aside, directory, entry)

@@ -22,7 +22,11 @@ from torch.nn.functional import normalize
 from transformers.utils import logging as transformers_logging
 
 from cluster.errors import InputError
+from cluster.index.tokens.codec import TokenCodec
+from cluster.index.vectors import QuestionVectors
 from cluster.models.batches import batched, batched_by_length, moved, one_ahead, pinned
+from cluster.models.compress_tokens import Compress, make_compress
+from cluster.models.embedded import NO_CODES, Embedded
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.models.load_safely import LOAD_ERRORS, SAFELY, unloadable
 from cluster.settings.settings import EncoderSettings
@@ -60,6 +64,7 @@ class Encoder:
         self.device = choose_device(device)
         self._model = _load(model_dir, self.device, choose_dtype(dtype, self.device))
         self._tokenizer = self._model.tokenizer
+        self._edges = _edge_tokens(self._tokenizer)
         # Truncation and padding are state of the tokeniser: two threads must not set them at once.
         self._tokenizing = Lock()
         if max_tokens is not None:
@@ -90,32 +95,69 @@ class Encoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (n, dimensions), float32, of length 1, in the order of `texts`."""
-        return self._collect(len(texts), self._run(texts))
+        return self._collect(len(texts), self._run(texts), None).vectors
 
-    def encode_tokens(self, tokens: Sequence[Tokens]) -> Vectors:
-        """As `encode`, of the ids, special tokens too, that `cluster.text.tokenise` gives.
+    def compress_by(self, codec: TokenCodec, pool: int) -> Compress:
+        """What codes tokens where this encoder runs; `pool` of a text, on average, as one."""
+        return make_compress(codec, self.device, pool)
+
+    def embed(self, texts: Sequence[str], compress: Compress | None) -> Embedded:
+        """As `encode`, with the codes of the texts' own tokens, of the same pass over them.
+
+        Special tokens and padding are left out. Without `compress` no text has any.
+        """
+        return self._collect(len(texts), self._run(texts), compress)
+
+    def embed_tokens(self, tokens: Sequence[Tokens], compress: Compress | None) -> Embedded:
+        """As `embed`, of the ids, special tokens too, that `cluster.text.tokenise` gives.
 
         A batch holds as many tokens, padding counted, as `batch_size` of the longest texts do.
         """
         lengths = [len(ids) for ids in tokens]
         batches = list(batched_by_length(lengths, self.batch_size * self.max_tokens))
         outputs = self._run_batches(batches, lambda batch: self._pad([tokens[i] for i in batch]))
-        return self._collect(len(tokens), outputs)
+        return self._collect(len(tokens), outputs, compress)
 
-    def _collect(self, rows: int, outputs: Iterable[Output]) -> Vectors:
+    def _collect(self, rows: int, outputs: Iterable[Output], compress: Compress | None) -> Embedded:
         found = [
-            (places, normalize(output["sentence_embedding"].float(), dim=-1))
+            (
+                places,
+                normalize(output["sentence_embedding"].float(), dim=-1),
+                self._coded(output, compress) if compress else None,
+            )
             for places, output in outputs
         ]
         # Only now: a copy back waits for the GPU, which would then stand still between batches.
         vectors = np.zeros((rows, self.dimensions), dtype=np.float32)
-        for places, unit in found:
+        codes = [NO_CODES] * rows
+        for places, unit, coded in found:
             vectors[places] = unit.cpu().numpy()
-        return vectors
+            if coded:
+                counts = coded[1].cpu().numpy()
+                parts = np.split(coded[0].cpu().numpy(), np.cumsum(counts)[:-1])
+                for place, part in zip(places, parts, strict=True):
+                    codes[place] = part
+        return Embedded(vectors, codes)
 
-    def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """As `encode`, with the prefix that the model wants before a query."""
-        return self.encode([self.query_prefix + text for text in texts])
+    def _coded(self, output: dict[str, Tensor], compress: Compress) -> tuple[Tensor, Tensor]:
+        """The codes of the texts' own tokens, one text's after the other's, and their counts."""
+        inner = ~torch.isin(output["input_ids"], self._edges.to(output["input_ids"].device))
+        own = normalize(output["token_embeddings"][inner].float(), dim=-1)
+        return compress(own, inner.sum(1))
+
+    def encode_queries(self, texts: Sequence[str]) -> list[QuestionVectors]:
+        """The vectors of questions, each with the prefix that the model wants before a query.
+
+        Of the tokens those of the prefix are left out, as special ones are.
+        """
+        prefix = self._tokenizer(self.query_prefix, add_special_tokens=False, verbose=False)
+        skipped = len(prefix["input_ids"]) if self.query_prefix else 0
+        found: dict[int, QuestionVectors] = {}
+        for places, output in self._run([self.query_prefix + text for text in texts]):
+            vectors = normalize(output["sentence_embedding"].float(), dim=-1).cpu().numpy()
+            for place, vector, tokens in zip(places, vectors, self._own(output), strict=True):
+                found[place] = QuestionVectors(vector, tokens[skipped:].astype(np.float16))
+        return [found[place] for place in range(len(texts))]
 
     def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Vectors]:
         """For each text its tokens' last hidden states, (tokens, width) float32 of length 1.
@@ -124,13 +166,17 @@ class Encoder:
         `batch_size` in texts is the encoder's own by default.
         """
         found: list[Vectors] = [np.zeros((0, 0), dtype=np.float32)] * len(texts)
-        edges = _edge_tokens(self._tokenizer)
         for places, output in self._run(texts, batch_size):
-            unit = normalize(output["token_embeddings"].float(), dim=-1).cpu().numpy()
-            inner = ~torch.isin(output["input_ids"].cpu(), edges).numpy()
-            for place, vectors, keep in zip(places, unit, inner, strict=True):
-                found[place] = vectors[keep]
+            for place, vectors in zip(places, self._own(output), strict=True):
+                found[place] = vectors
         return found
+
+    def _own(self, output: dict[str, Tensor]) -> Iterator[Vectors]:
+        """The vectors, of length 1, of each text's own tokens."""
+        unit = normalize(output["token_embeddings"].float(), dim=-1).cpu().numpy()
+        inner = ~torch.isin(output["input_ids"].cpu(), self._edges).numpy()
+        for vectors, keep in zip(unit, inner, strict=True):
+            yield vectors[keep]
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """(begin, end) of every token of the whole text, in code points, end exclusive."""

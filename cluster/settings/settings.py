@@ -64,10 +64,24 @@ def _path_or_url(value: Any) -> Any:
     return path or value
 
 
+class TokenVectorSettings(Strict):
+    """How a shard keeps the token vectors of its passages, by which late interaction ranks them.
+
+    Each is coded as `components` numbers of `bits` each, learnt from `training_passages`; `pool`
+    tokens of a passage, on average, are kept as one.
+    """
+
+    components: Annotated[int, Field(ge=8, le=1024, multiple_of=8)]
+    bits: Literal[1, 2, 4, 8]
+    pool: Annotated[int, Field(ge=1, le=8)]
+    training_passages: Positive
+
+
 class IndexSettings(Strict):
     """`path` is a folder, or s3:// or gs://, of which copies of what is read lie in `cache`.
 
     `vectors` is the HNSW storage: flat float32, 16-bit floats, or 8-bit scalars.
+    `token_vectors: none` keeps none, and late interaction then encodes passages at each question.
     `build_gpus` of a GPU are held while a shard's graph is built there by CAGRA; 0: on the CPU.
     """
 
@@ -79,12 +93,18 @@ class IndexSettings(Strict):
     ef_construction: Positive
     ef_search: Positive
     exact_below: Annotated[int, Field(ge=0)]
+    token_vectors: TokenVectorSettings | Literal["none"]
     bm25_over: tuple[Literal["citations", "passages"], ...]
     bm25_k1: Annotated[float, Field(ge=0)]
     bm25_b: Share
     training_vectors: Positive
     build_threads: Positive
     build_gpus: Annotated[float, Field(ge=0, le=1)] = 0
+
+    @property
+    def token_codec(self) -> TokenVectorSettings | None:
+        """How token vectors are coded; None where none are kept."""
+        return None if self.token_vectors == "none" else self.token_vectors
 
     @property
     def place(self) -> Place:
@@ -156,7 +176,8 @@ class RecogniserSettings(Strict):
 class RerankerSettings(Strict):
     """`model` is a cross-encoder's; late interaction uses the encoder's, with `adapter` on it.
 
-    Late interaction keeps the token vectors of passages in `cache_mb`.
+    By the encoder as it is, passages of the index are scored by the token vectors that it keeps;
+    those of other passages are kept in `cache_mb`.
     """
 
     kind: Literal["late-interaction", "cross-encoder"]
@@ -165,6 +186,11 @@ class RerankerSettings(Strict):
     adapter: str = ""
     batch_size: Positive
     cache_mb: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def is_stage(self) -> bool:
+        """Whether it loads a model of its own; late interaction by the encoder needs none."""
+        return self.kind == "cross-encoder" or bool(self.adapter)
 
 
 class ReaderSettings(Strict):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cluster.answers import Evidence
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
-from cluster.index.read_shard import Candidates, ShardQuery, join_candidates
+from cluster.index.read_shard import Candidates, Fetched, Found, ShardQuery, join_candidates
 from cluster.records import ABSTRACT, TITLE, Citation, Passage
 from cluster.settings.search_settings import RerankSettings
 from cluster.settings.system_settings import SystemSettings
@@ -92,21 +92,21 @@ class GoldRetrieval(Oracle):
     score is that of all shards.
     """
 
-    _search: asyncio.Task[dict[str, FromVersion[Candidates]]] | None = None
+    _search: asyncio.Task[dict[str, FromVersion[Found]]] | None = None
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Search all shards on the first "search", then answer each shard from that one result."""
-        if method != "search":
+        """Search all shards on the first "find", then answer each shard from that one result."""
+        if method != "find":
             return await super().call(stage, method, *arguments)
         # All shards are asked the same. One that is late must not take the search from the others.
         if self._search is None:
             self._search = asyncio.create_task(self._find(*arguments))
         return (await asyncio.shield(self._search))[stage]
 
-    async def _find(self, query: ShardQuery) -> dict[str, FromVersion[Candidates]]:
-        asked = (self.backend.call(stage, "search", query) for stage in self._shards)
-        parts: list[FromVersion[Candidates]] = await asyncio.gather(*asked)
-        every = join_candidates([part.value for part in parts])
+    async def _find(self, query: ShardQuery) -> dict[str, FromVersion[Found]]:
+        asked = (self.backend.call(stage, "find", query) for stage in self._shards)
+        parts: list[FromVersion[Found]] = await asyncio.gather(*asked)
+        every = join_candidates([part.value.candidates for part in parts])
         dense = _top(every.dense) if query.vector is not None else 0.0
         bm25 = _top(every.bm25) if query.bm25 is not None else 0.0
         held: list[list[int]] = [[] for _ in self._shards]
@@ -114,7 +114,12 @@ class GoldRetrieval(Oracle):
             if await self._held(pmid) is not None:
                 held[shard_of(pmid, len(held))].append(pmid)
         return {
-            stage: replace(part, value=_promote(part.value, pmids, dense, bm25))
+            stage: replace(
+                part,
+                value=replace(
+                    part.value, candidates=_promote(part.value.candidates, pmids, dense, bm25)
+                ),
+            )
             for stage, part, pmids in zip(self._shards, parts, held, strict=True)
         }
 
@@ -122,6 +127,10 @@ class GoldRetrieval(Oracle):
 def _top(scores: npt.NDArray[np.float32]) -> float:
     greatest = float(scores.max(initial=0.0))
     return greatest * _ABOVE if greatest > 0 else 1.0
+
+
+def _with_gold(part: Found, gold: Sequence[int], dense: float, bm25: float) -> Found:
+    return replace(part, candidates=_promote(part.candidates, gold, dense, bm25))
 
 
 def _promote(part: Candidates, gold: Sequence[int], dense: float, bm25: float) -> Candidates:
@@ -152,15 +161,23 @@ class GoldReranking(Oracle):
         self._relevant: set[str] = set()
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Answer "score" from the gold; note what "fetch" brings, and pass all else on."""
+        """Answer "score" from the gold; note what the shards bring, and pass all else on."""
         if method == "score":
             return self._score(*arguments)
         reply = await super().call(stage, method, *arguments)
+        if method == "find":
+            fetched = tuple(self._noted(reply.value.fetched))
+            return replace(reply, value=replace(reply.value, fetched=fetched))
         if method == "fetch":
-            # What the reranker will read of the relevant ones.
-            held = (f for f in reply.value if f.citation.pmid in self._gold.pmids)
-            self._relevant |= set(map(rerank_text, held))
+            return replace(reply, value=self._noted(reply.value))
         return reply
+
+    def _noted(self, fetched: Sequence[Fetched]) -> list[Fetched]:
+        """Without scores by stored token vectors, so that the reranker is asked."""
+        # What it will read of the relevant ones.
+        held = (f for f in fetched if f.citation.pmid in self._gold.pmids)
+        self._relevant |= set(map(rerank_text, held))
+        return [replace(f, late=None, late_read=None) for f in fetched]
 
     def _score(self, _: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         relevant = np.asarray([text in self._relevant for text in texts], np.float32)

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from cluster.arrow_records import CITATION_SCHEMA, RowTaker, citation_from_row
 from cluster.index import vectors
 from cluster.index.layout import TERM_COUNTS, segment_directory
-from cluster.index.manifest import DeadEntry, SegmentEntry
+from cluster.index.manifest import SegmentEntry
 from cluster.index.supersedes import Supersedes, write_supersedes
-from cluster.index.write_segment import SegmentPlan, write_segment
+from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, write_segment
 from cluster.records import Citation
 from cluster.storage.places import Place
 from cluster.storage.whole_files import published_atomically
@@ -149,11 +149,11 @@ def build_shard(
     """Write the segment of `shard`; a rerun keeps it when it is whole."""
     staged = read_staged(directories, shard)
 
-    def complete(directory: Path) -> DeadEntry:
+    def complete(directory: Path) -> Dead:
         deleted = staged.live.deleted_pmids
         write_supersedes(Supersedes(deleted, np.ones(len(deleted), np.bool_)), directory)
         write_counts(count_terms(staged.citations()), directory / TERM_COUNTS)
-        return DeadEntry()
+        return NONE_DEAD
 
     directory = index / segment_directory(shard, plan.id)
     entry = write_segment(staged.batches(), directory, plan, complete)

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster.arrow_records import CITATION_SCHEMA, citation_from_row, citations_to_table
 from cluster.index.write_segment import EMBEDDED_SCHEMA, SECTION_CODES, SPANS
+from cluster.models.embedded import Embedded
 from cluster.records import Citation, Passage
 from cluster.text.tokenise import Tokenise, Tokens
 from pipelines.build.split_passages import Splitter, split_citation
 
+if TYPE_CHECKING:
+    from cluster.models.compress_tokens import Compress
+
 SPLIT_SCHEMA = CITATION_SCHEMA.append(pa.field("spans", SPANS))
 TOKENS = pa.large_list(pa.large_list(pa.int32()))
 TOKENISED_SCHEMA = SPLIT_SCHEMA.append(pa.field("tokens", TOKENS))
-Encode = Callable[[Sequence[str]], npt.NDArray[np.float32]]
-EncodeTokens = Callable[[Sequence[Tokens]], npt.NDArray[np.float32]]
+Embed = Callable[[Sequence[str], "Compress | None"], Embedded]
+EmbedTokens = Callable[[Sequence[Tokens], "Compress | None"], Embedded]
 
 
 def _span(passage: Passage) -> dict[str, int]:
@@ -48,17 +52,16 @@ def _passages(table: pa.Table) -> list[list[str]]:
     return [_texts(row, s) for row, s in zip(rows, spans, strict=True)]
 
 
-def embed_citations(table: pa.Table, encode: Encode) -> pa.Table:
-    """Add to rows in SPLIT_SCHEMA the vectors of their passages, giving EMBEDDED_SCHEMA.
+def embed_citations(table: pa.Table, embed: Embed, compress: Compress | None) -> pa.Table:
+    """Add to rows in SPLIT_SCHEMA what the encoder makes of their passages: EMBEDDED_SCHEMA.
 
-    All passages of the table are encoded in one call, so that `encode` can sort them by
+    All passages of the table are embedded in one call, so that `embed` can sort them by
     length. Vectors are kept as 16-bit floats: their rounding, 5e-4, is far below the
     noise of an encoder that computes in bfloat16.
     """
     texts = _passages(table)
-    return _with_vectors(
-        table, encode([text for row in texts for text in row]), [len(row) for row in texts]
-    )
+    every = [text for row in texts for text in row]
+    return _with_vectors(table, embed(every, compress), [len(row) for row in texts])
 
 
 def tokenise_citations(table: pa.Table, tokenise: Tokenise) -> pa.Table:
@@ -69,21 +72,25 @@ def tokenise_citations(table: pa.Table, tokenise: Tokenise) -> pa.Table:
     return table.append_column("tokens", pa.array(tokens, TOKENS)).cast(TOKENISED_SCHEMA)
 
 
-def embed_tokens(table: pa.Table, encode_tokens: EncodeTokens) -> pa.Table:
+def embed_tokens(table: pa.Table, embed: EmbedTokens, compress: Compress | None) -> pa.Table:
     """As `embed_citations`, from rows in TOKENISED_SCHEMA."""
     rows = table.column("tokens").combine_chunks()
     passages = rows.flatten()
     ends = np.cumsum(pc.list_value_length(passages).to_numpy())[:-1]
     tokens = np.split(passages.flatten().to_numpy(), ends) if len(passages) else []
     counts = pc.list_value_length(rows).to_pylist()
-    return _with_vectors(table.drop_columns("tokens"), encode_tokens(tokens), counts)
+    return _with_vectors(table.drop_columns("tokens"), embed(tokens, compress), counts)
 
 
-def _with_vectors(
-    table: pa.Table, encoded: npt.NDArray[np.float32], counts: Sequence[int]
-) -> pa.Table:
-    vectors = encoded.astype(np.float16)
-    ends = np.cumsum(counts)
-    blobs = [vectors[end - n : end].tobytes() for n, end in zip(counts, ends, strict=True)]
-    column = pa.array(blobs, pa.large_binary())
-    return table.append_column("vectors", column).cast(EMBEDDED_SCHEMA)
+def _with_vectors(table: pa.Table, embedded: Embedded, counts: Sequence[int]) -> pa.Table:
+    vectors, codes = embedded.vectors.astype(np.float16), embedded.codes
+    begins = np.cumsum(counts) - counts
+    places = [slice(begin, begin + n) for begin, n in zip(begins, counts, strict=True)]
+    columns = (
+        ("vectors", [vectors[place].tobytes() for place in places]),
+        ("token_counts", [[len(part) for part in codes[place]] for place in places]),
+        ("codes", [b"".join(part.tobytes() for part in codes[place]) for place in places]),
+    )
+    for name, values in columns:
+        table = table.append_column(name, pa.array(values, EMBEDDED_SCHEMA.field(name).type))
+    return table.cast(EMBEDDED_SCHEMA)

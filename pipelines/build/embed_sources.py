@@ -21,7 +21,12 @@ from cluster.storage.object_store import File
 from cluster.storage.places import Place
 from pipelines.build.plan_build import BYTES_PER_CITATION, Progress, Report, expected_citations
 from pipelines.build.stage_citations import runs_of, staged_positions
-from pipelines.build.stage_steps import EmbedAndStage, read_source_rows, tokenise_passages
+from pipelines.build.stage_steps import (
+    CodedTokens,
+    EmbedAndStage,
+    read_source_rows,
+    tokenise_passages,
+)
 
 # An encoder leaves room on its CPU for readers: were all CPUs taken by encoders, as when a
 # node was lost, no reader would ever start, and the build would wait for ever.
@@ -58,7 +63,11 @@ def _set_context(rows: int) -> None:
 
 
 def embed_sources(
-    pending: Sequence[tuple[File, Place]], settings: Settings, model: Path, report: Report
+    pending: Sequence[tuple[File, Place]],
+    settings: Settings,
+    model: Path,
+    tokens: CodedTokens | None,
+    report: Report,
 ) -> None:
     """Read the sources that are not staged yet; split, embed and stage what they lack."""
     size = sum(path.stat().st_size for path, _ in pending)
@@ -90,7 +99,7 @@ def embed_sources(
         )
     dataset = dataset.map_batches(
         EmbedAndStage,
-        fn_constructor_args=(settings.encoder, model, directories, settings.index.shards),
+        fn_constructor_args=(settings.encoder, model, directories, settings.index.shards, tokens),
         batch_size=rows,
         batch_format="pyarrow",
         # The least is one, so that in the end idle encoders make way for one whose node was

@@ -9,16 +9,18 @@ from typing import Any
 
 import ray
 
-from cluster.index.manifest import Artefact
+from cluster.index.manifest import Artefact, TermsEntry
 from cluster.index.put_segment import remove_partials
 from cluster.index.write_segment import SegmentPlan
 from cluster.models.adapters import model_folder, weights_checksum
 from cluster.models.store import ModelStore
 from cluster.settings.settings import Settings
+from cluster.storage.object_store import File
 from cluster.storage.places import Place
 from pipelines.build.build_shard import sample_vectors, train_quantiser
-from pipelines.build.plan_build import Progress, Report
-from pipelines.build.publish_index import publish_vocabulary
+from pipelines.build.plan_build import Progress, Report, staged_codec
+from pipelines.build.publish_index import publish_terms, publish_vocabulary
+from pipelines.build.stage_steps import learn_codec_of
 from pipelines.vocabulary.give_names import NameFiles, given_names
 
 
@@ -38,6 +40,29 @@ def train_task(
 
 
 @ray.remote(max_retries=3)
+def _codec_task(*args: Any) -> Place:
+    return learn_codec_of(*args)
+
+
+def codec_for(
+    build: str, sources: Sequence[File], settings: Settings, models: Models
+) -> Place | None:
+    """The codec by which `build` codes tokens: an interrupted run's, or a new one; None: none.
+
+    It is learnt where an encoder has room, not in the driver.
+    """
+    index, coded, encoder = settings.index.place, settings.index.token_codec, settings.encoder
+    if coded is None:
+        return None
+    found = staged_codec(index, build)
+    if found is None:
+        task = _codec_task.options(num_cpus=1, num_gpus=encoder.gpus or None)
+        call = task.remote(sources, index, settings.split, encoder, coded, models.encoder)
+        found = ray.get(call)
+    return found
+
+
+@ray.remote(max_retries=3)
 def _vocabulary_task(*args: Any) -> Artefact:
     return publish_vocabulary(*args)
 
@@ -45,6 +70,17 @@ def _vocabulary_task(*args: Any) -> Artefact:
 def make_vocabulary(*args: Any) -> Artefact:
     """`publish_vocabulary` where Ray has room, not in the driver."""
     made: Artefact = ray.get(_vocabulary_task.remote(*args))
+    return made
+
+
+@ray.remote(max_retries=3)
+def _terms_task(*args: Any) -> tuple[TermsEntry, ...]:
+    return publish_terms(*args)
+
+
+def make_terms(*args: Any) -> tuple[TermsEntry, ...]:
+    """`publish_terms` where Ray has room, not in the driver."""
+    made: tuple[TermsEntry, ...] = ray.get(_terms_task.remote(*args))
     return made
 
 

@@ -15,6 +15,7 @@ import ray
 
 from cluster.index.lease import Lease, hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest, read_manifest
+from cluster.index.tokens.shared_codec import open_codec
 from cluster.pubmed.source_order import check_gaps, natural_key
 from cluster.settings.settings import Settings
 from cluster.storage.object_store import File
@@ -23,15 +24,26 @@ from cluster.storage.whole_files import require_writable
 from pipelines.build.build_shard import build_shard
 from pipelines.build.drop_staging import drop_taken, note_taken
 from pipelines.build.embed_sources import embed_sources
-from pipelines.build.index_tasks import Models, fetch_models, make_vocabulary, on_shards, train_task
+from pipelines.build.index_tasks import (
+    Models,
+    codec_for,
+    fetch_models,
+    make_terms,
+    make_vocabulary,
+    on_shards,
+    train_task,
+)
 from pipelines.build.plan_build import (
     BuildResult,
     Report,
     build_id,
+    coded_tokens,
     quantiser_of,
     segment_id,
     segment_plan,
     staged_account,
+    staging_name,
+    tokens_entry,
 )
 from pipelines.build.publish_index import (
     publish_build,
@@ -44,6 +56,7 @@ from pipelines.build.stage_citations import (
     staged_dimensions,
     staging_directory,
 )
+from pipelines.build.stage_steps import CodedTokens
 from pipelines.update.compact_index import compact_shard
 from pipelines.update.late_sources import (
     SourceOrder,
@@ -56,12 +69,16 @@ from pipelines.update.update_index import applicable, check_settings, new_source
 
 
 def _stage(
-    places: Sequence[tuple[File, Place]], settings: Settings, models: Models, report: Report
+    places: Sequence[tuple[File, Place]],
+    settings: Settings,
+    models: Models,
+    tokens: CodedTokens | None,
+    report: Report,
 ) -> tuple[ParsedSource, ...]:
     """Stage what an earlier, interrupted run has not; gives the accounts of all sources."""
     pending = [(p, d) for p, d in places if complete_account(d, p) is None]
     if pending:
-        embed_sources(pending, settings, models.encoder, report)
+        embed_sources(pending, settings, models.encoder, tokens, report)
     return tuple(staged_account(p, d) for p, d in places)
 
 
@@ -87,9 +104,12 @@ def _build(
 ) -> BuildResult:
     index = lease.index
     models = fetch_models(settings, report)
-    build = index / "staging" / build_id(settings, models.checksum)
+    name = build_id(settings, models.checksum)
+    tokens = tokens_entry(settings, codec_for(name, sources, settings, models))
+    build = index / "staging" / staging_name(name, tokens)
     places = [(path, staging_directory(build, path)) for path in sources]
-    result = BuildResult(None, _stage(places, settings, models, report))
+    coded = coded_tokens(index, tokens)
+    result = BuildResult(None, _stage(places, settings, models, coded, report))
     good = [(d, a) for (_, d), a in zip(places, result.sources, strict=True) if not a.error]
     if not good:
         return result
@@ -115,8 +135,8 @@ def _build(
     names = [] if result.failed else [account.name for _, account in good]
     quantisers = [n for n in file_names(build) if n.startswith("quantiser-")] if names else []
     manifest = publish_build(
-        lease, quantiser, settings, encoder, models.names, result.sources, summaries,
-        make_vocabulary, partial(note_taken, build, names, quantisers),
+        lease, quantiser, tokens, settings, encoder, models.names, result.sources, summaries,
+        make_vocabulary, make_terms, partial(note_taken, build, names, quantisers),
     )  # fmt: skip
     return BuildResult(manifest, result.sources)
 
@@ -192,9 +212,11 @@ def _update(
     quantiser = quantiser_of(index, manifest)
     models = fetch_models(settings, report)
     check_settings(manifest, settings, models.checksum)
-    build = index / "staging" / build_id(settings, models.checksum)
+    name = build_id(settings, models.checksum)
+    build = index / "staging" / staging_name(name, manifest.tokens)
     places = [(path, staging_directory(build, path)) for path in new]
-    accounts = _stage(places, settings, models, report)
+    coded = coded_tokens(index, manifest.tokens)
+    accounts = _stage(places, settings, models, coded, report)
     result = BuildResult(None, accounts)
     good = applicable(accounts)
     groups = [[account] for account in good] if each else [good]
@@ -209,7 +231,7 @@ def _update(
         told = (*group, *result.failed)
         manifest = publish_update(
             lease, manifest, settings.vocabulary, models.names, told, updates, make_vocabulary,
-            partial(note_taken, build, [account.name for account in group], []),
+            make_terms, partial(note_taken, build, [account.name for account in group], []),
         )  # fmt: skip
         result = BuildResult(manifest, accounts)
     return result
@@ -230,6 +252,7 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
         like = settings.index.model_copy(update=kept)
         quantiser = quantiser_of(index, manifest)
         plan = segment_plan("", quantiser, manifest.encoder.dimensions, like)
-        calls = [(index, number, shard, plan) for number, shard in enumerate(manifest.shards)]
+        codec = open_codec(index, manifest.tokens)
+        calls = [(index, n, shard, plan, codec) for n, shard in enumerate(manifest.shards)]
         entries = on_shards(compact_shard, calls, plan, lease.checking(report))
         return publish_compaction(lease, manifest, entries)

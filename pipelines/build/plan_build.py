@@ -8,14 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.errors import CiteRayError, IndexFormatError
-from cluster.index.layout import quantiser_file
-from cluster.index.manifest import Manifest, check_artefact
+from cluster.errors import CiteRayError
+from cluster.index.layout import codec_file, quantiser_file
+from cluster.index.manifest import Manifest, TokensEntry, artefact, check_artefact
+from cluster.index.tokens.shared_codec import open_codec
 from cluster.index.write_segment import SegmentPlan
 from cluster.settings.settings import IndexSettings, Settings
 from cluster.storage.object_store import File
-from cluster.storage.places import Place
+from cluster.storage.places import Place, list_files
 from pipelines.build.stage_citations import ParsedSource, read_account, staged_positions
+from pipelines.build.stage_steps import CodedTokens
 
 # A gzipped PubMed record is about this long; only progress and the size of parts depend on it.
 BYTES_PER_CITATION = 1000
@@ -52,9 +54,45 @@ def _digest(facts: Any) -> str:
 
 
 def build_id(settings: Settings, model_sum: str) -> str:
-    """Names the staging that a build may reuse: same passages, same vectors, same shards."""
+    """Names the staging that a build may reuse: same passages, same vectors, same shards.
+
+    Where token vectors are coded, the name of their codec follows (`staging_name`).
+    """
     tokens, shards = settings.encoder.max_tokens, settings.index.shards
-    return _digest([settings.split.model_dump(), model_sum, tokens, shards])
+    coded = settings.index.token_codec
+    facts = [settings.split.model_dump(), model_sum, tokens, shards]
+    return _digest([*facts, coded.model_dump() if coded else None])
+
+
+def staging_name(build: str, tokens: TokensEntry | None) -> str:
+    """Parts of `build` whose tokens one codec has coded lie apart from those of any other."""
+    return f"{build}-{tokens.codec.sha256[:16]}" if tokens else build
+
+
+def tokens_entry(settings: Settings, codec: Place | None) -> TokensEntry | None:
+    """What a manifest says of token vectors that `codec` codes; None where none are kept."""
+    chosen = settings.index.token_codec
+    if chosen is None or codec is None:
+        return None
+    return TokensEntry(
+        components=chosen.components, bits=chosen.bits, pool=chosen.pool, codec=artefact(codec)
+    )
+
+
+def coded_tokens(index: Place, tokens: TokensEntry | None) -> CodedTokens | None:
+    """How new tokens must be coded; None where none are kept. Raises as `open_codec`."""
+    codec = open_codec(index, tokens)
+    return CodedTokens(codec, tokens.pool) if codec and tokens else None
+
+
+def staged_codec(index: Place, build: str) -> Place | None:
+    """The codec by which an interrupted run of `build` coded what it has staged, if any has."""
+    names = [name.split("/")[0] for name in list_files(index / "staging")]
+    for sum_ in sorted({n.removeprefix(f"{build}-") for n in names if n.startswith(f"{build}-")}):
+        path = index / codec_file(sum_)
+        if path.is_file():
+            return path
+    return None
 
 
 def segment_id(
@@ -95,14 +133,8 @@ def segment_plan(
 def quantiser_of(index: Place, manifest: Manifest) -> Place:
     """The quantiser that new segments of `manifest` must share, verified.
 
-    Raises IndexFormatError where it is damaged, or where there is none because an older
-    CiteRay built the index: it kept too little for the index to change.
+    Raises IndexFormatError where it is damaged.
     """
-    if manifest.quantiser is None:
-        raise IndexFormatError(
-            f"{index}: {manifest.version} was built by an older CiteRay, which kept too little to "
-            "update or compact it; build the index again"
-        )
     path = index / quantiser_file(manifest.quantiser.sha256)
     check_artefact(path, manifest.quantiser)
     return path

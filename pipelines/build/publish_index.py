@@ -16,9 +16,11 @@ from cluster.errors import CiteRayError, IndexFormatError
 from cluster.index.copies import at_hand
 from cluster.index.layout import (
     TERM_COUNTS,
+    TERMS,
     manifest_file,
     quantiser_file,
     segment_directory,
+    terms_file,
     vocabulary_file,
 )
 from cluster.index.lease import Lease
@@ -31,12 +33,15 @@ from cluster.index.manifest import (
     ShardEntry,
     SourceEntry,
     SplitEntry,
+    TermsEntry,
+    TokensEntry,
     VersionEntry,
     artefact,
     current_version,
     read_manifest,
     write_manifest,
 )
+from cluster.index.terms.term_table import map_terms, merged_batches, write_terms
 from cluster.pubmed.source_order import natural_key
 from cluster.settings.settings import Settings, VocabularySettings
 from cluster.storage.places import Place, remove
@@ -51,6 +56,9 @@ from pipelines.vocabulary.mine_vocabulary import merge_counts, read_counts
 
 MakeVocabulary = Callable[
     [Place, str, Sequence[ShardEntry], VocabularySettings, NameFiles], Artefact
+]
+MakeTerms = Callable[
+    [Place, str, Sequence[TermsEntry], Sequence[tuple[int, SegmentEntry]]], tuple[TermsEntry, ...]
 ]
 BeforeSwitch = Callable[[str], None]
 """Called with the version's name when all but the switch to it is done."""
@@ -92,6 +100,7 @@ def _new_version(lease: Lease) -> Iterator[dict[str, Any]]:
             if current_version(lease.index) != version:
                 remove(lease.index / manifest_file(version))
                 remove(lease.index / vocabulary_file(version))
+                remove(lease.index / terms_file(version))
         raise
 
 
@@ -141,12 +150,44 @@ def publish_vocabulary(
         return artefact(aside)
 
 
+def publish_terms(
+    index: Place,
+    version: str,
+    before: Sequence[TermsEntry],
+    added: Sequence[tuple[int, SegmentEntry]],
+) -> tuple[TermsEntry, ...]:
+    """Write the counts of terms of segments, by shard, that a version adds to those `before`.
+
+    Files of `before` that are no more than twice as large are merged into the new one, so that
+    a version names few, and an update pays for its own terms, now and then for some more.
+    """
+    kept = list(before)
+    size = sum(segment.artefacts[TERMS].bytes for _, segment in added)
+    tables = [
+        map_terms(at_hand(index / segment_directory(n, s.id), s.artefacts, TERMS) / TERMS)
+        for n, s in added
+    ]
+    while kept and kept[-1].counts.bytes <= 2 * size:
+        last = kept.pop()
+        size += last.counts.bytes
+        file = terms_file(last.version)
+        named = {file.name: last.counts}
+        tables.append(map_terms(at_hand(index / file.parent, named, file.name) / file.name))
+    with published_atomically(index / terms_file(version)) as aside:
+        write_terms(merged_batches(tables), aside)
+        return (*kept, TermsEntry(version=version, counts=artefact(aside)))
+
+
 def _keep_quantiser(index: Place, quantiser: Place) -> Artefact:
     entry = artefact(quantiser)
     path = index / quantiser_file(entry.sha256)
     if not path.is_file():
         write_atomically(path, quantiser.read_bytes())
     return entry
+
+
+def _numbered(shards: Sequence[ShardEntry]) -> list[tuple[int, SegmentEntry]]:
+    return [(n, segment) for n, shard in enumerate(shards) for segment in shard.segments]
 
 
 def _sources(accounts: Sequence[ParsedSource]) -> tuple[SourceEntry, ...]:
@@ -157,12 +198,14 @@ def _sources(accounts: Sequence[ParsedSource]) -> tuple[SourceEntry, ...]:
 def publish_build(
     lease: Lease,
     quantiser: Place,
+    tokens: TokensEntry | None,
     settings: Settings,
     encoder: EncoderEntry,
     names: NameFiles,
     accounts: Sequence[ParsedSource],
     summaries: Sequence[ShardSummary],
     make_vocabulary: MakeVocabulary = publish_vocabulary,
+    make_terms: MakeTerms = publish_terms,
     before_switch: BeforeSwitch = _nothing,
 ) -> Manifest:
     """Publish a version that holds what was built from `accounts` and nothing else.
@@ -188,7 +231,9 @@ def publish_build(
             superseded=sum(s.superseded for s in summaries),
             deleted=sum(s.deleted for s in summaries),
             vocabulary=vocabulary,
+            terms=make_terms(index, own["version"], (), _numbered(shards)),
             quantiser=_keep_quantiser(index, quantiser),
+            tokens=tokens,
         )
         _publish(lease, manifest, before_switch)
     return manifest
@@ -210,6 +255,7 @@ def publish_update(
     accounts: Sequence[ParsedSource],
     updates: Sequence[ShardUpdate | None],
     make_vocabulary: MakeVocabulary = publish_vocabulary,
+    make_terms: MakeTerms = publish_terms,
     before_switch: BeforeSwitch = _nothing,
 ) -> Manifest:
     """Publish `previous` with a segment more in each shard that has an update.
@@ -238,9 +284,11 @@ def publish_update(
     }
     with _new_version(lease) as own:
         changes |= own
-        changes["vocabulary"] = make_vocabulary(
-            lease.index, own["version"], shards, settings, names
-        )
+        index, version = lease.index, own["version"]
+        changes["vocabulary"] = make_vocabulary(index, version, shards, settings, names)
+        added = [(n, update.entry) for n, update in enumerate(updates) if update]
+        if added:
+            changes["terms"] = make_terms(index, version, previous.terms, added)
         manifest = previous.model_copy(update=changes)
         _publish(lease, manifest, before_switch)
     return manifest

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from cluster.settings.settings import EncoderSettings, SplitSettings
-from cluster.storage.object_store import named_file
+from cluster.index.tokens.codec import TokenCodec
+from cluster.settings.settings import EncoderSettings, SplitSettings, TokenVectorSettings
+from cluster.storage.object_store import File, named_file
 from cluster.storage.places import Place
 from cluster.text.tokenise import make_tokeniser
 from pipelines.build.embed_passages import embed_citations, embed_tokens, tokenise_citations
+from pipelines.build.learn_codec import keep_codec, sample_passages
 from pipelines.build.read_source import read_source
-from pipelines.build.split_passages import make_splitter
+from pipelines.build.split_passages import Splitter, make_splitter
 from pipelines.build.stage_citations import write_part
 
 if TYPE_CHECKING:
@@ -29,6 +32,27 @@ def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
     return Encoder.by(settings, model)
 
 
+def load_splitter(split: SplitSettings, settings: EncoderSettings, model: Path) -> Splitter:
+    """The splitter of the settings; that of sections needs the encoder, which is slow to load."""
+    offsets = None
+    if split.method == "sections":
+        offsets = load_encoder(settings, model).token_offsets
+    return make_splitter(split.method, split.size, split.overlap, offsets)
+
+
+def learn_codec_of(
+    sources: Sequence[File],
+    index: Place,
+    split: SplitSettings,
+    settings: EncoderSettings,
+    coded: TokenVectorSettings,
+    model: Path,
+) -> Place:
+    """Keep the codec of the token vectors of `sources` below `index`, and say where."""
+    texts = sample_passages(sources, load_splitter(split, settings, model), coded.training_passages)
+    return keep_codec(index, texts, load_encoder(settings, model), coded)
+
+
 def read_source_rows(
     batch: pa.Table,
     split: SplitSettings,
@@ -37,13 +61,18 @@ def read_source_rows(
     directories: dict[str, Place],
 ) -> Iterator[pa.Table]:
     """Rows (path, runs staged) in, tables in SPLIT_SCHEMA out."""
-    offsets = None
-    if split.method == "sections":
-        offsets = load_encoder(settings, model).token_offsets
-    splitter = make_splitter(split.method, split.size, split.overlap, offsets)
+    splitter = load_splitter(split, settings, model)
     for row in batch.to_pylist():
         path = named_file(row["path"])
         yield from read_source(path, directories[path.name], splitter, row["staged"].split())
+
+
+@dataclass(frozen=True, slots=True)
+class CodedTokens:
+    """The codec of the token vectors that are kept, and how many of them are kept as one."""
+
+    codec: TokenCodec
+    pool: int
 
 
 def tokenise_passages(table: pa.Table, settings: EncoderSettings, model: Path) -> pa.Table:
@@ -58,9 +87,15 @@ class EmbedAndStage:
     """
 
     def __init__(
-        self, settings: EncoderSettings, model: Path, directories: dict[str, Place], shards: int
+        self,
+        settings: EncoderSettings,
+        model: Path,
+        directories: dict[str, Place],
+        shards: int,
+        tokens: CodedTokens | None,
     ) -> None:
         self._encoder = load_encoder(settings, model)
+        self._compress = self._encoder.compress_by(tokens.codec, tokens.pool) if tokens else None
         if settings.gpus:
             self._encoder.check_tokeniser(make_tokeniser(model, settings.max_tokens))
         self._directories = directories
@@ -69,9 +104,9 @@ class EmbedAndStage:
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Embed the batch, write it to disk by source, and return rows of (source, citations)."""
         if "tokens" in batch.column_names:
-            embedded = embed_tokens(batch, self._encoder.encode_tokens)
+            embedded = embed_tokens(batch, self._encoder.embed_tokens, self._compress)
         else:
-            embedded = embed_citations(batch, self._encoder.encode)
+            embedded = embed_citations(batch, self._encoder.embed, self._compress)
         names = embedded.column("source")
         counts = []
         for name in names.unique().to_pylist():

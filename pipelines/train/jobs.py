@@ -10,6 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from cluster.models.encoder import Encoder
 from cluster.models.hardware import choose_device
 from cluster.models.store import ModelStore, checksum
@@ -217,7 +219,7 @@ def mined_once(
 
     def mine() -> list[list[int]]:
         encoder = Encoder.by(job.base, model)
-        queries = encoder.encode_queries(bodies)
+        queries = np.stack([vectors.vector for vectors in encoder.encode_queries(bodies)])
         return mine_candidates(corpus.texts, bodies, queries, encoder.encode, hardest)
 
     return kept_candidates(job.folder / MINED.format(name), mined_of, mine)

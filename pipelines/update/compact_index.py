@@ -12,7 +12,7 @@ import pyarrow as pa
 from cluster.errors import CiteRayError, InputError
 from cluster.index.layout import TERM_COUNTS, segment_directory
 from cluster.index.lease import Lease, hold_lease
-from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry
+from cluster.index.manifest import Manifest, SegmentEntry, ShardEntry
 from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardReader
 from cluster.index.supersedes import (
@@ -21,8 +21,9 @@ from cluster.index.supersedes import (
     read_supersedes,
     write_supersedes,
 )
+from cluster.index.tokens.codec import TokenCodec
 from cluster.index.versions import named_by
-from cluster.index.write_segment import SegmentPlan, SegmentRows, write_rows
+from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, SegmentRows, write_rows
 from cluster.storage.places import Place, list_files, remove
 from pipelines.build.build_shard import BATCH_ROWS
 from pipelines.build.drop_staging import drop_taken
@@ -32,19 +33,40 @@ from pipelines.vocabulary.mine_vocabulary import merge_counts, read_counts, writ
 
 def _rows(segments: Sequence[SegmentReader], chosen: Sequence[np.ndarray]) -> SegmentRows:
     """The citations at `chosen` rows of each segment, together in PMID order."""
-    tables, spans, parts = [], [], []
+    tables, spans, parts, tokens = [], [], [], []
     for segment, rows in zip(segments, chosen, strict=True):
         records = segment.records
         tables.append(records.table(rows))
         here = records.span_lists(rows)
         spans.append(here)
-        stored = segment.vectors(records.passages_of(rows))
-        parts += np.split(stored, here.offsets.to_numpy()[1:-1]) if len(rows) else []
+        passages = records.passages_of(rows)
+        if len(rows):
+            ends = here.offsets.to_numpy()
+            parts += np.split(segment.vectors(passages), ends[1:-1])
+            tokens += _by_citation(segment, passages, ends)
     together = pa.concat_tables(tables)
     order = np.argsort(together.column("pmid").to_numpy())
     (citations,) = together.take(order).combine_chunks().to_batches()
-    vectors = np.concatenate([parts[place] for place in order])
-    return SegmentRows(citations, pa.concat_arrays(spans).take(pa.array(order)), vectors)
+    return SegmentRows(
+        citations,
+        pa.concat_arrays(spans).take(pa.array(order)),
+        np.concatenate([parts[place] for place in order]),
+        np.concatenate([tokens[place][0] for place in order]),
+        b"".join(tokens[place][1].tobytes() for place in order),
+    )
+
+
+def _by_citation(
+    segment: SegmentReader, passages: np.ndarray, ends: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For each citation how many tokens its passages have, and their codes; `ends` part them."""
+    stored = segment.opened.tokens
+    if stored is None:
+        counts, codes = np.zeros(len(passages), np.int64), np.empty((0, 0), np.uint8)
+    else:
+        codes, counts = stored.of(passages)
+    before = np.append(0, np.cumsum(counts))[ends]
+    return list(zip(np.split(counts, ends[1:-1]), np.split(codes, before[1:-1]), strict=True))
 
 
 def _live_rows(segments: Sequence[SegmentReader]) -> Iterator[SegmentRows]:
@@ -60,27 +82,33 @@ def _live_rows(segments: Sequence[SegmentReader]) -> Iterator[SegmentRows]:
         yield _rows(segments, chosen)
 
 
-def compact_shard(index: Place, shard: int, before: ShardEntry, plan: SegmentPlan) -> SegmentEntry:
+def compact_shard(
+    index: Place,
+    shard: int,
+    before: ShardEntry,
+    plan: SegmentPlan,
+    codec: TokenCodec | None,
+) -> SegmentEntry:
     """Fold the segments of `shard` into one and give its entry; one alone stays as it is.
 
-    Stored vectors are reused, nothing is encoded. Every checksum is verified first. What
-    is deleted stays known. A rerun keeps a folded segment that is whole; `plan.id` is not
-    used, the new segment is named after the old ones. Raises IndexFormatError for an
+    Stored vectors and codes of tokens are reused, nothing is encoded. Every checksum is verified
+    first. What is deleted stays known. A rerun keeps a folded segment that is whole; `plan.id` is
+    not used, the new segment is named after the old ones. Raises IndexFormatError for an
     artefact that is not as the manifest says.
     """
     if len(before.segments) == 1:
         return before.segments[0]
     plan = replace(plan, id=folded_id([s.id for s in before.segments]))
-    reader = ShardReader(index, shard, before, ef_search=1, exact_below=0)
+    reader = ShardReader(index, shard, before, ef_search=1, exact_below=0, codec=codec)
 
-    def complete(directory: Path) -> DeadEntry:
+    def complete(directory: Path) -> Dead:
         deleted = deleted_pmids(read_supersedes(s.records.directory) for s in reader.segments)
         write_supersedes(Supersedes(deleted, np.ones(len(deleted), np.bool_)), directory)
         counts = merge_counts(
             read_counts(s.records.directory / TERM_COUNTS) for s in reader.segments
         )
         write_counts(counts, directory / TERM_COUNTS)
-        return DeadEntry()
+        return NONE_DEAD
 
     directory = index / segment_directory(shard, plan.id)
     return write_rows(_live_rows(reader.segments), directory, plan, complete)

@@ -7,7 +7,6 @@ are copied to the machine first, once: their records alone, not what they are se
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -25,24 +24,23 @@ from cluster.index.layout import (
     TERM_COUNTS,
     segment_directory,
 )
-from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry
+from cluster.index.manifest import DeadEntry, Manifest, SegmentEntry, ShardEntry, TokensEntry
 from cluster.index.read_records import Rows, SegmentRecords
 from cluster.index.supersedes import (
     Supersedes,
-    UnitTerms,
     deleted_pmids,
     read_supersedes,
-    write_dead_terms,
     write_supersedes,
 )
-from cluster.index.write_segment import SegmentPlan, write_segment
+from cluster.index.terms.term_table import TermCounter
+from cluster.index.write_segment import Dead, SegmentPlan, write_segment
 from cluster.models.adapters import full_name
 from cluster.pubmed.source_order import check_one_baseline
 from cluster.records import Citation
-from cluster.settings.settings import Settings
+from cluster.settings.settings import Settings, TokenVectorSettings
 from cluster.storage.object_store import File
 from cluster.storage.places import Place
-from cluster.text.analysis import ANALYSER
+from cluster.text.analysis import ANALYSER, analyse
 from pipelines.build.build_shard import BATCH_ROWS, StagedShard, read_staged
 from pipelines.build.order_records import LiveRows
 from pipelines.build.stage_citations import ParsedSource
@@ -69,6 +67,12 @@ def new_sources(manifest: Manifest, sources: Sequence[File]) -> list[File]:
     return [path for path in sources if path.name not in held]
 
 
+def _coded(tokens: TokensEntry | TokenVectorSettings | None) -> str:
+    if tokens is None:
+        return "none"
+    return f"{tokens.components} components of {tokens.bits} bits, {tokens.pool} tokens as one"
+
+
 def check_settings(manifest: Manifest, settings: Settings, model_sum: str) -> None:
     """Raise InputError unless new segments would be like those of `manifest`.
 
@@ -85,6 +89,10 @@ def check_settings(manifest: Manifest, settings: Settings, model_sum: str) -> No
         "index.shards": (len(manifest.shards), settings.index.shards),
         "index.vectors": (manifest.vectors, settings.index.vectors),
         "index.bm25_over": (list(manifest.bm25_over), list(settings.index.bm25_over)),
+        "index.token_vectors": (
+            _coded(manifest.tokens),
+            _coded(settings.index.token_codec),
+        ),
         "split.method": (split.method, settings.split.method),
         "split.size": (split.size, settings.split.size),
         "split.overlap": (split.overlap, settings.split.overlap),
@@ -161,25 +169,23 @@ def _dead_citations(segments: Sequence[SegmentRecords], dead: Sequence[Rows]) ->
             yield from map(citation_from_row, segment.table(chunk).to_pylist())
 
 
-def _write_dead(
-    segments: Sequence[SegmentRecords], dead: Sequence[Rows], over: Sequence[str], directory: Path
-) -> DeadEntry:
-    terms = {name: UnitTerms(Counter()) for name in over}
-    passages = 0
+def _count_dead(
+    segments: Sequence[SegmentRecords], dead: Sequence[Rows], over: Sequence[str]
+) -> Dead:
+    counter, totals, passages = TermCounter(), dict.fromkeys(over, 0), 0
     for segment, rows in zip(segments, dead, strict=True):
         for chunk in _chunks(rows):
             of_chunk = segment.passages_of(chunk)
             passages += len(of_chunk)
-            if "citations" in terms:
-                terms["citations"].add(segment.citation_texts(chunk))
-            if "passages" in terms:
-                terms["passages"].add(segment.passage_texts(of_chunk))
-    write_dead_terms(terms, directory)
-    return DeadEntry(
-        citations=sum(map(len, dead)),
-        passages=passages,
-        terms={name: counted.total for name, counted in terms.items()},
-    )
+            texts = {"citations": (segment.citation_texts, chunk)}
+            texts["passages"] = (segment.passage_texts, of_chunk)
+            for name in over:
+                read, units = texts[name]
+                for terms in map(analyse, read(units)):
+                    counter.add(name, terms)
+                    totals[name] += len(terms)
+    entry = DeadEntry(citations=sum(map(len, dead)), passages=passages, terms=totals)
+    return Dead(entry, counter.table())
 
 
 def update_shard(
@@ -210,10 +216,10 @@ def update_shard(
     if not staged.live.records and not len(change.supersedes.pmids):
         return None
 
-    def complete(directory: Path) -> DeadEntry:
+    def complete(directory: Path) -> Dead:
         write_supersedes(change.supersedes, directory)
         _write_counts(staged, _dead_citations(segments, change.dead), directory)
-        return _write_dead(segments, change.dead, plan.bm25_over, directory)
+        return _count_dead(segments, change.dead, plan.bm25_over)
 
     directory = index / segment_directory(shard, plan.id)
     entry = write_segment(staged.batches(), directory, plan, complete)

@@ -20,6 +20,8 @@ from cluster.index.layout import (
     CITATIONS,
     PASSAGES,
     SUPERSEDES,
+    TERMS,
+    TOKENS,
     VECTORS,
     bm25_directory,
     segment_directory,
@@ -29,10 +31,11 @@ from cluster.index.manifest import Manifest, SegmentEntry
 from pipelines.verify.check_artefact import artefact_fault
 from pipelines.verify.check_postings import absent_rows, count_documents
 from pipelines.verify.check_texts import check_texts
+from pipelines.verify.check_tokens import check_tokens
 from pipelines.verify.note_findings import Finding, Ints, Notes
 from pipelines.verify.read_columns import UNREADABLE, integers, read_batches, read_integers
 
-REQUIRED = (CITATIONS, PASSAGES, VECTORS)
+REQUIRED = (CITATIONS, PASSAGES, VECTORS, TOKENS, TERMS)
 ORIGIN = ("version", "source", "position")
 
 
@@ -213,9 +216,10 @@ class SegmentChecker:
             sides = ", ".join(self._entry.terms) or "nothing"
             self._notes.note("bm25", f"BM25 over {sides} where the manifest says {', '.join(over)}")
         self._check_vectors(rows)
+        self._check_tokens(rows)
         for side in over:
             self._check_postings(side, rows)
-        if not self._quick and not {CITATIONS, PASSAGES} & self._unsound:
+        if not self._quick and not {CITATIONS, PASSAGES, TERMS} & self._unsound:
             check_texts(self._directory, self._manifest, self._entry, rows.passages, self._notes)
 
     def _check_vectors(self, rows: Rows) -> None:
@@ -236,6 +240,15 @@ class SegmentChecker:
             expected = self._manifest.encoder.dimensions
             message = f"vectors of {graph.d} dimensions where the manifest says {expected}"
             self._notes.note("vectors", message, file=VECTORS)
+
+    def _check_tokens(self, rows: Rows) -> None:
+        if {PASSAGES, TOKENS} & self._unsound:
+            return
+        told = (self._manifest.tokens, rows.pmids, rows.passages, self._notes)
+        try:
+            check_tokens(self._directory, *told)
+        except UNREADABLE as error:
+            self._unreadable(PASSAGES, error)
 
     def _check_postings(self, side: str, rows: Rows) -> None:
         """One BM25 side: a document for each row, and none beside."""

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from cluster.index.layout import CITATIONS, PASSAGES
+from cluster.errors import IndexFormatError
+from cluster.index.layout import CITATIONS, PASSAGES, TERMS
 from cluster.index.manifest import Manifest, SegmentEntry
+from cluster.index.terms.term_table import TermCounter, map_terms, merge_terms, negated
 from cluster.records import Section, abstract_text, search_text
 from cluster.text.analysis import ANALYSER, analyse
 from pipelines.verify.note_findings import Ints, Notes
@@ -24,6 +26,7 @@ class _Texts:
 
     def __init__(self, over: tuple[str, ...]) -> None:
         self.terms = dict.fromkeys(over, 0)
+        self.counter = TermCounter()
         self.outside: list[int] = []
         self.bare: list[int] = []
 
@@ -32,13 +35,18 @@ class _Texts:
         if not spans and searched.strip():
             self.bare.append(pmid)
         if "citations" in self.terms:
-            self.terms["citations"] += len(analyse(searched))
+            self._count("citations", searched)
         for span in spans:
             section, begin, end = span["section"], span["begin"], span["end"]
             if section > 1 or not begin < end <= len(texts[section]):
                 self.outside.append(pmid)
             elif "passages" in self.terms:
-                self.terms["passages"] += len(analyse(texts[section][begin:end]))
+                self._count("passages", texts[section][begin:end])
+
+    def _count(self, over: str, text: str) -> None:
+        terms = analyse(text)
+        self.terms[over] += len(terms)
+        self.counter.add(over, terms)
 
 
 def _citations(directory: Path, counts: Ints) -> Iterator[tuple[int, str, str, list[Span]]]:
@@ -81,3 +89,18 @@ def check_texts(
         expected = entry.terms.get(side, 0)
         if found != expected:
             notes.note("terms", f"{found:,} terms of {side} where the manifest says {expected:,}")
+    # What it removes elsewhere is taken off the counts, and only older segments can tell that.
+    if known and not entry.dead.citations:
+        _check_counts(directory, texts.counter, notes)
+
+
+def _check_counts(directory: Path, counter: TermCounter, notes: Notes) -> None:
+    try:
+        stored = map_terms(directory / TERMS)
+    except IndexFormatError as error:
+        notes.note("unreadable", str(error).partition("; ")[0], file=TERMS)
+        return
+    wrong = len(merge_terms([counter.table(), negated(stored)]))
+    if wrong:
+        message = f"{wrong:,} terms are in more or fewer units than counted"
+        notes.note("terms", message, file=TERMS)

@@ -12,7 +12,12 @@ from typing import TypeVar
 
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.copies import fresh_copy
-from cluster.index.layout import manifest_file, quantiser_file, vocabulary_file
+from cluster.index.layout import (
+    codec_file,
+    manifest_file,
+    quantiser_file,
+    vocabulary_file,
+)
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
 from cluster.pubmed.source_order import find_gaps, natural_key
 from cluster.storage.object_store import File
@@ -21,6 +26,7 @@ from cluster.text.analysis import ANALYSER
 from cluster.text.vocabulary import Vocabulary
 from pipelines.verify.check_artefact import artefact_fault
 from pipelines.verify.check_shard import CheckedShard, check_shard
+from pipelines.verify.check_terms import check_version_terms
 from pipelines.verify.find_leftovers import find_leftovers
 from pipelines.verify.note_findings import Finding, Notes
 from pipelines.verify.read_source_records import SourceRecords, read_source_records
@@ -72,7 +78,8 @@ def verify_index(
     except IndexFormatError as error:
         return Verification(None, 0, 0, 0, (_manifest_finding(index, error),), ())
     findings = _check_vocabulary(index, manifest, quick=quick)
-    findings += _check_quantiser(index, manifest, quick=quick) + _check_sources(manifest)
+    findings += _check_shared(index, manifest, quick=quick) + _check_sources(manifest)
+    findings += check_version_terms(index, manifest, quick=quick)
     findings += [] if allow_gap else _check_numbers(manifest)
     census, files, read = None, None, 0
     if sources:
@@ -115,17 +122,20 @@ def _check_vocabulary(index: Place, manifest: Manifest, *, quick: bool) -> list[
     return notes.findings
 
 
-def _check_quantiser(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
-    """What updates code their vectors by; format 1 kept none."""
-    if manifest.quantiser is None:
-        return []
-    file = quantiser_file(manifest.quantiser.sha256)
-    notes = Notes(str(file), "restore it from a copy, or build the index again")
-    with fresh_copy(index / file.parent, {file.name}) as here:
-        fault = artefact_fault(here / file.name, manifest.quantiser, quick=quick)
-    if fault:
-        notes.note("artefact", fault)
-    return notes.findings
+def _check_shared(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
+    """What all segments share: what codes their vectors and tokens."""
+    shared = {quantiser_file(manifest.quantiser.sha256): manifest.quantiser}
+    if manifest.tokens:
+        shared[codec_file(manifest.tokens.codec.sha256)] = manifest.tokens.codec
+    findings = []
+    for file, entry in shared.items():
+        notes = Notes(str(file), "restore it from a copy, or build the index again")
+        with fresh_copy(index / file.parent, {file.name}) as here:
+            fault = artefact_fault(here / file.name, entry, quick=quick)
+        if fault:
+            notes.note("artefact", fault)
+        findings += notes.findings
+    return findings
 
 
 def _check_sources(manifest: Manifest) -> list[Finding]:

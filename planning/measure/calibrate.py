@@ -216,13 +216,13 @@ def _corpus(m: _Measured, dimensions: int, generated: str) -> Corpus:
 
 def _artefacts(m: _Measured) -> Artefacts:
     large = m.segments[1]
-    records = large.bytes_of("citations", "passages", "supersedes", "dead")
+    records = large.bytes_of("citations", "passages", "supersedes", "terms.")
     terms = max(len(m.terms.counts[-1]), 1)
     return Artefacts(
         staging_bytes_per_citation=large.staged.bytes / m.count,
         record_bytes_per_citation=records / m.count,
         bm25_bytes_per_citation=large.bytes_of("bm25") / m.count,
-        vector_bytes_per_passage=large.bytes_of("vectors") / large.entry.passages,
+        vector_bytes_per_passage=large.bytes_of("vectors", "tokens") / large.entry.passages,
         term_count_bytes_per_row=large.bytes_of("term-counts") / terms,
         vocabulary_bytes=Line.of([(p.rows, p.bytes) for p in m.published]),
     )

@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cluster.index.bm25 import Bm25Query
 from cluster.index.manifest import SegmentEntry, ShardEntry
 from cluster.index.read_shard import ShardQuery, ShardReader, limit_of_shard
@@ -26,7 +28,12 @@ from pipelines.sample.generate_citations import generate_citations
 from planning.measure.coefficients import Point, Serving, ShardSearch
 from planning.measure.fit import Line, Logarithmic
 from planning.measure.watch_processes import in_fresh_process, usable_cpus
-from serve.graph.load_stages import load_reranker, make_recogniser, remote_model
+from serve.graph.load_stages import (
+    load_late_interaction,
+    load_reranker,
+    make_recogniser,
+    remote_model,
+)
 from serve.search.make_queries import query_weights
 
 if TYPE_CHECKING:
@@ -80,7 +87,7 @@ class Asked:
     def of(cls, encoder: Encoder, settings: Settings, count: int, shards: int) -> Asked:
         """The titles of generated citations."""
         questions = tuple(c.title for c in generate_citations(count, QUESTION_SEED))
-        vectors = encoder.encode_queries(list(questions))
+        vectors = np.stack([v.vector for v in encoder.encode_queries(list(questions))])
         return cls(questions, vectors, load_system(settings.serve.system), shards)
 
 
@@ -171,7 +178,10 @@ def measure_reranking(
     depth = asked.system.rerank.depth
     if not depth:
         return ()
-    reranker = load_reranker(settings, encoder)
+    chosen = settings.reranker
+    reranker = (
+        load_reranker(settings) if chosen.is_stage else load_late_interaction(settings, encoder)
+    )
     length = settings.split.size if settings.split.method != "sections" else 1000
     among = [c for c in citations if c.abstract] or citations
     # No text twice, as a reranker keeps those used last (LateInteractionReranker).

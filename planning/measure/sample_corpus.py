@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from cluster.errors import InputError
 from cluster.index.vectors import Vectors
+from cluster.models.embedded import Embedded
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 from cluster.storage.object_store import File
@@ -21,6 +22,8 @@ from pipelines.sample.generate_citations import write_generated
 
 GENERATED = "generated: 65% with abstracts of 1,300 characters, Zipf's words, 4,000 topics"
 PART_ROWS = 2048
+# Of the words of PubMed by the wordpieces of our encoder, and what `laptop.yaml` keeps of each.
+CHARACTERS_A_TOKEN, TOKEN_BYTES = 4.6, 16
 
 
 def sample_files(folder: Path, count: int, given: Sequence[File]) -> list[File]:
@@ -69,15 +72,22 @@ class StandIn:
         return np.asarray(mixed / np.maximum(norms, 1e-9), np.float32)
 
 
+def tokens_in(text: str) -> int:
+    """About how many tokens the encoder sees of it."""
+    return round(len(text) / CHARACTERS_A_TOKEN)
+
+
 def stage(table: pa.Table, directory: Path, vectors: Vectors) -> None:
     """Stage rows in SPLIT_SCHEMA for one shard, as a build would, each passage with its vector."""
     remaining: Iterator[np.ndarray] = iter(vectors)
 
-    def encode(texts: Sequence[str]) -> Vectors:
+    def embed(texts: Sequence[str], _: object) -> Embedded:
         rows = list(islice(remaining, len(texts)))
-        return np.asarray(rows, np.float32).reshape(len(texts), vectors.shape[1])
+        codes = [np.zeros((tokens_in(t), TOKEN_BYTES), np.uint8) for t in texts]
+        made = np.asarray(rows, np.float32).reshape(len(texts), vectors.shape[1])
+        return Embedded(made, codes)
 
     for begin in range(0, table.num_rows, PART_ROWS):
-        write_part(embed_citations(table.slice(begin, PART_ROWS), encode), directory, 1)
+        write_part(embed_citations(table.slice(begin, PART_ROWS), embed, None), directory, 1)
     account = ParsedSource(name=directory.name, bytes=0, modified_ns=0, kept=table.num_rows)
     write_account(directory, account, [])

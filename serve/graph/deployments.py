@@ -17,14 +17,20 @@ from ray.serve.handle import DeploymentHandle
 
 from cluster.answers import Answer, Evidence, Question, SearchResult
 from cluster.index.manifest import Manifest
-from cluster.index.vectors import Vectors
+from cluster.index.vectors import QuestionVectors, Vectors
 from cluster.records import Entity, Passage
 from cluster.settings.settings import Settings, load_system
 from serve.answer_question import QuestionAnswerer
 from serve.batches.answer_batch import DOCUMENTS
 from serve.batches.serve_jobs import ServedBatches
 from serve.graph.call_handles import HandleBackend, HandleTurns, until_ready
-from serve.graph.load_stages import load_encoder, load_reranker, load_writer, remote_model
+from serve.graph.load_stages import (
+    load_encoder,
+    load_late_interaction,
+    load_reranker,
+    load_writer,
+    remote_model,
+)
 from serve.graph.stages import IndexFacts, Stages
 from serve.graph.versions.follow_versions import StageVersion, follow_vocabulary
 from serve.graph.writer_stage import WriterStage
@@ -47,22 +53,27 @@ class Encoder:
 
     def __init__(self, settings: Settings, manifest: Manifest) -> None:
         self._encoder = load_encoder(settings, manifest)
+        self._late = load_late_interaction(settings, self._encoder)
         # Torch keeps a team of threads, and memory, for each thread that ever called it.
         self._queries, self._passages = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._batched.set_max_batch_size(settings.serve.encoder.batch)
 
     @ray_serve.batch(max_batch_size=32, batch_wait_timeout_s=0.002)
-    async def _batched(self, texts: list[str]) -> list[Vectors]:
-        return list(await in_thread(self._queries, self._encoder.encode_queries, texts))
+    async def _batched(self, texts: list[str]) -> list[QuestionVectors]:
+        return await in_thread(self._queries, self._encoder.encode_queries, texts)
 
-    async def encode(self, text: str) -> Vectors:
-        """Vector of shape (d,) of a question; batched with those that arrive together."""
-        vector: Vectors = await self._batched(text)
-        return vector
+    async def encode(self, text: str) -> QuestionVectors:
+        """The vectors of a question; batched with those that arrive together."""
+        vectors: QuestionVectors = await self._batched(text)
+        return vectors
 
     async def encode_passages(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (n, d) of passages."""
         return await in_thread(self._passages, self._encoder.encode, texts)
+
+    async def score(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """Late-interaction scores (n,) of passages whose token vectors no shard keeps."""
+        return await in_thread(self._passages, self._late.score, question, texts)
 
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
@@ -79,9 +90,8 @@ class Encoder:
 class Reranker:
     """Scores the candidates of questions that arrive together in one batch."""
 
-    def __init__(self, settings: Settings, manifest: Manifest) -> None:
-        late = settings.reranker.kind == "late-interaction"
-        self._reranker = load_reranker(settings, load_encoder(settings, manifest) if late else None)
+    def __init__(self, settings: Settings) -> None:
+        self._reranker = load_reranker(settings)
         self._thread = ThreadPoolExecutor(1)
         self._batched.set_max_batch_size(settings.serve.reranker.batch)
 

@@ -8,25 +8,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster.index.manifest import Manifest
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
+from cluster.index.read_shard import Fetched, Found, ShardQuery
+from cluster.index.terms.collection import Statistics
+from cluster.index.tokens.codec import Halves
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity
 from cluster.settings.settings import Settings
 from serve.graph.call_handles import Handle, HandleTurns
-from serve.graph.versions.follow_versions import StageVersion, follow_shard, follow_vocabulary
+from serve.graph.versions.follow_versions import StageVersion, follow_expander, follow_shard
 from serve.graph.versions.read_version import FromVersion
+from serve.question.understand_question import Understood
 
 
 class Expander:
-    """Finds the entities of questions; follows the index's vocabulary."""
+    """Finds the entities of questions and tells of their terms; follows the index."""
 
     def __init__(self, settings: Settings, manifest: Manifest, turns: Handle) -> None:
-        self._follower = follow_vocabulary(settings, manifest)
+        self._follower = follow_expander(settings, manifest)
         self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
+
+    def understand(self, text: str, over: str, named: bool) -> Understood:
+        """See `serve.question.understand_question.Expander`; of the current version."""
+        return self._follower.current.value.understand(text, over, named)
 
     def entities(self, text: str) -> list[Entity]:
         """See `Recogniser.entities`; by the current version's vocabulary."""
         return self._follower.current.value.entities(text)
+
+    def statistics(self, terms: Sequence[str], over: str) -> Statistics:
+        """See `CollectionTerms.statistics`, of the current version."""
+        return self._follower.current.value.statistics(terms, over)
 
     def version(self) -> StageVersion:
         """The version of the vocabulary in use, and why a newer one is not."""
@@ -44,17 +55,15 @@ class Shard:
         self._follower = follow_shard(settings, manifest, number)
         self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
 
-    def statistics(self, terms: list[str], over: str) -> Statistics:
-        """See `ShardReader.statistics`, of the current version."""
-        return self._follower.current.value.statistics(terms, over)
+    def find(self, query: ShardQuery) -> FromVersion[Found]:
+        """See `ShardReader.find`; tells which version was searched."""
+        return self._follower.current.value.find(query)
 
-    def search(self, query: ShardQuery) -> FromVersion[Candidates]:
-        """See `ShardReader.search`; tells which version was searched."""
-        return self._follower.current.value.search(query)
-
-    def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> FromVersion[list[Fetched]]:
+    def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None, tokens: Halves | None
+    ) -> FromVersion[list[Fetched]]:
         """See `ShardReader.fetch`; tells which version was read."""
-        return self._follower.current.value.fetch(pmids, vector)
+        return self._follower.current.value.fetch(pmids, vector, tokens)
 
     def citation(self, pmid: int) -> Citation | None:
         """See `ShardReader.citation`, of the current version."""

@@ -14,6 +14,8 @@ from cluster.index.copies import drop_copies, verified
 from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import ShardReader
+from cluster.index.terms.collection import CollectionTerms
+from cluster.index.tokens.shared_codec import open_codec
 from cluster.models.adapters import full_name, model_folder, weights_checksum
 from cluster.models.store import ModelStore, as_transformers_folder
 from cluster.settings.settings import Settings
@@ -29,6 +31,7 @@ from serve.question.expand_question import (
     TransformerRecogniser,
     VocabularyRecogniser,
 )
+from serve.question.understand_question import Expander
 from serve.support.attribute_sentences import Encoder as Encode
 from serve.support.attribute_sentences import SimilaritySupport, SupportScorer
 
@@ -77,6 +80,15 @@ def load_recogniser(
     return make_recogniser(settings, load_vocabulary(settings, manifest), before)
 
 
+def load_expander(
+    settings: Settings, manifest: Manifest, before: Expander | None = None
+) -> Expander:
+    """The recogniser with the counts of the version's terms; `before` as below."""
+    known = before.recogniser if before else None
+    recogniser = load_recogniser(settings, manifest, known)
+    return Expander(recogniser, CollectionTerms.open(settings.index.place, manifest))
+
+
 def make_recogniser(
     settings: Settings, vocabulary: Vocabulary, before: Recogniser | None = None
 ) -> Recogniser:
@@ -117,34 +129,35 @@ def load_shard(
         manifest.shards[number],
         ef_search=settings.index.ef_search,
         exact_below=settings.index.exact_below,
+        codec=open_codec(settings.index.place, manifest.tokens),
         before=before,
     )
     drop_copies(settings.index.place, manifest)
     return reader
 
 
-def load_reranker(settings: Settings, encoder: Encoder | None) -> Reranker:
-    """The reranker; late interaction uses `encoder` or its own adapter, a cross-encoder its model.
+def load_late_interaction(settings: Settings, encoder: Encoder) -> Reranker:
+    """Late interaction by `encoder`, for passages whose token vectors the index does not keep."""
+    from serve.search.rerank_passages import LateInteractionReranker
 
-    An adapter of the reranker's own is put on the encoder's model and leaves the index as it is.
+    chosen = settings.reranker
+    return LateInteractionReranker(encoder, chosen.batch_size, chosen.cache_mb)
+
+
+def load_reranker(settings: Settings) -> Reranker:
+    """The reranker that is a stage: a cross-encoder, or late interaction by its own adapter.
+
+    The adapter is put on the encoder's model and leaves the index as it is.
     """
     from cluster.models.encoder import Encoder
-    from serve.search.rerank_passages import make_reranker
+    from serve.search.rerank_passages import CrossEncoderReranker
 
     chosen = settings.reranker
     if chosen.kind == "late-interaction":
-        if chosen.adapter:
-            own = settings.encoder.model_copy(update={"adapter": chosen.adapter})
-            encoder = Encoder.by(own, model_folder(own))
-        return make_reranker(
-            chosen.kind,
-            encoder=encoder,
-            batch_size=chosen.batch_size,
-            cache_mb=chosen.cache_mb,
-        )
-    return make_reranker(
-        chosen.kind,
-        model_dir=model_folder(chosen),
+        own = settings.encoder.model_copy(update={"adapter": chosen.adapter})
+        return load_late_interaction(settings, Encoder.by(own, model_folder(own)))
+    return CrossEncoderReranker(
+        model_folder(chosen),
         device=settings.encoder.device,
         dtype=settings.encoder.dtype,
         batch_size=chosen.batch_size,

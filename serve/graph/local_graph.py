@@ -8,15 +8,17 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.answers import Evidence
-from cluster.index.vectors import Vectors
+from cluster.index.vectors import QuestionVectors, Vectors
 from cluster.records import Passage
 from cluster.settings.settings import Settings
 from serve.answer_question import QuestionAnswerer
 from serve.graph.load_stages import (
     load_encoder,
-    load_recogniser,
+    load_expander,
+    load_late_interaction,
     load_reranker,
     load_shard,
     load_writer,
@@ -31,6 +33,7 @@ from serve.search.pubmed.search_online import Online
 
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
+    from serve.search.rerank_passages import Reranker
 
 
 class LocalBackend:
@@ -55,16 +58,21 @@ class LocalBackend:
 class EncoderStage:
     """What `serve.graph.deployments.Encoder` does, for one question at a time."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, late: Reranker) -> None:
         self._encoder = encoder
+        self._late = late
 
-    def encode(self, text: str) -> Vectors:
-        """Vector of shape (d,) of a question, float32."""
-        return np.asarray(self._encoder.encode_queries([text])[0], np.float32)
+    def encode(self, text: str) -> QuestionVectors:
+        """The vectors of a question."""
+        return self._encoder.encode_queries([text])[0]
 
     def encode_passages(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (n, d) of passages."""
         return self._encoder.encode(texts)
+
+    def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Late-interaction scores (n,) of passages whose token vectors no shard keeps."""
+        return self._late.score(question, texts)
 
     def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
@@ -76,20 +84,21 @@ class EncoderStage:
 def local_stages(settings: Settings, model: ChatModel | None) -> Stages:
     """Every stage loaded here; `model` None answers from the evidence alone."""
     manifest = open_manifest(settings)
-    recogniser = load_recogniser(settings, manifest)
+    expander = load_expander(settings, manifest)
     encoder = load_encoder(settings, manifest)
-    writer = load_writer(settings, encoder.encode, recogniser.entities, model)
-    shards = {
+    writer = load_writer(settings, encoder.encode, expander.entities, model)
+    others: dict[str, Any] = {
         shard_stage(n): ShardVersion(load_shard(settings, manifest, n), manifest)
         for n in range(len(manifest.shards))
     }
+    if settings.reranker.is_stage:
+        others["reranker"] = load_reranker(settings)
     backend = LocalBackend(
-        expander=recogniser,
-        encoder=EncoderStage(encoder),
-        reranker=load_reranker(settings, encoder),
+        expander=expander,
+        encoder=EncoderStage(encoder, load_late_interaction(settings, encoder)),
         writer=WriterStage(writer, model),
         pubmed=Online(settings.entrez),
-        **shards,
+        **others,
     )
     return Stages(backend, IndexFacts.of(manifest, settings))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from serve.graph.stages import Around, Backend
 
-REMEMBERED = frozenset({"entities", "encode", "statistics", "search", "fetch"})
+REMEMBERED = frozenset({"understand", "entities", "encode", "statistics", "find", "fetch"})
 
 
 def _key(asked: Any) -> Hashable:

@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from cluster.answers import Evidence, Question
 from cluster.index.manifest import Manifest
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery, Statistics
-from cluster.index.vectors import Vectors
+from cluster.index.read_shard import Fetched, Found, ShardQuery
+from cluster.index.terms.collection import Statistics
+from cluster.index.tokens.codec import Halves
+from cluster.index.vectors import QuestionVectors, Vectors
 from cluster.records import Citation, Entity, Passage
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.settings import Settings
@@ -26,10 +28,11 @@ from serve.answer.write_answer import WrittenAnswer
 from serve.graph.versions.read_version import FromVersion
 from serve.graph.watch_stages import StageLostError
 from serve.llm.chat_form import Message, Say
+from serve.question.understand_question import Understood
 
 
 class Backend(Protocol):
-    """Where the stages run: `expander`, `encoder`, `reranker`, `writer`, `pubmed`, `shard-0000`…
+    """Where the stages run: `expander`, `encoder`, `writer`, `pubmed`, `shard-0000`…, `reranker`.
 
     What a stage raises is raised here. Cancelling a call ends the work downstream too.
     """
@@ -60,16 +63,24 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """What holds for every version that a graph moves to: its shards, and BM25's constants."""
+    """What holds for every version that a graph moves to: its shards, and BM25's constants.
+
+    `late` says that shards rerank, by late interaction over the token vectors that they keep;
+    `reranker`, that there is a stage for it. Without either the encoder reranks.
+    """
 
     shards: int
     k1: float
     b: float
+    late: bool = False
+    reranker: bool = False
 
     @classmethod
     def of(cls, manifest: Manifest, settings: Settings) -> IndexFacts:
-        """The number of shards in `manifest`, with the constants in `settings`."""
-        return cls(len(manifest.shards), settings.index.bm25_k1, settings.index.bm25_b)
+        """What `manifest` and `settings` say."""
+        index, reranker = settings.index, settings.reranker.is_stage
+        late = manifest.tokens is not None and not reranker
+        return cls(len(manifest.shards), index.bm25_k1, index.bm25_b, late, reranker)
 
 
 def shard_stage(number: int) -> str:
@@ -84,22 +95,17 @@ class ShardStage:
         self._backend = backend
         self._name = shard_stage(number)
 
-    async def statistics(self, terms: list[str], over: str) -> Statistics:
-        """See `ShardReader.statistics`."""
-        counts: Statistics = await self._backend.call(self._name, "statistics", terms, over)
-        return counts
-
-    async def search(self, query: ShardQuery) -> FromVersion[Candidates]:
-        """See `ShardReader.search`; the reply names the version that was searched."""
-        found: FromVersion[Candidates] = await self._backend.call(self._name, "search", query)
+    async def find(self, query: ShardQuery) -> FromVersion[Found]:
+        """See `ShardReader.find`; the reply names the version that was searched."""
+        found: FromVersion[Found] = await self._backend.call(self._name, "find", query)
         return found
 
     async def fetch(
-        self, pmids: Sequence[int], vector: Vectors | None
+        self, pmids: Sequence[int], vector: Vectors | None, tokens: Halves | None = None
     ) -> FromVersion[list[Fetched]]:
         """See `ShardReader.fetch`; the reply names the version that was read."""
         fetched: FromVersion[list[Fetched]]
-        fetched = await self._backend.call(self._name, "fetch", pmids, vector)
+        fetched = await self._backend.call(self._name, "fetch", pmids, vector, tokens)
         return fetched
 
     async def citation(self, pmid: int) -> Citation | None:
@@ -124,15 +130,26 @@ class Stages:
         """The same stages behind a backend around theirs."""
         return Stages(wrap(self.backend), self.facts)
 
+    async def understand(self, text: str, over: str, named: bool) -> Understood:
+        """The entities of a question, where they are `named`, and what BM25 must know of it."""
+        understood: Understood
+        understood = await self.backend.call("expander", "understand", text, over, named)
+        return understood
+
+    async def statistics(self, terms: Sequence[str], over: str) -> Statistics:
+        """What BM25 `over` "citations" or "passages" must know of further terms."""
+        found: Statistics = await self.backend.call("expander", "statistics", list(terms), over)
+        return found
+
     async def entities(self, text: str) -> list[Entity]:
         """Entities in `text`, in order and without overlap."""
         entities: list[Entity] = await self.backend.call("expander", "entities", text)
         return entities
 
-    async def encode(self, text: str) -> Vectors:
-        """The vector (d,) of a question."""
-        vector: Vectors = await self.backend.call("encoder", "encode", text)
-        return vector
+    async def encode(self, text: str) -> QuestionVectors:
+        """The vectors of a question and of its tokens."""
+        vectors: QuestionVectors = await self.backend.call("encoder", "encode", text)
+        return vectors
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """The vectors (n, d) of passages."""
@@ -150,7 +167,8 @@ class Stages:
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """The score of each text, of shape (n,)."""
         scores: npt.NDArray[np.float32]
-        scores = await self.backend.call("reranker", "score", question, list(texts))
+        stage = "reranker" if self.facts.reranker else "encoder"
+        scores = await self.backend.call(stage, "score", question, list(texts))
         return scores
 
     async def answering(self, question: str, passages: Sequence[str]) -> npt.NDArray[np.float32]:

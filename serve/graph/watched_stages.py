@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from cluster.index.vectors import Vectors
+from cluster.index.terms.collection import Statistics
+from cluster.index.vectors import QuestionVectors, Vectors
 from cluster.records import Citation, Entity
 from cluster.settings.settings import ServeSettings
 from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageWatch
 from serve.llm.watched_model import ModelLimits, WatchedModel
+from serve.question.understand_question import Understood
+
+OWN_COUNTS = "terms weighed by each shard's own counts"
 
 
 class WatchedStages:
@@ -27,17 +32,33 @@ class WatchedStages:
         self.stages = stages
         self.settings = settings
         self.watch = watch
+        self._encoded: dict[str, asyncio.Future[QuestionVectors | None]] = {}
         self.model = WatchedModel(stages, watch, ModelLimits(settings.llm.deadline_s, quoted))
+
+    async def understand(self, text: str, over: str, named: bool) -> Understood | None:
+        """See `Stages.understand`; None where the expander fails or is late."""
+        work = self.stages.understand(text, over, named)
+        deadline = self.settings.expander.deadline_s
+        return await self.watch.run("expand", work, deadline, "question not expanded")
+
+    async def statistics(self, terms: Sequence[str], over: str) -> Statistics | None:
+        """See `Stages.statistics`; None where the expander fails or is late."""
+        work = self.stages.statistics(terms, over)
+        deadline = self.settings.expander.deadline_s
+        return await self.watch.run("statistics", work, deadline, OWN_COUNTS)
 
     async def entities(self, text: str, loss: str = "question not expanded") -> list[Entity]:
         """Entities in `text`; none where the expander fails or is late."""
         deadline = self.settings.expander.deadline_s
         return await self.watch.run("expand", self.stages.entities(text), deadline, loss) or []
 
-    async def encode(self, text: str, loss: str = "BM25 only") -> Vectors | None:
-        """The vector (d,) of a question."""
-        deadline = self.settings.encoder.deadline_s
-        return await self.watch.run("encode", self.stages.encode(text), deadline, loss)
+    async def encode(self, text: str, loss: str = "BM25 only") -> QuestionVectors | None:
+        """The vectors of a question and of its tokens; each text is encoded once."""
+        if text not in self._encoded:
+            deadline = self.settings.encoder.deadline_s
+            work = self.watch.run("encode", self.stages.encode(text), deadline, loss)
+            self._encoded[text] = asyncio.ensure_future(work)
+        return await self._encoded[text]
 
     async def embed(self, texts: Sequence[str], loss: str) -> Vectors | None:
         """The vectors (n, d) of passages."""

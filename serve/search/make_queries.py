@@ -23,6 +23,7 @@ from serve.question.rewrite_question import (
     write_hypothesis,
     write_pseudo_documents,
 )
+from serve.question.understand_question import Understood
 
 # An unusually long question costs no more than this many terms.
 MAX_QUERY_TERMS = 64
@@ -45,40 +46,48 @@ def query_weights(question: str, synonyms: Sequence[str], weight: float) -> dict
     return dict(list(weights.items())[:MAX_QUERY_TERMS])
 
 
-# A task, so that the vector is made while they are found.
-Entities = asyncio.Task[list[Entity]]
+# A task, so that the vector is made while the question is understood; None where that is lost.
+Understanding = asyncio.Future[Understood | None]
+
+
+def entities_of(understood: Understood | None) -> Sequence[Entity]:
+    """None where the expander was lost."""
+    return understood.entities if understood else ()
 
 
 async def plain_query(
-    body: str, entities: Entities, system: SystemSettings, stages: WatchedStages
+    body: str, understanding: Understanding, system: SystemSettings, stages: WatchedStages
 ) -> Query:
     """The question as it is, with the synonyms of its entities where the system wants them."""
-    vector, found = await asyncio.gather(stages.encode(body), entities)
-    return Query(vector, _own_weights(body, found, system))
+    vectors, found = await asyncio.gather(stages.encode(body), understanding)
+    return Query(
+        vectors.vector if vectors else None, _own_weights(body, entities_of(found), system)
+    )
 
 
 async def rewritten_queries(
-    body: str, entities: Entities, system: SystemSettings, stages: WatchedStages
+    body: str, understanding: Understanding, system: SystemSettings, stages: WatchedStages
 ) -> list[Query]:
     """The queries of `system.rewrite`; the plain one alone where the model is lost."""
     match system.rewrite.kind:
         case "hyde":
-            vector, found = await asyncio.gather(_hypothetical_vector(body, stages), entities)
-            return [Query(vector, _own_weights(body, found, system))]
+            vector, found = await asyncio.gather(_hypothetical_vector(body, stages), understanding)
+            return [Query(vector, _own_weights(body, entities_of(found), system))]
         case "sub-questions":
             asked = await decompose(body, stages.model) or [body]
-            queries = (plain_query(text, entities, system, stages) for text in asked)
+            queries = (plain_query(text, understanding, system, stages) for text in asked)
             return list(await asyncio.gather(*queries))
         case "pseudo-documents":
             plain, named = await asyncio.gather(
-                plain_query(body, entities, system, stages), _named_weights(body, system, stages)
+                plain_query(body, understanding, system, stages),
+                _named_weights(body, system, stages),
             )
             return [Query(plain.vector, named or plain.weights)]
         case "expansion":
             text = " ".join([body, *await write_pseudo_documents(body, stages.model)])
-            return [await plain_query(text, entities, system, stages)]
+            return [await plain_query(text, understanding, system, stages)]
         case "none":
-            return [await plain_query(body, entities, system, stages)]
+            return [await plain_query(body, understanding, system, stages)]
 
 
 def _own_weights(body: str, entities: Sequence[Entity], system: SystemSettings) -> dict[str, float]:
@@ -90,11 +99,12 @@ async def _hypothetical_vector(body: str, stages: WatchedStages) -> Vectors | No
     """The vector of an abstract that would answer, encoded as abstracts are."""
     hypothesis = await write_hypothesis(body, stages.model)
     if hypothesis is not None:
-        vectors = await stages.embed([hypothesis], KEPT)
-        if vectors is not None:
-            first: Vectors = vectors[0]
+        embedded = await stages.embed([hypothesis], KEPT)
+        if embedded is not None:
+            first: Vectors = embedded[0]
             return first
-    return await stages.encode(body)
+    vectors = await stages.encode(body)
+    return vectors.vector if vectors else None
 
 
 async def _named_weights(

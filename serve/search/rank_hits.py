@@ -15,21 +15,9 @@ from cluster.text.analysis import analyse
 from serve.search.fuse_scores import Fused, fuse
 
 
-def abstract_first(fetched: Fetched) -> list[int]:
-    """The places of the abstract's passages; of the title's where there is no other."""
-    places = range(len(fetched.passages))
-    return [i for i in places if fetched.passages[i].section == "abstract"] or list(places)
-
-
-def best_passage(fetched: Fetched) -> int | None:
-    """The passage nearest to the question; one of the abstract where there is one."""
-    places = abstract_first(fetched)
-    return max(places, key=lambda i: (fetched.dense[i], -i)) if places else None
-
-
 def rerank_text(fetched: Fetched) -> str:
     """The title and the best passage: what a cross-encoder reads of a citation."""
-    best = best_passage(fetched)
+    best = fetched.best_passage()
     citation = fetched.citation
     parts = [citation.title] if citation.has_title else []
     if best is not None and fetched.passages[best].section == "abstract":
@@ -72,6 +60,13 @@ class Hit:
         """The text of its passage; that of its citation where it has none."""
         return self.text if self.place is None else self.fetched.passages[self.place].text
 
+    @property
+    def late(self) -> float | None:
+        """The late-interaction score of `text` by stored token vectors; None without them."""
+        if not self.alone or self.place is None or self.fetched.late is None:
+            return self.fetched.late_read
+        return self.fetched.late[self.place]
+
     def citation(self) -> RankedCitation:
         """The hit as a ranked citation, with its score and its scores by stage."""
         c = self.fetched.citation
@@ -92,7 +87,7 @@ def citation_hits(fused: Fused, wanted: int, fetched: Sequence[Fetched]) -> list
     held = {f.citation.pmid: f for f in fetched}
     rows = zip(fused.pmids[:wanted].tolist(), fused.score, fused.dense, fused.bm25, strict=False)
     return [
-        Hit(held[pmid], best_passage(held[pmid]), float(score), _scores(score, dense, bm25))
+        Hit(held[pmid], held[pmid].best_passage(), float(score), _scores(score, dense, bm25))
         for pmid, score, dense, bm25 in rows
         if pmid in held
     ]
@@ -115,7 +110,7 @@ def passage_hits(
         (held[pmid], i)
         for pmid in fused.pmids.tolist()
         if pmid in held
-        for i in abstract_first(held[pmid])
+        for i in held[pmid].abstract_first()
     ]
     lexical = [bm25.score(analyse(f.passages[i].text)) if bm25 else 0.0 for f, i in places]
     candidates = Candidates(

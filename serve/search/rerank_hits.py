@@ -40,6 +40,9 @@ async def _scores(
     texts = [h.text for h in head]
     match rerank.by:
         case "model":
+            stored = [h.late for h in head if h.late is not None]
+            if len(stored) == len(head):
+                return stored
             scores = await stages.rerank(question, texts)
             return None if scores is None else [float(s) for s in scores]
         case "reader":

@@ -5,11 +5,11 @@ A reranker only scores; who calls it sorts, cuts and says when it was skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from cachetools import LRUCache
@@ -153,20 +153,3 @@ def _load_cross_encoder(
             f"{model_dir} does not load as a cross-encoder ({error}): fetch it again with "
             "`models pull`, or name another model"
         ) from error
-
-
-RERANKERS: dict[str, Callable[..., Reranker]] = {
-    "late-interaction": LateInteractionReranker,
-    "cross-encoder": CrossEncoderReranker,
-}
-
-
-def make_reranker(kind: str, **arguments: Any) -> Reranker:
-    """The reranker called `kind`, built with the arguments of its class.
-
-    "late-interaction" takes `encoder`, "cross-encoder" takes `model_dir` and the rest. Raises
-    InputError for any other kind.
-    """
-    if kind not in RERANKERS:
-        raise InputError(f"reranker {kind!r} is unknown: choose one of {', '.join(RERANKERS)}")
-    return RERANKERS[kind](**arguments)

@@ -12,21 +12,26 @@ import asyncio
 from collections.abc import Sequence
 
 from cluster.answers import Evidence, Question, SearchResult
+from cluster.index.read_shard import Fetched
+from cluster.index.terms.collection import Statistics
+from cluster.index.tokens.codec import Halves
 from cluster.records import Entity
+from cluster.settings.search_settings import RetrieverSettings
 from cluster.settings.settings import ServeSettings
 from cluster.settings.system_settings import SystemSettings
 from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageWatch
-from serve.graph.watched_stages import WatchedStages
+from serve.graph.watched_stages import OWN_COUNTS, WatchedStages
+from serve.question.understand_question import Understood
 from serve.request import Request
 from serve.search.check_confidence import search_until_sure
 from serve.search.fuse_scores import fuse
-from serve.search.make_queries import Query, plain_query, rewritten_queries
+from serve.search.make_queries import Query, entities_of, plain_query, rewritten_queries
 from serve.search.pubmed.online_hits import back_off, local_passages
 from serve.search.rank_by_type import rank_by_type, recent_first
 from serve.search.rank_hits import Hit, citation_hits, one_a_citation, passage_hits, united
 from serve.search.rerank_hits import rerank_hits
-from serve.search.search_shards import ShardSearch
+from serve.search.search_shards import Gathered, ShardSearch, Wanted
 
 QUOTED = 2000
 
@@ -75,7 +80,7 @@ class Searcher:
             tuple(h.citation() for h in one_a_citation(hits)[:limit]),
             tuple(evidence),
             (),
-            tuple(await one.entities),
+            tuple(entities_of(await one.understanding)),
             tuple(watch.degraded),
             shards.coverage,
             read.version,
@@ -100,7 +105,7 @@ class _QuestionSearch:
         self._wanted = max(limit, system.rerank.depth, system.refine.depth, system.evidence)
         self._stages = stages
         self._shards = shards
-        self.entities = asyncio.create_task(self._entities())
+        self.understanding = asyncio.create_task(self._understand())
 
     async def run(self) -> tuple[list[Hit], list[Evidence]]:
         """(hits, best first, evidence)."""
@@ -109,10 +114,14 @@ class _QuestionSearch:
         hits = await self._ranked(self._question.body)
         return hits, evidence_of(hits, self._system.evidence)
 
-    async def _entities(self) -> list[Entity]:
-        if not self._system.expand:
-            return []
-        return await self._stages.entities(self._question.body)
+    async def _understand(self) -> Understood | None:
+        retrieve, named = self._system.retrieve, self._system.expand
+        if not named and not retrieve.bm25:
+            return None
+        return await self._stages.understand(self._question.body, retrieve.bm25_over, named)
+
+    async def _entities(self) -> Sequence[Entity]:
+        return entities_of(await self.understanding)
 
     async def _until_sure(self) -> tuple[list[Hit], list[Evidence]]:
         """Each round brings `evidence` new hits; the others of all rounds follow them."""
@@ -142,7 +151,7 @@ class _QuestionSearch:
         system, stages = self._system, self._stages
         if system.online.when == "always":
             hits = await local_passages(
-                body, await self.entities, system.online, self._shards, stages
+                body, await self._entities(), system.online, self._shards, stages
             )
             return await self._rerank(hits)
         if system.rankings is not None:
@@ -156,16 +165,16 @@ class _QuestionSearch:
         body = self._question.body
         if rewritten:
             return await self._first_stage(body)
-        query = await plain_query(body, self.entities, self._system, self._stages)
+        query = await plain_query(body, self.understanding, self._system, self._stages)
         return await self._hits(query)
 
     async def _first_stage(self, body: str) -> list[Hit]:
-        queries = await rewritten_queries(body, self.entities, self._system, self._stages)
+        queries = await rewritten_queries(body, self.understanding, self._system, self._stages)
         parts = await asyncio.gather(*(self._hits(query) for query in queries))
         hits = united(parts) if len(parts) > 1 else parts[0]
         online = self._system.online
         if online.when == "too-few":
-            entities = await self.entities
+            entities = await self._entities()
             hits = await back_off(body, entities, queries[0].vector, hits, online, self._stages)
         return hits
 
@@ -173,14 +182,46 @@ class _QuestionSearch:
         """What the shards hold for one query, in fused order."""
         system = self._system if query.vector is not None else bm25_alone(self._system)
         retrieve, fusion = system.retrieve, system.fuse
-        found = await self._shards.find(query, retrieve)
+        by_passage = system.ranks == "passages"
+        wanted = retrieve.dense + retrieve.bm25 if by_passage else self._wanted
+        asked = Wanted(wanted, (fusion.dense, fusion.bm25), await self._tokens())
+        known = await self._statistics(query, retrieve) if retrieve.bm25 else None
+        found = await self._shards.find(query, known, retrieve, asked)
         fused = fuse(found.candidates, retrieve, fusion)
-        if system.ranks == "citations":
-            pmids = fused.pmids[: self._wanted].tolist()
-            fetched = await self._shards.fetch(pmids, query.vector)
-            return citation_hits(fused, self._wanted, fetched)
-        fetched = await self._shards.fetch(fused.pmids.tolist(), query.vector)
-        return passage_hits(fused, fetched, found.bm25, retrieve, fusion)
+        fetched = await self._fetched(fused.pmids[:wanted].tolist(), found, query, asked)
+        if by_passage:
+            return passage_hits(fused, fetched, found.bm25, retrieve, fusion)
+        return citation_hits(fused, wanted, fetched)
+
+    async def _statistics(self, query: Query, retrieve: RetrieverSettings) -> Statistics | None:
+        """Those of the query's terms; None where the expander is lost, which is noted."""
+        understood = await self.understanding
+        if understood is None:
+            # It is not waited for a second time.
+            self._stages.watch.note(OWN_COUNTS)
+            return None
+        known, over = understood.statistics, self._system.retrieve.bm25_over
+        if over == retrieve.bm25_over and query.weights.keys() <= known.frequencies.keys():
+            return known
+        return await self._stages.statistics(list(query.weights), retrieve.bm25_over)
+
+    async def _fetched(
+        self, pmids: Sequence[int], found: Gathered, query: Query, asked: Wanted
+    ) -> list[Fetched]:
+        """The citations that came with the search, and the few that did not."""
+        missing = [pmid for pmid in pmids if pmid not in found.fetched]
+        later = await self._shards.fetch(missing, query.vector, asked.tokens) if missing else []
+        held = {**found.fetched, **{f.citation.pmid: f for f in later}}
+        return [held[pmid] for pmid in pmids if pmid in held]
+
+    async def _tokens(self) -> Halves | None:
+        """The question's tokens, where the shards rerank by them."""
+        parts = (self._system.rerank, self._system.refine)
+        wanted = any(part.depth and part.by == "model" for part in parts)
+        if not wanted or not self._stages.stages.facts.late:
+            return None
+        vectors = await self._stages.encode(self._question.body)
+        return vectors.tokens if vectors else None
 
     async def _rerank(self, hits: Sequence[Hit]) -> list[Hit]:
         body = self._question.body

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,8 @@ from cluster.index.read_shard import (
     join_candidates,
     limit_of_shard,
 )
+from cluster.index.terms.collection import Statistics
+from cluster.index.tokens.codec import Halves
 from cluster.index.vectors import Vectors
 from cluster.settings.search_settings import RetrieverSettings
 from serve.graph.versions.read_version import VersionName, oldest
@@ -23,13 +24,29 @@ from serve.graph.watch_stages import StageLostError
 from serve.graph.watched_stages import WatchedStages
 from serve.search.make_queries import Query
 
+# In how many searches, at most, a citation of the best is fetched by a call of its own: its shard
+# had more of them than its share. More fetched at first would cost every search.
+FETCHED_LATER = 0.05
+
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Candidates of all shards, and the BM25 query that found them, if one did."""
+class Gathered:
+    """What all shards found: candidates, citations by PMID, and the BM25 query, if one was."""
 
     candidates: Candidates
+    fetched: Mapping[int, Fetched]
     bm25: Bm25Query | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How many citations a search wants of all shards, whose scores `weights` mix; `tokens` of
+    the question score them once more.
+    """
+
+    citations: int
+    weights: tuple[float, float]
+    tokens: Halves | None
 
 
 class ShardSearch:
@@ -56,96 +73,89 @@ class ShardSearch:
             raise _all_lost()
         return oldest(self._read)
 
-    async def find(self, query: Query, retrieve: RetrieverSettings) -> Found:
-        """The candidates of the shards that answer; raises StageLostError when none does."""
-        bm25, lost = None, set[int]()
-        if retrieve.bm25:
-            # One that has let its deadline pass is not waited for a second time.
-            bm25, lost = await self._bm25_query(query.weights, retrieve)
+    async def find(
+        self, query: Query, known: Statistics | None, retrieve: RetrieverSettings, wanted: Wanted
+    ) -> Gathered:
+        """What the shards that answer find; raises StageLostError when none does.
+
+        Without the statistics `known` of its terms each shard weighs them by its own.
+        """
+        bm25 = self._bm25_query(query.weights, known, retrieve) if retrieve.bm25 else None
+        shards = self._facts.shards
         asked = ShardQuery(
             query.vector if retrieve.dense else None,
             bm25,
-            limit_of_shard(retrieve.dense, self._facts.shards),
-            limit_of_shard(retrieve.bm25, self._facts.shards),
+            limit_of_shard(retrieve.dense, shards),
+            limit_of_shard(retrieve.bm25, shards),
             retrieve.bm25_over,
+            known is None,
+            wanted.tokens,
+            limit_of_shard(wanted.citations, shards, FETCHED_LATER),
+            wanted.weights,
         )
-        numbers = [n for n in range(self._facts.shards) if n not in lost]
         answers = await asyncio.gather(
             *(
-                self._watch.run(
-                    "retrieve", self._shards[n].search(asked), self._deadline_s, _left_out(n)
-                )
-                for n in numbers
+                self._watch.run("retrieve", shard.find(asked), self._deadline_s, _left_out(n))
+                for n, shard in enumerate(self._shards)
             )
         )
-        lost |= {n for n, answer in zip(numbers, answers, strict=True) if answer is None}
-        self._lost |= lost
+        self._lost |= {n for n, answer in enumerate(answers) if answer is None}
         found = [answer for answer in answers if answer is not None]
         if not found:
             raise _all_lost()
         self._read += [part.read for part in found]
-        return Found(join_candidates([part.value for part in found]), bm25)
+        return Gathered(
+            join_candidates([part.value.candidates for part in found]),
+            {f.citation.pmid: f for part in found for f in part.value.fetched},
+            bm25,
+        )
 
     async def fetch(
-        self, pmids: Sequence[int], vector: Vectors | None, *, count_lost: bool = False
+        self,
+        pmids: Sequence[int],
+        vector: Vectors | None,
+        tokens: Halves | None = None,
+        *,
+        count_lost: bool = False,
     ) -> list[Fetched]:
         """The citations among `pmids` that the shards hold, in that order.
 
-        `count_lost` counts a shard that does not answer against the coverage, for what was
-        not searched before.
+        They are scored as by `ShardReader.fetch`. `count_lost` counts a shard that does not
+        answer against the coverage, for what was not searched before.
         """
         by_shard: dict[int, list[int]] = {}
         for pmid in pmids:
             by_shard.setdefault(shard_of(pmid, self._facts.shards), []).append(pmid)
-        fetched, lost = await self._fetch(by_shard, vector)
+        fetched, lost = await self._fetch(by_shard, vector, tokens)
         if count_lost:
             self._lost |= lost
         held = {f.citation.pmid: f for f in fetched}
         return [held[pmid] for pmid in pmids if pmid in held]
 
     async def _fetch(
-        self, by_shard: Mapping[int, Sequence[int]], vector: Vectors | None
+        self,
+        by_shard: Mapping[int, Sequence[int]],
+        vector: Vectors | None,
+        tokens: Halves | None = None,
     ) -> tuple[list[Fetched], set[int]]:
+        calls = [(n, self._shards[n].fetch(pmids, vector, tokens)) for n, pmids in by_shard.items()]
         parts = await asyncio.gather(
-            *(
-                self._watch.run(
-                    "fetch", self._shards[n].fetch(pmids, vector), self._deadline_s, _left_out(n)
-                )
-                for n, pmids in by_shard.items()
-            )
+            *(self._watch.run("fetch", call, self._deadline_s, _left_out(n)) for n, call in calls)
         )
         self._read += [part.read for part in parts if part is not None]
         lost = {n for n, part in zip(by_shard, parts, strict=True) if part is None}
         return [f for part in parts if part is not None for f in part.value], lost
 
-    async def _bm25_query(
-        self, weights: Mapping[str, float], retrieve: RetrieverSettings
-    ) -> tuple[Bm25Query, set[int]]:
-        """The query with the statistics of all shards that answer, and which do not.
-
-        Each shard tells those of the version that it reads.
-        """
-        counts = await asyncio.gather(
-            *(
-                self._watch.run(
-                    "statistics",
-                    shard.statistics(list(weights), retrieve.bm25_over),
-                    self._deadline_s,
-                    _left_out(number),
-                )
-                for number, shard in enumerate(self._shards)
-            )
-        )
-        counted = [count for count in counts if count is not None]
-        total: Counter[str] = Counter()
-        for count in counted:
-            total.update(count.frequencies)
-        units = sum(count.units for count in counted)
-        mean_terms = sum(count.terms for count in counted) / max(units, 1)
+    def _bm25_query(
+        self,
+        weights: Mapping[str, float],
+        statistics: Statistics | None,
+        retrieve: RetrieverSettings,
+    ) -> Bm25Query:
         k1 = self._facts.k1 if retrieve.bm25_k1 is None else retrieve.bm25_k1
         b = self._facts.b if retrieve.bm25_b is None else retrieve.bm25_b
-        lost = {number for number, count in enumerate(counts) if count is None}
-        return Bm25Query(weights, dict(total), units, mean_terms, k1, b), lost
+        query = Bm25Query(weights, {}, 0, 0.0, k1, b)
+        return query.with_statistics(statistics) if statistics else query
 
 
 def _left_out(number: int) -> str:

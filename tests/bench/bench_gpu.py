@@ -94,8 +94,8 @@ def passages(count: int, vocabulary: int) -> list[Tokens]:
 def embedding_lines(encoder: Encoder, model_dir: Path, count: int, peak: float) -> list[str]:
     config: Any = AutoConfig.from_pretrained(str(model_dir), **SAFELY)
     tokens = passages(count, config.vocab_size)
-    encoder.encode_tokens(tokens[: encoder.batch_size])
-    took = seconds_of(lambda: encoder.encode_tokens(tokens), encoder.device)
+    encoder.embed_tokens(tokens[: encoder.batch_size], None)
+    took = seconds_of(lambda: encoder.embed_tokens(tokens, None), encoder.device)
     done = count * Shape.of(model_dir).flops(PASSAGE_TOKENS) / took / 1e12
     card = "cpu" if encoder.device == "cpu" else torch.cuda.get_device_name()
     sheet = sheet_tflops(card)

@@ -14,6 +14,7 @@ import numpy as np
 
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest
+from cluster.models.embedded import NO_CODES, Embedded
 from cluster.settings.settings import Settings
 from pipelines.build.build_shard import build_shard, train_quantiser
 from pipelines.build.embed_passages import embed_citations, split_citations
@@ -36,12 +37,18 @@ def stand_in(texts: Sequence[str]) -> np.ndarray:
     return np.asarray(vectors / np.maximum(norms, 1e-9), np.float32)
 
 
+def embed_stand_in(texts: Sequence[str], _: object = None) -> Embedded:
+    return Embedded(stand_in(texts), [NO_CODES] * len(texts))
+
+
 def _stage(index: Path, number: int, count: int, first: int, shards: int) -> ParsedSource:
     name = f"pubmed26n{number:04d}.xml.gz"
     directory = index / "staging" / name
     made = generate_citations(count, seed=number, first_pmid=first)
     rows = [replace(c, source=name, position=n) for n, c in enumerate(made)]
-    write_part(embed_citations(split_citations(rows, SPLITTER), stand_in), directory, shards)
+    write_part(
+        embed_citations(split_citations(rows, SPLITTER), embed_stand_in, None), directory, shards
+    )
     told = account(name, len(rows), sha256=f"{number} {count} {first}")
     write_account(directory, told, ())
     return told
@@ -59,7 +66,9 @@ def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
     places = [index / "staging" / told.name]
     summaries = [build_shard(index, n, places, plan) for n in range(settings.index.shards)]
     with hold_lease(index, "build") as lease:
-        manifest = publish_build(lease, quantiser, settings, encoder, NO_NAMES, [told], summaries)
+        manifest = publish_build(
+            lease, quantiser, None, settings, encoder, NO_NAMES, [told], summaries
+        )
     shutil.rmtree(index / "staging")
     return manifest
 
@@ -82,7 +91,7 @@ def compact(settings: Settings, previous: Manifest) -> Manifest:
     """Publish `previous` with one segment a shard, and remove what only it needs."""
     index = settings.index.path
     plan = segment_plan("", quantiser_of(index, previous), WIDTH, settings.index)
-    entries = [compact_shard(index, n, s, plan) for n, s in enumerate(previous.shards)]
+    entries = [compact_shard(index, n, s, plan, None) for n, s in enumerate(previous.shards)]
     with hold_lease(index, "compact") as lease:
         manifest = publish_compaction(lease, previous, entries)
     prune(index, manifest)

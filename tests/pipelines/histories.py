@@ -26,7 +26,7 @@ from pipelines.update.compact_index import compact_shard
 from pipelines.update.update_index import update_shard
 from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.staging import SPLITTER, account
-from tests.small_index import DIMENSIONS, bag_of_words, citation
+from tests.small_index import CODEC, DIMENSIONS, bag_of_words, citation, embed_words, keep_codec
 
 Event = tuple[int, str | None]
 File = Sequence[Event]
@@ -89,7 +89,7 @@ class SmallIndex:
                 name, len(rows), read=len(events), deletions=len(gone), sha256=f"{events!r}"
             )
             if not directory.is_dir():
-                table = embed_citations(split_citations(rows, SPLITTER), bag_of_words)
+                table = embed_citations(split_citations(rows, SPLITTER), embed_words, None)
                 write_part(table, directory, self.shards)
                 write_account(directory, told, gone)
             places.append(directory)
@@ -105,7 +105,14 @@ class SmallIndex:
         told = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
         with hold_lease(self.path, "build") as lease:
             self.manifest = publish_build(
-                lease, quantiser, self.settings, ENCODER, NO_NAMES, accounts, told
+                lease,
+                quantiser,
+                keep_codec(self.path),
+                self.settings,
+                ENCODER,
+                NO_NAMES,
+                accounts,
+                told,
             )
         self.applied += len(files)
         return self.manifest
@@ -145,7 +152,7 @@ class SmallIndex:
         for number, shard in enumerate(self.manifest.shards):
             if number == crash_after:
                 return self.manifest
-            told.append(compact_shard(self.path, number, shard, plan))
+            told.append(compact_shard(self.path, number, shard, plan, CODEC))
         if crash_after is not None:
             return self.manifest
         with hold_lease(self.path, "compact") as lease:
@@ -157,7 +164,7 @@ class SmallIndex:
         chosen = manifest or self.manifest
         assert chosen is not None
         return [
-            ShardReader(self.path, n, entry, ef_search=32, exact_below=10**9)
+            ShardReader(self.path, n, entry, ef_search=32, exact_below=10**9, codec=CODEC)
             for n, entry in enumerate(chosen.shards)
         ]
 

@@ -10,7 +10,7 @@ from cluster.records import Citation, Deletion
 from pipelines.build.embed_passages import embed_citations, split_citations
 from pipelines.build.split_passages import make_splitter
 from pipelines.build.stage_citations import ParsedSource, write_account, write_part
-from tests.small_index import bag_of_words
+from tests.small_index import embed_words
 
 SPLITTER = make_splitter("characters", 512, 64)
 
@@ -28,7 +28,7 @@ def stage(
     A retry's batches begin elsewhere, so each copy lacks one more of the first rows.
     """
     numbered = [replace(c, source=directory.name, position=n) for n, c in enumerate(citations)]
-    table = embed_citations(split_citations(numbered, SPLITTER), bag_of_words)
+    table = embed_citations(split_citations(numbered, SPLITTER), embed_words, None)
     for copy in range(copies):
         write_part(table.slice(copy), directory, shards)
     write_account(directory, account(directory.name, kept=len(citations)), deletions)

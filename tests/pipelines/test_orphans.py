@@ -20,13 +20,13 @@ from cluster.index.write_segment import (
 from pipelines.build.build_shard import train_quantiser
 from pipelines.build.embed_passages import embed_citations, split_citations
 from tests.pipelines.staging import SPLITTER
-from tests.small_index import DIMENSIONS, bag_of_words, citation
+from tests.small_index import DIMENSIONS, citation, embed_words
 
 CITATIONS = [citation(pmid, f"Abstract of {pmid}.") for pmid in range(1, 9)]
 
 
 def batches() -> list[pa.RecordBatch]:
-    table = embed_citations(split_citations(CITATIONS, SPLITTER), bag_of_words)
+    table = embed_citations(split_citations(CITATIONS, SPLITTER), embed_words, None)
     found: list[pa.RecordBatch] = table.combine_chunks().to_batches()
     return found
 

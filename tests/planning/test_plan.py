@@ -15,7 +15,9 @@ from planning.plan import Plan, make_plan
 from planning.show_plan import all_figures
 from tests.planning.some_coefficients import coefficients, searches
 
-SETTINGS = load_settings()
+# A cross-encoder is a stage of its own.
+CROSS = ["reranker.kind=cross-encoder", "reranker.model=file:cross"]
+SETTINGS = load_settings(overrides=CROSS)
 ASK = Ask(citations=38_000_000, qps=50, p95_s=2.0)
 
 
@@ -131,6 +133,13 @@ def test_batches_are_used_where_they_save_cores_and_time_allows() -> None:
     assert hurried.serving.stage("reranker").batch == 1  # type: ignore[union-attr]
 
 
+def test_late_interaction_over_stored_token_vectors_needs_no_reranker() -> None:
+    stored = make_plan(coefficients(), load_settings(), ASK)
+    assert stored.serving.stage("reranker") is None
+    none = load_settings(overrides=["index.token_vectors=none"])
+    assert make_plan(coefficients(), none, ASK).serving.stage("reranker") is not None
+
+
 def test_a_percentile_that_cannot_be_met_names_the_stage() -> None:
     made = plan(p95_s=0.1)
     assert made.problems[0].startswith("p95 of 0.1 s cannot be met")
@@ -192,7 +201,7 @@ def test_every_figure_shows_its_inputs() -> None:
 def test_the_emitted_settings_load_and_say_what_the_plan_says(
     config: str, tmp_path: object
 ) -> None:
-    before = load_settings(config)
+    before = load_settings(config, CROSS)
     made = make_plan(coefficients(), before, ASK)
     file = tmp_path / "planned.yaml"
     file.write_text(config_yaml(before, made))

@@ -8,8 +8,11 @@ import numpy as np
 
 from cluster.index.manifest import Manifest
 from cluster.index.read_shard import ShardReader
+from cluster.index.terms.collection import CollectionTerms
+from cluster.index.vectors import QuestionVectors
 from cluster.records import Citation, Entity
 from cluster.settings.settings import ServeSettings, load_settings
+from cluster.text.analysis import analyse
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
 from serve.answer_question import QuestionAnswerer
 from serve.graph.local_graph import EncoderStage, LocalBackend
@@ -17,6 +20,7 @@ from serve.graph.stages import Around, Backend, IndexFacts, Stages, shard_stage
 from serve.graph.versions.read_version import ShardVersion
 from serve.graph.writer_stage import WriterStage
 from serve.llm.language_model import ChatModel
+from serve.question.understand_question import Expander
 from serve.search.pubmed.search_online import OnlineStage
 from tests.serve.answering import WordReader
 from tests.small_index import Encode, bag_of_words, make_index
@@ -39,7 +43,12 @@ class DecidedWriter(AnswerWriter):
 
 class SmallEncoder:
     def __init__(self, encode: Encode) -> None:
-        self.encode = self.encode_queries = encode
+        self.encode = encode
+
+    def encode_queries(self, texts: Sequence[str]) -> list[QuestionVectors]:
+        vectors = self.encode(texts)
+        tokens = [self.encode(analyse(text)).astype(np.float16) for text in texts]
+        return [QuestionVectors(v, t) for v, t in zip(vectors, tokens, strict=True)]
 
 
 class SmallReranker:
@@ -60,14 +69,14 @@ class NamedThings:
 
 
 BREAKS = {
-    "expand": ("entities",),
+    "expand": ("understand", "entities", "statistics"),
     "encode": ("encode",),
     "embed": ("encode_passages",),
     "rerank": ("score",),
     "read": ("answering",),
     "write": ("write", "write_aloud"),
 }
-OF_A_SHARD = ("search", "fetch", "citation")
+OF_A_SHARD = ("find", "fetch", "citation")
 
 
 class Breaking(Around):
@@ -105,15 +114,17 @@ def small_stages(
 ) -> Stages:
     written = DecidedWriter(writer, bag_of_words, None, lambda text: [], WordReader())
     written.decide = decide  # type: ignore[method-assign]
+    facts = IndexFacts(len(shards), 0.9, 0.4, reranker=True)
+    tables = [segment.opened.terms for shard in shards for segment in shard.segments]
     backend = LocalBackend(
-        expander=NamedThings(names),
-        encoder=EncoderStage(SmallEncoder(encode)),  # type: ignore[arg-type]
+        expander=Expander(NamedThings(names), CollectionTerms(manifest, tables)),
+        encoder=EncoderStage(SmallEncoder(encode), SmallReranker()),  # type: ignore[arg-type]
         reranker=SmallReranker(),
         writer=WriterStage(written, model),
         pubmed=online,
         **{shard_stage(n): ShardVersion(r, manifest) for n, r in enumerate(shards)},
     )
-    return Stages(Breaking(backend, broken), IndexFacts(len(shards), 0.9, 0.4))
+    return Stages(Breaking(backend, broken), facts)
 
 
 def parts_of(answerer: QuestionAnswerer) -> dict[str, Any]:

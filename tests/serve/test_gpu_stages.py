@@ -65,7 +65,7 @@ def test_a_cross_encoder_runs_in_the_encoders_number_type(tmp_path: Path, dtype:
     folder = make_tiny_cross_encoder(tmp_path)
     chosen = ["reranker.kind=cross-encoder", f"reranker.model=file:{folder}"]
     settings = load_settings(overrides=[*chosen, "encoder.device=cpu", f"encoder.dtype={dtype}"])
-    reranker = load_reranker(settings, None)
+    reranker = load_reranker(settings)
     assert isinstance(reranker, CrossEncoderReranker)
     assert {p.dtype for p in reranker._model.parameters()} == {getattr(torch, dtype)}
 

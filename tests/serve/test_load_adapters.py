@@ -11,7 +11,7 @@ from cluster.errors import IndexFormatError
 from cluster.index.manifest import Manifest
 from cluster.models.adapters import weights_checksum
 from cluster.settings.settings import Settings, load_settings
-from serve.graph.load_stages import load_encoder, load_reranker
+from serve.graph.load_stages import load_encoder, load_late_interaction, load_reranker
 from serve.graph.versions.follow_versions import check_follows
 from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
@@ -91,6 +91,6 @@ def test_reranker_has_an_adapter_of_its_own_and_the_encoder_none(
     own = settings(base, f"reranker.adapter=file:{adapter}")
     encoder = load_encoder(own, built_with(tmp_path, own))
     passages = ["aspirin treats fever", "the gene inhibits a protein"]
-    tuned = load_reranker(own, encoder).score("which drug", passages)
-    plain = load_reranker(settings(base), encoder).score("which drug", passages)
+    tuned = load_reranker(own).score("which drug", passages)
+    plain = load_late_interaction(own, encoder).score("which drug", passages)
     assert not np.allclose(tuned, plain, atol=1e-3)

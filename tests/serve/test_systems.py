@@ -192,13 +192,13 @@ def test_a_preset_may_have_bm25_constants_of_its_own(graph: Graph) -> None:
     answerer = graph.answerer()
     asked: list[Any] = []
     for shard in answerer._stages.shards:
-        search = shard.search
+        find = shard.find
 
-        async def note(query: Any, search: Any = search) -> Any:
+        async def note(query: Any, find: Any = find) -> Any:
             asked.append(query.bm25)
-            return await search(query)
+            return await find(query)
 
-        shard.search = note  # type: ignore[method-assign]
+        shard.find = note  # type: ignore[method-assign]
     asyncio.run(answerer.search(Request(QUESTION, load_system("biorag-v7"), 10)))
     asyncio.run(answerer.search(Request(QUESTION, load_system("bm25"), 10)))
     assert {(query.k1, query.b) for query in asked} == {(1.5, 0.75), (0.9, 0.4)}

@@ -22,10 +22,16 @@ from cluster.index.manifest import Manifest, current_pointer, read_manifest
 from cluster.models.adapters import full_name
 from cluster.settings.settings import Settings
 from cluster.storage.places import Place
-from serve.graph.load_stages import check_analyser, load_recogniser, load_shard
+from serve.graph.load_stages import (
+    check_analyser,
+    load_expander,
+    load_recogniser,
+    load_shard,
+)
 from serve.graph.versions.read_version import ShardVersion, VersionName
 from serve.graph.versions.take_turns import Turns, held
 from serve.question.expand_question import Recogniser
+from serve.question.understand_question import Expander
 
 T = TypeVar("T")
 log = logging.getLogger("citeray")
@@ -202,3 +208,8 @@ def follow_shard(settings: Settings, deployed: Manifest, number: int) -> Followe
 def follow_vocabulary(settings: Settings, deployed: Manifest) -> Follower[Recogniser]:
     """The recogniser over each version's vocabulary; a transformer is loaded once."""
     return Follower(settings.index.place, deployed, partial(load_recogniser, settings))
+
+
+def follow_expander(settings: Settings, deployed: Manifest) -> Follower[Expander]:
+    """As `follow_vocabulary`, with the statistics of each version's terms."""
+    return Follower(settings.index.place, deployed, partial(load_expander, settings))

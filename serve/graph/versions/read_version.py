@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from cluster.index.manifest import Manifest
-from cluster.index.read_shard import Candidates, Fetched, ShardQuery, ShardReader, Statistics
+from cluster.index.read_shard import Fetched, Found, ShardQuery, ShardReader
+from cluster.index.tokens.codec import Halves
 from cluster.index.vectors import Vectors
 from cluster.pubmed.source_order import natural_key
 from cluster.records import Citation
@@ -52,17 +53,15 @@ class ShardVersion:
         self.reader = reader
         self.name = VersionName.of(manifest)
 
-    def statistics(self, terms: list[str], over: str) -> Statistics:
-        """See `ShardReader.statistics`."""
-        return self.reader.statistics(terms, over)
+    def find(self, query: ShardQuery) -> FromVersion[Found]:
+        """See `ShardReader.find`, with the version's name."""
+        return FromVersion(self.reader.find(query), self.name)
 
-    def search(self, query: ShardQuery) -> FromVersion[Candidates]:
-        """See `ShardReader.search`, with the version's name."""
-        return FromVersion(self.reader.search(query), self.name)
-
-    def fetch(self, pmids: Sequence[int], vector: Vectors | None) -> FromVersion[list[Fetched]]:
+    def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None, tokens: Halves | None
+    ) -> FromVersion[list[Fetched]]:
         """See `ShardReader.fetch`, with the version's name."""
-        return FromVersion(self.reader.fetch(pmids, vector), self.name)
+        return FromVersion(self.reader.fetch(pmids, vector, tokens), self.name)
 
     def citation(self, pmid: int) -> Citation | None:
         """See `ShardReader.citation`."""

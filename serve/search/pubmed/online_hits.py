@@ -11,7 +11,7 @@ from cluster.settings.search_settings import OnlineSettings
 from serve.graph.watched_stages import WatchedStages
 from serve.search.pubmed.search_online import find_online, finds_too_little, whole_abstract
 from serve.search.rank_exactly import distinct, rank_exactly
-from serve.search.rank_hits import Hit, abstract_first, rescored
+from serve.search.rank_hits import Hit, rescored
 from serve.search.search_shards import ShardSearch
 
 ORDER_KEPT = "PubMed's order kept"
@@ -33,10 +33,12 @@ async def local_passages(
     fetched = await shards.fetch(pmids, None, count_lost=True)
     if missing := len(pmids) - len(fetched):
         stages.watch.note(f"pubmed: {missing} of {len(pmids)} PMIDs are not in this index")
-    vector = await stages.encode(body, ORDER_KEPT)
-    ranked = await _rank(fetched, vector, stages)
+    vectors = await stages.encode(body, ORDER_KEPT)
+    ranked = await _rank(fetched, vectors.vector if vectors else None, stages)
     if ranked is None:
-        firsts = [Hit(f, next(iter(abstract_first(f)), None), 0.0, {}, alone=True) for f in fetched]
+        firsts = [
+            Hit(f, next(iter(f.abstract_first()), None), 0.0, {}, alone=True) for f in fetched
+        ]
         return rescored(firsts, [1 / rank for rank in range(1, len(firsts) + 1)])
     return rescored(ranked, [h.score for h in ranked])
 

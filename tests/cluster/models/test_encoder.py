@@ -91,9 +91,12 @@ def test_more_tokens_than_the_model_has_positions_for_are_refused(
 
 def test_a_query_prefix_is_put_before_queries_only(encoder: Encoder, model_dir: Path) -> None:
     prefixed = Encoder(model_dir, device="cpu", dtype="float32", query_prefix="study: ")
-    np.testing.assert_allclose(
-        prefixed.encode_queries(["the gene"]), encoder.encode(["study: the gene"]), atol=1e-6
-    )
+    (asked,) = prefixed.encode_queries(["the gene"])
+    np.testing.assert_allclose(asked.vector, encoder.encode(["study: the gene"])[0], atol=1e-6)
+    # The prefix is no word of the question, whose tokens are compared one by one.
+    (tokens,) = encoder.token_vectors(["study: the gene"])
+    assert len(asked.tokens) == len(encoder.token_vectors(["the gene"])[0])
+    np.testing.assert_allclose(asked.tokens, tokens[-len(asked.tokens) :], atol=1e-3)
     np.testing.assert_allclose(
         prefixed.encode(["the gene"]), encoder.encode(["the gene"]), atol=1e-6
     )
@@ -198,7 +201,9 @@ def test_minilm_puts_a_paraphrase_before_another_subject() -> None:
 
 def test_texts_tokenised_elsewhere_have_the_same_vectors(encoder: Encoder, model_dir: Path) -> None:
     tokens = make_tokeniser(model_dir, encoder.max_tokens)(TEXTS)
-    np.testing.assert_allclose(encoder.encode_tokens(tokens), encoder.encode(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(
+        encoder.embed_tokens(tokens, None).vectors, encoder.encode(TEXTS), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -233,12 +238,12 @@ def test_tokenised_texts_are_not_tokenised_again(encoder: Encoder, model_dir: Pa
     tokens = make_tokeniser(model_dir, encoder.max_tokens)(TEXTS)
     with pytest.MonkeyPatch.context() as patched:
         patched.delattr(Encoder, "_tokenize")
-        assert len(encoder.encode_tokens(tokens)) == len(TEXTS)
+        assert len(encoder.embed_tokens(tokens, None).vectors) == len(TEXTS)
 
 
 def test_no_tokens_give_no_vectors(encoder: Encoder, model_dir: Path) -> None:
     assert make_tokeniser(model_dir, 16)([]) == []
-    assert encoder.encode_tokens([]).shape == (0, WIDTH)
+    assert encoder.embed_tokens([], None).vectors.shape == (0, WIDTH)
 
 
 def test_a_folder_without_a_tokeniser_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cluster.index.tokens.codec import learn_codec
 from cluster.models.encoder import Encoder
 from cluster.text.tokenise import make_tokeniser
 from pipelines.build.embed_passages import (
@@ -41,9 +42,14 @@ def test_rows_tokenised_first_get_the_same_vectors(
     table = split.slice(chosen.start, chosen.stop - chosen.start)
     tokenised = tokenise_citations(table, make_tokeniser(model_dir, encoder.max_tokens))
     assert tokenised.schema == TOKENISED_SCHEMA
-    ours = embed_tokens(tokenised, encoder.encode_tokens)
-    theirs = embed_citations(table, encoder.encode)
+    sample = np.concatenate(encoder.token_vectors([c.search_text for c in CITATIONS]))
+    compress = encoder.compress_by(learn_codec(sample, 16, 2), 1)
+    ours = embed_tokens(tokenised, encoder.embed_tokens, compress)
+    theirs = embed_citations(table, encoder.embed, compress)
     assert ours.drop_columns("vectors") == theirs.drop_columns("vectors")
+    assert sum(map(sum, ours["token_counts"].to_pylist())) * 4 == len(
+        b"".join(ours["codes"].to_pylist())
+    )
     for mine, plain in zip(ours["vectors"], theirs["vectors"], strict=True):
         np.testing.assert_allclose(
             np.frombuffer(mine.as_py(), np.float16),

@@ -21,7 +21,7 @@ from pipelines.build.stage_citations import ParsedSource
 from pipelines.vocabulary.give_names import NameFiles
 from tests.pipelines.build.test_build_shard import plan_in
 from tests.pipelines.staging import account, stage
-from tests.small_index import DIMENSIONS, citation
+from tests.small_index import DIMENSIONS, citation, keep_codec
 
 ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
 CITATIONS = [citation(p, f"Abstract {p}.", keywords=("rare disease",)) for p in range(1, 11)]
@@ -41,7 +41,14 @@ def publish_in(
     shards = [build_shard(index, s, [directory], plan) for s in range(2)]
     with hold_lease(index, "build") as lease:
         return publish_build(
-            lease, plan.quantiser, SETTINGS, ENCODER, NameFiles(release), accounts, shards
+            lease,
+            plan.quantiser,
+            keep_codec(index),
+            SETTINGS,
+            ENCODER,
+            NameFiles(release),
+            accounts,
+            shards,
         )
 
 

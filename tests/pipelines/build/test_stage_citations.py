@@ -26,7 +26,7 @@ from pipelines.build.stage_citations import (
     write_part,
 )
 from tests.pipelines.staging import SPLITTER, account, stage
-from tests.small_index import DIMENSIONS, bag_of_words, citation
+from tests.small_index import DIMENSIONS, citation, embed_words
 
 CITATIONS = [citation(pmid, f"Abstract of {pmid}.", f"Title {pmid}") for pmid in range(1, 21)]
 
@@ -99,7 +99,7 @@ def test_positions_come_back_from_their_runs(wanted: list[int]) -> None:
 
 def test_positions_in_many_runs_are_staged_in_parts_whose_names_fit(tmp_path: Path) -> None:
     sparse = [replace(c, source="n1", position=3 * n) for n, c in enumerate(CITATIONS)]
-    write_part(embed_citations(split_citations(sparse, SPLITTER), bag_of_words), tmp_path, 1)
+    write_part(embed_citations(split_citations(sparse, SPLITTER), embed_words, None), tmp_path, 1)
     assert all(len(part.name) < 200 for part in part_files(tmp_path))
     assert staged_positions(tmp_path).tolist() == list(range(0, 60, 3))
     rows = [pmid for part in part_files(tmp_path) for pmid in pmids(read_part(part, 0))]
@@ -116,7 +116,7 @@ def test_a_source_that_changed_is_staged_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_part_that_was_not_finished_is_no_part(tmp_path: Path) -> None:
-    table = embed_citations(split_citations(CITATIONS, SPLITTER), bag_of_words)
+    table = embed_citations(split_citations(CITATIONS, SPLITTER), embed_words, None)
     with pytest.raises(pa.ArrowInvalid):
         write_part(table.drop_columns("vectors"), tmp_path, shards=2)
     assert list(tmp_path.iterdir()) == []

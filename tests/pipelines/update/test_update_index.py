@@ -7,6 +7,7 @@ from cluster.errors import CiteRayError, IndexFormatError, InputError
 from cluster.index.layout import VECTORS, bm25_directory, segment_directory, shard_of
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
+from cluster.index.terms.collection import CollectionTerms
 from cluster.settings.settings import load_settings
 from cluster.storage.whole_files import sha256_of
 from pipelines.build.plan_build import quantiser_of
@@ -15,7 +16,6 @@ from pipelines.update.update_index import applicable, check_settings, new_source
 from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.histories import File, SmallIndex, lengths, name_of
 from tests.pipelines.staging import account
-from tests.publish_manifest import publish
 from tests.small_index import citation, make_index
 
 FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
@@ -120,6 +120,26 @@ def test_dead_citations_count_in_no_statistic(tmp_path: Path, over: str) -> None
         r.frequencies(terms, over) for r in fresh.readers()
     ]
     assert lengths(index.manifest, over) == lengths(fresh.manifest, over)
+    told = [
+        CollectionTerms.open(i.path, m).statistics(terms, over)
+        for i, m in ((index, index.manifest), (fresh, fresh.manifest))
+    ]
+    assert told[0] == told[1]
+    assert told[0].frequencies == index.readers()[0].frequencies(terms, over)
+
+
+def test_an_update_pays_for_its_own_terms_and_a_version_names_few_files(tmp_path: Path) -> None:
+    words = [f"word{n}" for n in range(3000)]
+    index = built(tmp_path, [(1, " ".join(words))])
+    for number in range(12):
+        index.update([[(10 + number, f"fresh{number} aspirin")]])
+        assert index.manifest is not None
+        assert len(index.manifest.terms) <= 4
+        # The terms of the build are written once.
+        assert index.manifest.terms[0].version == "v000001"
+    collection = CollectionTerms.open(tmp_path, index.manifest)
+    found = collection.statistics(["aspirin", "fresh11", "word7"], "citations").frequencies
+    assert found == {"aspirin": 12, "fresh11": 1, "word7": 1}
 
 
 def test_of_older_segments_neither_vectors_nor_postings_are_read(tmp_path: Path) -> None:
@@ -268,14 +288,6 @@ def test_terms_of_another_analyser_are_refused(tmp_path: Path) -> None:
     other = manifest.model_copy(update={"analyser": "latin-0"})
     with pytest.raises(IndexFormatError, match="made by latin-0"):
         check_settings(other, load_settings(), "")
-
-
-def test_an_index_of_an_older_citeray_can_be_read_but_not_changed(tmp_path: Path) -> None:
-    old = make_index(tmp_path, [citation(1, "one")]).model_copy(update={"format": 1})
-    publish(tmp_path, old)
-    assert read_manifest(tmp_path) == old
-    with pytest.raises(IndexFormatError, match=r"by an older CiteRay.*build the index again"):
-        quantiser_of(tmp_path, old)
 
 
 def test_a_damaged_quantiser_is_refused(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from pipelines.vocabulary.give_names import NO_NAMES
 from tests.cluster.pubmed_sets import DOCTYPE, abstract, article
 from tests.pipelines.staging import SPLITTER
 from tests.publish_manifest import publish
-from tests.small_index import DIMENSIONS, bag_of_words
+from tests.small_index import DIMENSIONS, embed_words, keep_codec
 
 SHARDS = 2
 PMIDS = range(1, 41)
@@ -71,7 +71,7 @@ def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
     for path, directory in zip(sources, directories, strict=True):
         directory.mkdir(parents=True)
         for table in read_source(path, directory, SPLITTER):
-            write_part(embed_citations(table, bag_of_words), directory, SHARDS)
+            write_part(embed_citations(table, embed_words, None), directory, SHARDS)
     plan = SegmentPlan(
         id="first",
         quantiser=build / "quantiser.faiss",
@@ -86,7 +86,9 @@ def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
     shards = [build_shard(index, s, directories, plan) for s in range(SHARDS)]
     accounts = [account for d in directories if (account := read_account(d))]
     with hold_lease(index, "build") as lease:
-        return publish_build(lease, plan.quantiser, SETTINGS, ENCODER, NO_NAMES, accounts, shards)
+        return publish_build(
+            lease, plan.quantiser, keep_codec(index), SETTINGS, ENCODER, NO_NAMES, accounts, shards
+        )
 
 
 def replace_segments(

@@ -103,7 +103,10 @@ def test_a_reranker_that_remembers_is_timed_on_passages_that_it_has_not_seen(
             scored.extend(passage for _, passage in pairs)
             return np.zeros(len(pairs), dtype=np.float32)
 
-    monkeypatch.setattr(measure_search, "load_reranker", lambda settings, encoder: Remembering())
+    def made(*_: object) -> Remembering:
+        return Remembering()
+
+    monkeypatch.setattr(measure_search, "load_late_interaction", made)
     encoder = load_encoder(settings)
     asked = measure_search.Asked.of(encoder, settings, 12, 1)
     citations = list(generate_citations(1000, 5))

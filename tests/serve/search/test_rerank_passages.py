@@ -14,7 +14,6 @@ from cluster.models.encoder import Encoder
 from serve.search.rerank_passages import (
     CrossEncoderReranker,
     LateInteractionReranker,
-    make_reranker,
     mean_max_sim,
 )
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder
@@ -185,17 +184,3 @@ def test_a_cross_encoder_of_several_labels_is_refused(tmp_path: Path) -> None:
 def test_a_folder_without_a_model_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a model's folder"):
         CrossEncoderReranker(tmp_path, device="cpu")
-
-
-def test_rerankers_are_made_by_name(encoder: Encoder, cross_dir: Path) -> None:
-    late = make_reranker("late-interaction", encoder=encoder)
-    assert isinstance(late, LateInteractionReranker)
-    cross = make_reranker("cross-encoder", model_dir=cross_dir, device="cpu")
-    assert isinstance(cross, CrossEncoderReranker)
-
-
-def test_an_unknown_reranker_is_refused_with_the_choices() -> None:
-    with pytest.raises(
-        InputError, match="'bm42' is unknown: choose one of late-interaction, cross-encoder"
-    ):
-        make_reranker("bm42")

@@ -78,14 +78,14 @@ def test_a_shard_that_was_late_once_is_not_waited_for_again(tmp_path: Path) -> N
     answerer = make_answerer(tmp_path, CORPUS, serve=defaults.model_copy(update={"shard": late}))
     asked: list[str] = []
 
-    async def statistics(*_: object) -> None:
+    async def never(*_: object) -> None:
         await asyncio.sleep(60)
 
     shard = parts_of(answerer)["shard-0000"]
-    shard.statistics, shard.search = statistics, asked.append
+    shard.find, shard.fetch = never, asked.append
     found = search(answerer)
     assert (found.coverage, asked) == ("1/2", [])
-    assert "statistics: late, shard 0 left out" in found.degraded
+    assert "retrieve: late, shard 0 left out" in found.degraded
 
 
 def test_without_any_shard_there_is_no_answer(tmp_path: Path) -> None:

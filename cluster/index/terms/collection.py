@@ -1,0 +1,48 @@
+"""BM25's statistics of a whole version, so that no question has to ask its shards for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from cluster.index.copies import verified
+from cluster.index.layout import terms_file
+from cluster.index.manifest import Manifest
+from cluster.index.terms.term_table import frequency_of, map_terms
+from cluster.storage.places import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of a version or a shard: its live units, their terms in all, and how many hold each term."""
+
+    units: int
+    terms: int
+    frequencies: Mapping[str, int]
+
+
+class CollectionTerms:
+    """The tables that a version names, mapped, with the totals of its manifest."""
+
+    def __init__(self, manifest: Manifest, tables: Sequence[pa.Table]) -> None:
+        self._shards = manifest.shards
+        self._tables = tables
+
+    @classmethod
+    def open(cls, index: Place, manifest: Manifest) -> CollectionTerms:
+        """Those of a published version; raises IndexFormatError where a file is damaged."""
+        tables = []
+        for entry in manifest.terms:
+            file = str(terms_file(entry.version))
+            tables.append(map_terms(verified(index, {file: entry.counts}) / file))
+        return cls(manifest, tables)
+
+    def statistics(self, terms: Iterable[str], over: str) -> Statistics:
+        """What BM25 `over` "citations" or "passages" needs to know of these terms."""
+        return Statistics(
+            sum(shard.units(over) for shard in self._shards),
+            sum(shard.live_terms(over) for shard in self._shards),
+            {term: frequency_of(self._tables, term, over) for term in terms},
+        )

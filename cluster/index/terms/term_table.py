@@ -1,0 +1,134 @@
+"""Tables of terms: how many citations and how many passages hold each, sorted by term.
+
+Counts of disjoint sets of units add up, so a version's are those of its segments together. What
+an update replaces or removes is counted below zero.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+
+from cluster.errors import IndexFormatError
+
+Over = Literal["citations", "passages"]
+OVER: tuple[Over, Over] = ("citations", "passages")
+TERMS_SCHEMA = pa.schema([("term", pa.large_string()), *((over, pa.int64()) for over in OVER)])
+NO_TERMS = TERMS_SCHEMA.empty_table()
+# So many distinct terms are held as Python's own before they become a table.
+HELD_TERMS = 200_000
+# So many terms of the longest table are merged at once.
+MERGED_TERMS = 200_000
+
+
+class TermCounter:
+    """Counts the units that hold each term; its memory is that of the distinct terms."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Counter[str]] = {over: Counter() for over in OVER}
+        self._tables: list[pa.Table] = []
+
+    def add(self, over: str, terms: Iterable[str]) -> None:
+        """Count a unit of `over` "citations" or "passages" that is made of `terms`."""
+        held = self._held[over]
+        held.update(set(terms))
+        if len(held) > HELD_TERMS:
+            self._put_away()
+
+    def table(self) -> pa.Table:
+        """What was counted so far, in TERMS_SCHEMA."""
+        self._put_away()
+        return merge_terms(self._tables)
+
+    def _put_away(self) -> None:
+        names = sorted(set().union(*self._held.values()))
+        if not names:
+            return
+        columns = [[held[name] for name in names] for held in self._held.values()]
+        self._tables.append(pa.table([names, *columns], schema=TERMS_SCHEMA))
+        for held in self._held.values():
+            held.clear()
+        # Like sizes are merged, so that each row is merged a logarithmic number of times.
+        while len(self._tables) > 1 and len(self._tables[-2]) <= 2 * len(self._tables[-1]):
+            last = self._tables.pop()
+            self._tables[-1] = merge_terms([self._tables[-1], last])
+
+
+def negated(table: pa.Table) -> pa.Table:
+    """Takes these counts off others when merged with them."""
+    columns = [pa.compute.negate(table[over]) for over in OVER]
+    return pa.table([table["term"], *columns], schema=TERMS_SCHEMA)
+
+
+def merge_terms(tables: Sequence[pa.Table]) -> pa.Table:
+    """The sums of `tables`, without what comes to nothing."""
+    return pa.Table.from_batches(merged_batches(tables), TERMS_SCHEMA).combine_chunks()
+
+
+def merged_batches(tables: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
+    """As `merge_terms`, range by range of the terms, so that mapped tables stay on disk."""
+    longest = max(tables, key=len, default=NO_TERMS)
+    rows = range(MERGED_TERMS, len(longest), MERGED_TERMS)
+    bounds = [longest["term"][row].as_py() for row in rows]
+    begins = [0] * len(tables)
+    for bound in (*bounds, None):
+        ends = [len(t) if bound is None else place_of(t, bound) for t in tables]
+        parts = [
+            t.slice(begin, end - begin) for t, begin, end in zip(tables, begins, ends, strict=True)
+        ]
+        yield from _sums(pa.concat_tables(parts) if parts else NO_TERMS).to_batches()
+        begins = ends
+
+
+def _sums(rows: pa.Table) -> pa.Table:
+    grouped = rows.group_by("term", use_threads=False)
+    sums = grouped.aggregate([(over, "sum") for over in OVER])
+    sums = sums.select(["term", *(f"{over}_sum" for over in OVER)]).rename_columns(
+        TERMS_SCHEMA.names
+    )
+    counted = pa.compute.or_(*(pa.compute.not_equal(sums[over], 0) for over in OVER))
+    # Arrow orders text by its bytes in UTF-8, which is Python's order of code points.
+    return sums.filter(counted).sort_by("term").cast(TERMS_SCHEMA).combine_chunks()
+
+
+def place_of(table: pa.Table, term: str) -> int:
+    """The row of `term` in a sorted table, or where it would stand."""
+    return bisect.bisect_left(table["term"], term, key=lambda name: name.as_py())
+
+
+def frequency_of(tables: Sequence[pa.Table], term: str, over: str) -> int:
+    """How many units of `over` hold `term`, by all `tables` together."""
+    found = 0
+    for table in tables:
+        row = place_of(table, term)
+        if row < len(table) and table["term"][row].as_py() == term:
+            found += table[over][row].as_py()
+    return found
+
+
+def write_terms(batches: Iterable[pa.RecordBatch], path: Path) -> None:
+    """Write batches of TERMS_SCHEMA, sorted throughout, as one Arrow file."""
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, TERMS_SCHEMA) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def map_terms(path: Path) -> pa.Table:
+    """The table of `write_terms`, mapped; raises IndexFormatError where it is none."""
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise IndexFormatError(
+            f"{path}: cannot be read as term counts ({error}); build the index again"
+        ) from error
+    if table.schema != TERMS_SCHEMA:
+        raise IndexFormatError(
+            f"{path}: not term counts of this version (columns {table.schema.names}); "
+            "build the index again"
+        )
+    return table

@@ -1,0 +1,1 @@
+"""Token vectors of passages, compressed: how they are coded, kept and scored."""

@@ -1,0 +1,134 @@
+"""Codes a token's vector in a few bytes: its first principal components, some bits each.
+
+64 components at 2 bits, 16 bytes a token, rank as the vectors themselves do; docs/benchmarks.md
+has the figures. A question's tokens stay as they are: only stored ones are coded. Santhanam et
+al. 2022 (ColBERTv2) keep 1 or 2 bits of each dimension's residual; here components take its
+centroids' place, so that scoring needs no cluster of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from cluster.errors import IndexFormatError
+from cluster.storage.places import Place
+
+Vectors = NDArray[np.float32]
+# A question's tokens, as they are sent to the shards.
+Halves = NDArray[np.float16]
+Codes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class TokenCodec:
+    """`components` (c, width); by component `bounds` (c, 2^bits - 1) and `levels` (c, 2^bits).
+
+    A number between two bounds is coded as its place among them, and comes back as the level
+    there. A byte holds 8 / bits components, the first in its lowest bits.
+    """
+
+    components: Vectors
+    bounds: Vectors
+    levels: Vectors
+
+    @property
+    def bits(self) -> int:
+        """Of each component: 1, 2, 4 or 8."""
+        return int(self.levels.shape[1]).bit_length() - 1
+
+    @property
+    def bytes_a_token(self) -> int:
+        """The length of a code."""
+        return len(self.components) * self.bits // 8
+
+    def project(self, tokens: Vectors | Halves) -> Vectors:
+        """The components (n, c), of length 1, of token vectors (n, width)."""
+        return _unit(tokens.astype(np.float32, copy=False) @ self.components.T)
+
+    def decode(self, codes: Codes) -> Vectors:
+        """The levels (n, c) that `codes` (n, bytes_a_token) stand for."""
+        if not len(codes):
+            return np.empty((0, len(self.components)), np.float32)
+        return np.asarray(self._by_byte.decode(np.ascontiguousarray(codes)), np.float32)
+
+    @cached_property
+    def _by_byte(self) -> Any:
+        """A product quantiser whose centroids are what each byte stands for: FAISS decodes fast."""
+        size, per_byte = self.bytes_a_token, 8 // self.bits
+        quantiser = faiss.ProductQuantizer(len(self.components), size, 8)
+        places = (np.arange(256)[:, None] >> (self.bits * np.arange(per_byte))) & (
+            (1 << self.bits) - 1
+        )
+        levels = self.levels.reshape(size, per_byte, -1)
+        table = np.stack([levels[:, k, places[:, k]] for k in range(per_byte)], axis=-1)
+        faiss.copy_array_to_vector(table.astype(np.float32).ravel(), quantiser.centroids)
+        return quantiser
+
+    def to_bytes(self) -> bytes:
+        """The codec as a safetensors file; equal codecs give equal bytes."""
+        arrays = {"components": self.components, "bounds": self.bounds, "levels": self.levels}
+        return save({k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
+
+
+def learn_codec(sample: Vectors, components: int, bits: int) -> TokenCodec:
+    """The codec of a sample (n, width) of token vectors of length 1.
+
+    The components are those of the vectors themselves, not of their distances from a mean, so
+    that inner products keep; the bounds are even quantiles, the levels the means between them.
+    Raises ValueError without any.
+    """
+    if not len(sample):
+        raise ValueError("a codec is learnt from token vectors, and there is none")
+    width = sample.shape[1]
+    moments = sample.T.astype(np.float64) @ sample
+    chosen = np.linalg.eigh(moments)[1][:, ::-1][:, : min(components, width)].T
+    axes = np.zeros((components, width), np.float32)
+    axes[: len(chosen)] = chosen
+    projected = _unit(sample @ axes.T)
+    shares = np.arange(1, 1 << bits) / (1 << bits)
+    bounds = np.quantile(projected, shares, axis=0).T.astype(np.float32)
+    levels = np.zeros((components, 1 << bits), np.float32)
+    for axis, column in enumerate(projected.T):
+        places = np.searchsorted(bounds[axis], column)
+        counts = np.bincount(places, minlength=1 << bits)
+        sums = np.bincount(places, column, minlength=1 << bits)
+        # A place that nothing of the sample fell into stands for the bound beside it.
+        empty = np.append(bounds[axis], bounds[axis][-1])
+        levels[axis] = np.where(counts > 0, sums / np.maximum(counts, 1), empty)
+    return TokenCodec(axes, bounds, levels)
+
+
+def read_codec(file: Place) -> TokenCodec:
+    """The codec of `to_bytes` in `file`; IndexFormatError where it is none."""
+    try:
+        arrays = load(file.read_bytes())
+        codec = TokenCodec(arrays["components"], arrays["bounds"], arrays["levels"])
+        _check(codec)
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise IndexFormatError(
+            f"{file}: not a codec of token vectors ({error}); build the index again"
+        ) from error
+    return codec
+
+
+def _check(codec: TokenCodec) -> None:
+    count = len(codec.components)
+    steps = 1 << codec.bits
+    shapes = (codec.components.ndim, codec.bounds.shape, codec.levels.shape)
+    if shapes != (2, (count, steps - 1), (count, steps)) or codec.bits not in (1, 2, 4, 8):
+        raise ValueError(f"its arrays do not fit together: {shapes}")
+    if count * codec.bits % 8:
+        raise ValueError(f"{count} components of {codec.bits} bits fill no whole bytes")
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, 1e-12), np.float32)

@@ -1,0 +1,65 @@
+"""Learns how token vectors are coded, before any passage is embedded.
+
+Raw token vectors are some 90 kB a passage: they are coded as they are made, so that the codec
+must be there first. It is learnt from passages of sources spread over all that are given, since
+PubMed's oldest files hold titles alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster.errors import SourceError
+from cluster.index.layout import codec_file
+from cluster.index.tokens.codec import learn_codec
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Citation
+from cluster.settings.settings import TokenVectorSettings
+from cluster.storage.object_store import File
+from cluster.storage.places import Place
+from cluster.storage.whole_files import write_atomically
+from pipelines.build.split_passages import Splitter, split_citation
+
+if TYPE_CHECKING:
+    from cluster.models.encoder import Encoder
+
+SOURCES = 8
+
+
+def sample_passages(sources: Sequence[File], splitter: Splitter, limit: int) -> list[str]:
+    """At most `limit` passages from the heads of up to SOURCES of the files, evenly spread.
+
+    A file that cannot be read gives what comes before its fault; the build itself tells of it.
+    """
+    places = np.unique(np.linspace(0, len(sources) - 1, min(SOURCES, len(sources))).astype(int))
+    share = -(-limit // max(len(places), 1))
+    found: list[str] = []
+    for place in places:
+        with suppress(SourceError, OSError):
+            for _, text in zip(range(share), _texts(sources[place], splitter), strict=False):
+                found.append(text)
+    return found[:limit]
+
+
+def _texts(source: File, splitter: Splitter) -> Iterator[str]:
+    for record in read_records(source):
+        if isinstance(record, Citation):
+            yield from (passage.text for passage in split_citation(record, splitter))
+
+
+def keep_codec(
+    index: Place, texts: Sequence[str], encoder: Encoder, settings: TokenVectorSettings
+) -> Place:
+    """Learn the codec of `encoder`'s tokens of `texts` and keep it below `index`."""
+    # What holds no text is refused later, and with a better word for it.
+    vectors = encoder.token_vectors(texts or ["PubMed"])
+    codec = learn_codec(np.concatenate(vectors), settings.components, settings.bits)
+    data = codec.to_bytes()
+    path = index / codec_file(hashlib.sha256(data).hexdigest())
+    write_atomically(path, data)
+    return path

@@ -1,0 +1,61 @@
+"""That a version's counts of terms are the sums of what its segments say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import PurePath
+from typing import Any
+
+from cluster.errors import IndexFormatError
+from cluster.index.copies import fresh_copy
+from cluster.index.layout import TERMS, manifest_file, segment_directory, terms_file
+from cluster.index.manifest import Artefact, Manifest
+from cluster.index.terms.term_table import map_terms, merged_batches, negated
+from cluster.storage.places import Place
+from pipelines.verify.check_artefact import artefact_fault
+from pipelines.verify.note_findings import Finding, Notes
+
+MEND = "restore it from a copy, or build the index again"
+
+
+def check_version_terms(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
+    """Findings of the files of counts; their sums are looked at unless `quick`."""
+    files: dict[PurePath, Artefact] = {terms_file(e.version): e.counts for e in manifest.terms}
+    findings = []
+    for file, entry in files.items():
+        notes = Notes(str(file), MEND)
+        with fresh_copy(index / file.parent, {file.name}) as here:
+            fault = artefact_fault(here / file.name, entry, quick=quick)
+        if fault:
+            notes.note("artefact", fault)
+        findings += notes.findings
+    return findings if findings or quick else _check_sums(index, manifest, files)
+
+
+def _check_sums(
+    index: Place, manifest: Manifest, files: Mapping[PurePath, Artefact]
+) -> list[Finding]:
+    segments = [
+        segment_directory(number, segment.id) / TERMS
+        for number, shard in enumerate(manifest.shards)
+        for segment in shard.segments
+    ]
+    notes = Notes(str(manifest_file(manifest.version)), MEND)
+    with ExitStack() as stack:
+
+        def read(file: PurePath) -> Any:
+            here = stack.enter_context(fresh_copy(index / file.parent, {file.name}))
+            return map_terms(here / file.name)
+
+        try:
+            added = [read(file) for file in segments]
+        except IndexFormatError:
+            # It is a finding of its segment.
+            return []
+        told = [read(file) for file in files]
+        wrong = sum(batch.num_rows for batch in merged_batches([*told, *map(negated, added)]))
+    if wrong:
+        message = f"{wrong:,} terms have not the sums of what the segments count"
+        notes.note("terms", message)
+    return notes.findings

@@ -1,0 +1,35 @@
+"""That a segment holds the codes of each passage's tokens, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from cluster.index.layout import PASSAGES, TOKENS
+from cluster.index.manifest import TokensEntry
+from pipelines.verify.note_findings import Ints, Notes
+from pipelines.verify.read_columns import read_integers
+
+
+def check_tokens(
+    directory: Path, tokens: TokensEntry | None, pmids: Ints, passages: Ints, notes: Notes
+) -> None:
+    """Note what is wrong with the tokens of a segment.
+
+    `pmids` and `passages`, how many each has, are of its citations. Raises one of UNREADABLE.
+    """
+    ends = read_integers(directory / PASSAGES, "token_end")
+    counts = np.diff(ends, prepend=0)
+    if (counts < 0).any():
+        notes.note("order", "token_end falls", file=PASSAGES)
+        return
+    a_token = tokens.components * tokens.bits // 8 if tokens else 0
+    size, expected = (directory / TOKENS).stat().st_size, int(counts.sum()) * a_token
+    if size != expected or (not tokens and counts.any()):
+        message = f"{size:,} bytes where {counts.sum():,} tokens take {expected:,}"
+        notes.note("tokens", message, file=TOKENS)
+    elif tokens and not counts.all():
+        owners = np.searchsorted(np.cumsum(passages), np.flatnonzero(counts == 0), side="right")
+        message = f"{np.count_nonzero(counts == 0):,} passages without a token"
+        notes.note("tokens", message, pmids[owners], file=TOKENS)

@@ -1,0 +1,41 @@
+"""What the search must know of a question beside its vectors, in one call to one stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cluster.index.terms.collection import CollectionTerms, Statistics
+from cluster.records import Entity
+from cluster.text.analysis import analyse
+from serve.question.expand_question import Recogniser, expansion_terms
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """The entities of a question, and BM25's statistics of its terms and their synonyms'."""
+
+    entities: tuple[Entity, ...]
+    statistics: Statistics
+
+
+class Expander:
+    """Finds the entities of texts, by a version's vocabulary, and tells of its terms."""
+
+    def __init__(self, recogniser: Recogniser, collection: CollectionTerms) -> None:
+        self.recogniser = recogniser
+        self._collection = collection
+
+    def understand(self, text: str, over: str, named: bool) -> Understood:
+        """Entities only where they are `named`; terms of citations or passages, as `over` says."""
+        entities = self.recogniser.entities(text) if named else []
+        terms = analyse(" ".join([text, *expansion_terms(text, entities)]))
+        return Understood(tuple(entities), self.statistics(terms, over))
+
+    def entities(self, text: str) -> list[Entity]:
+        """See `Recogniser.entities`."""
+        return self.recogniser.entities(text)
+
+    def statistics(self, terms: Sequence[str], over: str) -> Statistics:
+        """See `CollectionTerms.statistics`; each term once."""
+        return self._collection.statistics(dict.fromkeys(terms), over)

@@ -1,0 +1,108 @@
+"""Counts of terms: of any number of units and tables they add up, whatever is held at once."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.errors import IndexFormatError
+from cluster.index.terms import term_table
+from cluster.index.terms.term_table import (
+    NO_TERMS,
+    TERMS_SCHEMA,
+    TermCounter,
+    frequency_of,
+    map_terms,
+    merge_terms,
+    merged_batches,
+    negated,
+    write_terms,
+)
+
+TERMS = st.text(st.sampled_from("abz\u00e9\U0001f600"), min_size=1, max_size=3)
+UNITS = st.lists(st.tuples(st.sampled_from(["citations", "passages"]), st.lists(TERMS)))
+
+
+def counted(units: list[tuple[str, list[str]]]) -> pa.Table:
+    counter = TermCounter()
+    for over, terms in units:
+        counter.add(over, terms)
+    return counter.table()
+
+
+def expected(units: list[tuple[str, list[str]]]) -> dict[str, tuple[int, int]]:
+    held = {over: Counter[str]() for over in ("citations", "passages")}
+    for over, terms in units:
+        held[over].update(set(terms))
+    names = sorted(set(held["citations"]) | set(held["passages"]))
+    return {name: (held["citations"][name], held["passages"][name]) for name in names}
+
+
+def rows(table: pa.Table) -> dict[str, tuple[int, int]]:
+    return {row["term"]: (row["citations"], row["passages"]) for row in table.to_pylist()}
+
+
+@pytest.fixture(params=[1, 3, 200_000], autouse=True)
+def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few terms held at once make many tables, and many ranges of them."""
+    monkeypatch.setattr(term_table, "HELD_TERMS", request.param)
+    monkeypatch.setattr(term_table, "MERGED_TERMS", request.param)
+
+
+@settings(max_examples=30)
+@given(UNITS)
+def test_each_unit_counts_once_for_each_of_its_terms(units: list) -> None:
+    table = counted(units)
+    assert rows(table) == expected(units)
+    assert table["term"].to_pylist() == sorted(table["term"].to_pylist())
+    assert table.schema == TERMS_SCHEMA
+
+
+@settings(max_examples=30)
+@given(UNITS, UNITS, UNITS)
+def test_tables_of_disjoint_units_add_up(first: list, second: list, third: list) -> None:
+    together = merge_terms([counted(units) for units in (first, second, third)])
+    assert rows(together) == expected(first + second + third)
+
+
+@settings(max_examples=30)
+@given(UNITS, UNITS)
+def test_what_is_taken_away_leaves_no_trace(kept: list, removed: list) -> None:
+    left = merge_terms([counted(kept + removed), negated(counted(removed))])
+    assert left == counted(kept)
+
+
+@settings(max_examples=30)
+@given(UNITS, UNITS, TERMS)
+def test_a_term_is_found_in_all_tables_together(first: list, second: list, term: str) -> None:
+    tables = [counted(first), counted(second)]
+    citations, passages = expected(first + second).get(term, (0, 0))
+    assert frequency_of(tables, term, "citations") == citations
+    assert frequency_of(tables, term, "passages") == passages
+
+
+def test_nothing_counted_is_an_empty_table() -> None:
+    assert counted([]) == NO_TERMS == merge_terms([])
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+    table = counted([("citations", ["fever", "aspirin"]), ("passages", ["fever"])])
+    write_terms(merged_batches([table]), tmp_path / "terms.arrow")
+    assert map_terms(tmp_path / "terms.arrow") == table
+
+
+@pytest.mark.parametrize("data", [b"", b"no table"])
+def test_what_is_no_table_of_terms_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "terms.arrow").write_bytes(data)
+    with pytest.raises(IndexFormatError, match="cannot be read as term counts"):
+        map_terms(tmp_path / "terms.arrow")
+
+
+def test_a_table_of_something_else_is_refused(tmp_path: Path) -> None:
+    with pa.ipc.new_file(tmp_path / "terms.arrow", pa.schema([("x", pa.int64())])):
+        pass
+    with pytest.raises(IndexFormatError, match=r"not term counts .*\['x'\]"):
+        map_terms(tmp_path / "terms.arrow")

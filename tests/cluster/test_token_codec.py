@@ -1,0 +1,148 @@
+"""Token vectors: what their codes keep of them, and how passages are scored by stored ones."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cluster.errors import IndexFormatError
+from cluster.index.tokens.codec import TokenCodec, learn_codec, read_codec
+from cluster.index.tokens.stored import StoredTokens, mean_max_sim
+from cluster.models.compress_tokens import make_compress, pool_tokens
+
+WIDTH = 48
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def tokens() -> np.ndarray:
+    """Vectors whose directions differ in weight, as those of an encoder do."""
+    rng = np.random.default_rng(1)
+    return unit(rng.normal(size=(3000, WIDTH)) * np.exp(-np.arange(WIDTH) / 12))
+
+
+def code(codec: TokenCodec, vectors: np.ndarray) -> np.ndarray:
+    counts = torch.tensor([len(vectors)])
+    return make_compress(codec, "cpu")(torch.from_numpy(vectors), counts)[0].numpy()
+
+
+@pytest.mark.parametrize(("bits", "least"), [(1, 0.75), (2, 0.9), (4, 0.98), (8, 0.999)])
+def test_more_bits_keep_more_of_a_vector(tokens: np.ndarray, bits: int, least: float) -> None:
+    codec = learn_codec(tokens[:2000], 32, bits)
+    codes = code(codec, tokens[2000:])
+    assert codes.shape == (1000, 32 * bits // 8) == (1000, codec.bytes_a_token)
+    cosines = (unit(codec.decode(codes)) * codec.project(tokens[2000:])).sum(axis=1)
+    assert cosines.mean() > least
+
+
+def test_a_code_stands_for_the_level_between_its_bounds(tokens: np.ndarray) -> None:
+    codec = learn_codec(tokens, 16, 2)
+    projected, decoded = codec.project(tokens), codec.decode(code(codec, tokens))
+    for axis in range(16):
+        places = np.searchsorted(codec.bounds[axis], projected[:, axis])
+        np.testing.assert_array_equal(decoded[:, axis], codec.levels[axis][places])
+
+
+def test_inner_products_of_components_are_those_of_vectors_where_none_is_left_out(
+    tokens: np.ndarray,
+) -> None:
+    codec = learn_codec(tokens, WIDTH, 8)
+    projected = codec.project(tokens[:50])
+    np.testing.assert_allclose(projected @ projected.T, tokens[:50] @ tokens[:50].T, atol=1e-5)
+
+
+def test_a_codec_of_more_components_than_there_are_leaves_the_rest_empty(
+    tokens: np.ndarray,
+) -> None:
+    codec = learn_codec(tokens, 64, 2)
+    assert codec.project(tokens[:3]).shape == (3, 64)
+    assert not codec.decode(code(codec, tokens[:3]))[:, WIDTH:].any()
+
+
+def test_a_codec_is_read_as_it_was_kept(tokens: np.ndarray, tmp_path: Path) -> None:
+    codec = learn_codec(tokens, 16, 4)
+    (tmp_path / "codec").write_bytes(codec.to_bytes())
+    again = read_codec(tmp_path / "codec")
+    assert again.to_bytes() == codec.to_bytes()
+    assert (again.bits, again.bytes_a_token) == (4, 8)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00" * 64, b"not a codec at all, but some text"])
+def test_what_is_no_codec_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "codec").write_bytes(data)
+    with pytest.raises(IndexFormatError, match="not a codec of token vectors"):
+        read_codec(tmp_path / "codec")
+
+
+def test_arrays_that_do_not_fit_together_are_no_codec(tokens: np.ndarray, tmp_path: Path) -> None:
+    codec = learn_codec(tokens, 16, 2)
+    wrong = TokenCodec(codec.components, codec.bounds[:8], codec.levels)
+    (tmp_path / "codec").write_bytes(wrong.to_bytes())
+    with pytest.raises(IndexFormatError, match="do not fit together"):
+        read_codec(tmp_path / "codec")
+
+
+def stored(
+    folder: Path, codec: TokenCodec, passages: list[np.ndarray]
+) -> tuple[StoredTokens, list[np.ndarray]]:
+    codes = [code(codec, p) if len(p) else np.empty((0, codec.bytes_a_token)) for p in passages]
+    path = folder / "tokens.bin"
+    path.write_bytes(b"".join(c.tobytes() for c in codes))
+    ends = np.cumsum([len(c) for c in codes]).astype(np.uint64)
+    return StoredTokens(path, ends, codec), codes
+
+
+def test_passages_are_scored_in_any_order_by_their_own_tokens_alone(
+    tokens: np.ndarray, tmp_path: Path
+) -> None:
+    codec = learn_codec(tokens, 32, 2)
+    passages = [tokens[0:7], tokens[7:7], tokens[7:40], tokens[40:41]]
+    shelf, codes = stored(tmp_path, codec, passages)
+    asked = codec.project(tokens[100:105])
+    rows = np.array([3, 1, 0, 2, 0])
+    best = shelf.best_cosines(asked, rows)
+    for found, row in zip(best, rows, strict=True):
+        cosines = codec.decode(codes[row]) @ asked.T if len(codes[row]) else np.full((1, 5), -1)
+        np.testing.assert_allclose(found, cosines.max(axis=0), atol=1e-6)
+    scores = mean_max_sim(best)
+    np.testing.assert_allclose(scores[[0, 2, 3, 4]], best[[0, 2, 3, 4]].mean(axis=1), atol=1e-6)
+    assert scores[1] == 0
+
+
+def test_a_question_without_tokens_scores_nothing(tokens: np.ndarray, tmp_path: Path) -> None:
+    codec = learn_codec(tokens, 32, 2)
+    shelf, _ = stored(tmp_path, codec, [tokens[:3], tokens[3:5]])
+    best = shelf.best_cosines(codec.project(tokens[:0]), np.array([0, 1]))
+    assert mean_max_sim(best).tolist() == [0, 0]
+
+
+def test_compressed_scores_rank_as_the_vectors_do(tokens: np.ndarray, tmp_path: Path) -> None:
+    codec = learn_codec(tokens, 32, 2)
+    passages = [tokens[n : n + 20] for n in range(0, 2000, 20)]
+    shelf, _ = stored(tmp_path, codec, passages)
+    near = unit(tokens[300:310] + 0.3 * unit(np.random.default_rng(2).normal(size=(10, WIDTH))))
+    scores = mean_max_sim(shelf.best_cosines(codec.project(near), np.arange(100)))
+    exact = [(p @ near.T).max(axis=0).mean() for p in passages]
+    assert int(np.argmax(scores)) == int(np.argmax(exact)) == 15
+    assert np.corrcoef(scores, exact)[0, 1] > 0.8
+
+
+def test_a_file_that_is_cut_short_is_refused(tokens: np.ndarray, tmp_path: Path) -> None:
+    codec = learn_codec(tokens, 32, 2)
+    (tmp_path / "tokens.bin").write_bytes(b"\x00" * 20)
+    with pytest.raises(IndexFormatError, match="20 bytes where 3 tokens take 24"):
+        StoredTokens(tmp_path / "tokens.bin", np.array([1, 3], np.uint64), codec)
+
+
+def test_like_tokens_of_one_text_are_kept_as_one(tokens: np.ndarray) -> None:
+    first, second = tokens[0], tokens[1]
+    text = torch.from_numpy(np.stack([first, second, first, second, first]))
+    pooled, counts = pool_tokens(torch.cat([text, text[:1]]), torch.tensor([5, 1]), 2)
+    assert counts.tolist() == [2, 1] or counts.tolist() == [3, 1]
+    sims = pooled[: counts[0]] @ torch.from_numpy(np.stack([first, second])).T
+    assert torch.allclose(sims.max(dim=0).values, torch.ones(2), atol=1e-5)
+    np.testing.assert_allclose(pooled[-1], first, atol=1e-6)
