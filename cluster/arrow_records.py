@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cluster.records import (
+    Author,
     Chemical,
     Citation,
     Link,
@@ -36,7 +37,24 @@ CITATION_SCHEMA = pa.schema(
                 )
             ),
         ),
+        (
+            "authors",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("last", pa.string()),
+                        ("fore", pa.string()),
+                        ("initials", pa.string()),
+                        ("collective", pa.string()),
+                    ]
+                )
+            ),
+        ),
         ("journal", pa.string()),
+        ("journal_abbreviation", pa.string()),
+        ("volume", pa.string()),
+        ("issue", pa.string()),
+        ("pages", pa.string()),
         ("year", pa.int16()),
         ("month", pa.int8()),
         ("languages", pa.list_(pa.string())),
@@ -80,6 +98,8 @@ def citation_from_row(row: Mapping[str, Any]) -> Citation:
         OtherAbstract(o["language"], o["kind"], _sections(o["sections"]))
         for o in values["other_abstracts"]
     )
+    # Rows of an index that an older CiteRay built have no authors.
+    values["authors"] = tuple(Author(**a) for a in values.get("authors", ()))
     values["mesh"] = tuple(MeshHeading(**m) for m in values["mesh"])
     values["chemicals"] = tuple(Chemical(**c) for c in values["chemicals"])
     values["links"] = tuple(Link(**link) for link in values["links"])

@@ -17,6 +17,9 @@ SectionName = Literal["title", "abstract"]
 # PubMed's own stand-in where a record has no title.
 NO_TITLE = "[Not Available]."
 
+# The MeSH descriptor Humans, with which NLM's indexers check that an article is about people.
+HUMANS_UI = "D006801"
+
 RETRACTED_TYPE = "Retracted Publication"
 # The DTD's RefTypes (pubmed_250101.dtd) that a retracted article bears. NLM has counted partial
 # retractions as errata since October 2016 (NLM Tech Bull 2016 Sep-Oct;(412):e3).
@@ -38,6 +41,20 @@ class OtherAbstract:
     language: str
     kind: str
     sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """A person (`last`, `fore`, `initials`) or a group (`collective`); "" for what is not given.
+
+    A suffix ends both `fore` and `initials` ("Martin Luther Jr", "ML Jr"): NLM's citations print
+    it after the given names, never after the family name.
+    """
+
+    last: str = ""
+    fore: str = ""
+    initials: str = ""
+    collective: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +98,23 @@ def search_text(title: str, abstract: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """One PubmedArticle. `position` is its ordinal among the records of `source`, from 0."""
+    """One PubmedArticle. `position` is its ordinal among the records of `source`, from 0.
+
+    `authors` are in the order of the byline. `pages` is a range as NLM prints it ("2327-36"), or
+    the article number where there is none; `journal_abbreviation` is the ISO abbreviation.
+    """
 
     pmid: int
     version: int = 1
     title: str = ""
     sections: tuple[Section, ...] = ()
     other_abstracts: tuple[OtherAbstract, ...] = ()
+    authors: tuple[Author, ...] = ()
     journal: str = ""
+    journal_abbreviation: str = ""
+    volume: str = ""
+    issue: str = ""
+    pages: str = ""
     year: int | None = None
     month: int | None = None
     languages: tuple[str, ...] = ()
@@ -116,6 +142,11 @@ class Citation:
     def search_text(self) -> str:
         """Title and abstract as BM25 over citations indexes them."""
         return search_text(self.title, self.abstract)
+
+    @property
+    def humans(self) -> bool:
+        """Whether NLM indexed it as about people; unindexed articles are False as well."""
+        return any(heading.ui == HUMANS_UI for heading in self.mesh)
 
     @property
     def retracted(self) -> bool:

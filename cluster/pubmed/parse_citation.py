@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from cluster.errors import CiteRayError
+from cluster.pubmed.read_byline import read_authors, read_pages
 from cluster.pubmed.read_elements import (
     Element,
     number_fault,
@@ -72,12 +73,16 @@ def _characters(citation: Citation) -> int:
     parts = [
         *((section.label, section.text) for section in sections),
         *((other.language, other.kind) for other in citation.other_abstracts),
+        *((a.last, a.fore, a.initials, a.collective) for a in citation.authors),
         *((heading.ui, heading.name) for heading in citation.mesh),
         *((chemical.ui, chemical.name) for chemical in citation.chemicals),
         *((link.kind, link.source) for link in citation.links),
     ]
     lists = (citation.keywords, citation.languages, citation.publication_types, *parts)
-    own = (citation.title, citation.journal, citation.doi, citation.pmcid)
+    own = (
+        *(citation.title, citation.journal, citation.journal_abbreviation, citation.volume),
+        *(citation.issue, citation.pages, citation.doi, citation.pmcid),
+    )
     return len(parts) + sum(map(len, chain(own, *lists)))
 
 
@@ -136,11 +141,23 @@ def _read_journal(fields: _Fields, journal: Element) -> None:
     names = {}
     for part in journal:
         if part.tag == "JournalIssue":
-            for date in part.iterchildren("PubDate"):
-                fields["year"], fields["month"] = year_and_month(date)
+            _read_children(fields, part, _ISSUE_READERS)
         else:
             names[part.tag] = read_text(part)
-    fields["journal"] = names.get("Title") or names.get("ISOAbbreviation", "")
+    fields["journal_abbreviation"] = names.get("ISOAbbreviation", "")
+    fields["journal"] = names.get("Title") or fields["journal_abbreviation"]
+
+
+def _read_date(fields: _Fields, date: Element) -> None:
+    fields["year"], fields["month"] = year_and_month(date)
+
+
+def _read_volume(fields: _Fields, volume: Element) -> None:
+    fields["volume"] = read_text(volume)
+
+
+def _read_issue(fields: _Fields, issue: Element) -> None:
+    fields["issue"] = read_text(issue)
 
 
 def _read_journal_info(fields: _Fields, info: Element) -> None:
@@ -152,9 +169,24 @@ def _read_title(fields: _Fields, title: Element) -> None:
     fields["title"] = read_text(title)
 
 
+def _read_pagination(fields: _Fields, pagination: Element) -> None:
+    # An empty range leaves the article number, wherever that stood.
+    if pages := read_pages(pagination):
+        fields["pages"] = pages
+
+
 def _read_location(fields: _Fields, location: Element) -> None:
-    if location.get("EIdType") == "doi" and location.get("ValidYN") != "N":
+    if location.get("ValidYN") == "N":
+        return
+    kind = location.get("EIdType")
+    if kind == "doi":
         fields.setdefault("doi", read_text(location))
+    elif kind == "pii":
+        fields.setdefault("pages", read_text(location))
+
+
+def _read_author_list(fields: _Fields, authors: Element) -> None:
+    fields["authors"] = read_authors(authors)
 
 
 def _read_abstract(fields: _Fields, abstract: Element) -> None:
@@ -243,7 +275,14 @@ _MEDLINE_READERS: Mapping[str, _Reader] = {
 _ARTICLE_READERS: Mapping[str, _Reader] = {
     "Journal": _read_journal,
     "ArticleTitle": _read_title,
+    "Pagination": _read_pagination,
     "ELocationID": _read_location,
+    "AuthorList": _read_author_list,
     "Abstract": _read_abstract,
     "PublicationTypeList": _read_publication_types,
+}
+_ISSUE_READERS: Mapping[str, _Reader] = {
+    "Volume": _read_volume,
+    "Issue": _read_issue,
+    "PubDate": _read_date,
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cluster.errors import InputError
 from cluster.records import Chemical, Citation, MeshHeading, Section
+from pipelines.sample.invent_byline import invent_authors, invent_pages
 from pipelines.sample.read_facts import load_yaml
 from pipelines.sample.render_articles import render_articles
 
@@ -128,6 +129,11 @@ class _Writer:
             chemicals=topic.chemicals[: rng.randint(0, 4)],
             keywords=tuple(topic.words[: rng.randint(0, 5)]),
             doi=f"10.5555/generated.{pmid}" if rng.random() < 0.8 else "",
+            # Drawn last: the texts of a seed are those that earlier measurements were made with.
+            authors=invent_authors(rng, min(26, 1 + int(rng.expovariate(0.22)))),
+            volume=str(rng.randint(1, 120)),
+            issue=str(rng.randint(1, 24)),
+            pages=invent_pages(rng),
         )
 
     def _sections(self, rng: random.Random, topic: _Topic) -> tuple[Section, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import random
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,10 +13,20 @@ from typing import Any
 import yaml
 
 from cluster.errors import InputError
-from cluster.records import Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
+from cluster.records import (
+    Author,
+    Chemical,
+    Citation,
+    Link,
+    MeshHeading,
+    OtherAbstract,
+    Section,
+)
+from pipelines.sample.invent_byline import invent_authors, invent_pages
 from pipelines.sample.render_citation import strip_inline
 
 JOURNAL = "CiteRay Illustrative Reports"
+ABBREVIATION = "CiteRay Illus Rep"
 KEYWORD = "illustrative record"
 
 _TOPIC_FIELDS = {"topic", "mesh", "chemicals", "citations"}
@@ -26,6 +37,11 @@ _FIELDS = {
 _DATE = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 # NLM gives these on their own, every other type beside Journal Article.
 _LONE_TYPES = {"Editorial", "Letter", "Published Erratum", "Retraction of Publication"}
+# Notices of the journal, which have no byline.
+_NOTICES = {"Published Erratum", "Retraction of Publication"}
+_TRIAL = "Randomized Controlled Trial"
+# The illustrative journal's first volume is of 1991.
+_VOLUME_0 = 1990
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +118,8 @@ def _fact(
     inline: dict[str, str] = {}
     year, month = _date(fields.get("date"), place)
     types = tuple(fields.get("types", ()))
+    # A record keeps its byline when other records, or later versions of it, are added.
+    rng = random.Random(f"byline {pmid}")
     citation = Citation(
         pmid=pmid,
         version=fields.get("version", 1),
@@ -111,7 +129,12 @@ def _fact(
             OtherAbstract(language, "Publisher", _sections(text, inline))
             for language, text in fields.get("other_abstracts", {}).items()
         ),
+        authors=_authors(rng, topic["topic"], types),
         journal=JOURNAL,
+        journal_abbreviation=ABBREVIATION,
+        volume=str(year - _VOLUME_0),
+        issue=str(month),
+        pages=invent_pages(rng),
         year=year,
         month=month,
         languages=(fields.get("language", "eng"),),
@@ -125,6 +148,13 @@ def _fact(
         links=tuple(Link(kind, to, JOURNAL) for kind, to in fields.get("links", {}).items()),
     )
     return Fact(citation, inline)
+
+
+def _authors(rng: random.Random, topic: str, types: tuple[str, ...]) -> tuple[Author, ...]:
+    if _NOTICES & set(types):
+        return ()
+    people = invent_authors(rng, rng.randint(1, 8))
+    return (*people, Author(collective=f"{topic} Study Group")) if _TRIAL in types else people
 
 
 def _date(text: Any, place: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from cluster.errors import InputError
-from cluster.records import Citation, Link, OtherAbstract, Section
+from cluster.records import Author, Citation, Link, OtherAbstract, Section
 
 # NLM dates every revision; Citation does not hold that date and equal input must give equal bytes.
 _REVISED = ("2026", "01", "01")
@@ -76,7 +76,8 @@ def citation_element(citation: Citation, inline: Mapping[str, str], note: str) -
     for name, value in zip(("Year", "Month", "Day"), _REVISED, strict=True):
         _add(revised, name, value)
     _add_article(medline, citation, inline)
-    _add(_add(medline, "MedlineJournalInfo"), "MedlineTA", citation.journal)
+    abbreviation = citation.journal_abbreviation or citation.journal
+    _add(_add(medline, "MedlineJournalInfo"), "MedlineTA", abbreviation)
     _add_chemicals(medline, citation)
     _add_links(medline, citation.links)
     _add_mesh(medline, citation)
@@ -94,25 +95,42 @@ def citation_element(citation: Citation, inline: Mapping[str, str], note: str) -
 
 def _add_article(medline: etree._Element, citation: Citation, inline: Mapping[str, str]) -> None:
     article = _add(medline, "Article", PubModel="Electronic")
-    journal = _add(article, "Journal")
-    issue = _add(journal, "JournalIssue", CitedMedium="Internet")
-    _add_date(issue, citation)
-    if citation.journal:
-        _add(journal, "Title", citation.journal)
+    _add_journal(article, citation)
     _add_marked(article, "ArticleTitle", citation.title, inline)
+    # The DTD wants a place in the journal; NLM leaves MedlinePgn empty where there is none.
+    if citation.pages or not citation.doi:
+        _add(_add(article, "Pagination"), "MedlinePgn", citation.pages)
     if citation.doi:
         _add(article, "ELocationID", citation.doi, EIdType="doi", ValidYN="Y")
-    else:
-        # The DTD wants a place in the journal; NLM leaves MedlinePgn empty where there is none.
-        _add(_add(article, "Pagination"), "MedlinePgn")
     if citation.sections:
         _add_sections(_add(article, "Abstract"), citation.sections, inline)
+    if citation.authors:
+        _add_authors(_add(article, "AuthorList", CompleteYN="Y"), citation.authors)
     for language in citation.languages:
         _add(article, "Language", language)
     if citation.publication_types:
         types = _add(article, "PublicationTypeList")
         for name in citation.publication_types:
             _add(types, "PublicationType", name, UI=_PUBLICATION_TYPE_UIS.get(name, ""))
+
+
+def _add_journal(article: etree._Element, citation: Citation) -> None:
+    journal = _add(article, "Journal")
+    issue = _add(journal, "JournalIssue", CitedMedium="Internet")
+    _add_filled(issue, Volume=citation.volume, Issue=citation.issue)
+    _add_date(issue, citation)
+    _add_filled(journal, Title=citation.journal, ISOAbbreviation=citation.journal_abbreviation)
+
+
+def _add_authors(authors: etree._Element, people: tuple[Author, ...]) -> None:
+    for person in people:
+        _add_filled(
+            _add(authors, "Author", ValidYN="Y"),
+            LastName=person.last,
+            ForeName=person.fore,
+            Initials=person.initials,
+            CollectiveName=person.collective,
+        )
 
 
 def _add_date(issue: etree._Element, citation: Citation) -> None:
@@ -220,6 +238,13 @@ def _add(parent: etree._Element, tag: str, text: str = "", **attributes: str) ->
     if text:
         child.text = text
     return child
+
+
+def _add_filled(parent: etree._Element, **texts: str) -> None:
+    """Add one child a text, named as its argument; empty texts are left out."""
+    for tag, text in texts.items():
+        if text:
+            _add(parent, tag, text)
 
 
 def _add_marked(

@@ -5,6 +5,7 @@ import pytest
 from cluster.arrow_records import CITATION_SCHEMA, citation_from_row, citations_to_table
 from cluster.errors import CiteRayError, IndexFormatError, InputError, LLMError, SourceError
 from cluster.records import (
+    Author,
     Chemical,
     Citation,
     Link,
@@ -20,7 +21,12 @@ FULL = Citation(
     title="Metformin and AMPK",
     sections=(Section("BACKGROUND", "One."), Section("", "Two.")),
     other_abstracts=(OtherAbstract("spa", "Publisher", (Section("", "Uno."),)),),
+    authors=(Author("King", "Martin Luther Jr", "ML Jr"), Author(collective="A Study Group")),
     journal="J",
+    journal_abbreviation="J.",
+    volume="12 Suppl 1",
+    issue="3-4",
+    pages="e12",
     year=2020,
     month=3,
     languages=("eng", "spa"),
@@ -75,6 +81,19 @@ def test_a_retraction_notice_is_not_itself_retracted(citation: Citation) -> None
 )
 def test_a_notice_short_of_retraction_does_not_retract(kind: str) -> None:
     assert not Citation(pmid=1, links=(Link(kind, 2, ""),)).retracted
+
+
+def test_an_article_is_about_people_by_its_descriptor_and_not_by_its_words() -> None:
+    other = MeshHeading("D018113", "Respiratory Syncytial Virus, Human", True)
+    assert Citation(pmid=1, mesh=(other, MeshHeading("D006801", "Humans", False))).humans
+    assert not Citation(pmid=1, title="Humans", mesh=(other,)).humans
+
+
+def test_a_row_of_an_older_index_has_no_authors() -> None:
+    new = ["authors", "journal_abbreviation", "volume", "issue", "pages"]
+    (row,) = citations_to_table([FULL]).drop_columns(new).to_pylist()
+    citation = citation_from_row(row)
+    assert (citation.authors, citation.pages, citation.journal) == ((), "", "J")
 
 
 @pytest.mark.parametrize("citation", [FULL, Citation(pmid=1)])

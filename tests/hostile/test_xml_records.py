@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from cluster.pubmed.parse_citation import MAX_CHARACTERS
-from cluster.records import Citation, Rejected
+from cluster.records import Author, Citation, Rejected
 from tests.cluster.pubmed_sets import abstract, article, parse_one
 from tests.hostile.hostile_sets import outcome, set_of
 
@@ -121,6 +121,31 @@ def test_a_hundred_thousand_of_something_are_read_in_a_moment(inside: str, after
     assert monotonic() - begun < 5
 
 
+def test_a_hundred_thousand_authors_are_all_kept() -> None:
+    authors = "<Author><LastName>X</LastName><Initials>Y</Initials></Author>" * 100_000
+    (citation,) = kept(article(inside=f"<ArticleTitle/><AuthorList>{authors}</AuthorList>"))
+    assert citation.authors == (Author("X", "", "Y"),) * 100_000
+
+
+def test_authors_that_no_batch_could_hold_reject_the_record() -> None:
+    authors = "<Author><LastName>X</LastName></Author>" * (MAX_CHARACTERS // 2 + 1)
+    (found, after), sentence = outcome(
+        set_of(article(inside=f"<ArticleTitle/><AuthorList>{authors}</AuthorList>"), article())
+    )
+    assert sentence == ""
+    assert isinstance(found, Rejected)
+    assert found.reason == "too-long"
+    assert isinstance(after, Citation)
+
+
+@pytest.mark.parametrize("tag", ["Author", "LastName"])
+def test_elements_where_no_author_belongs_name_nobody(tag: str) -> None:
+    odd = f"text<?pi x?><{tag}/>&x;<Odd ValidYN='Y'><LastName>X</LastName></Odd><!-- c -->"
+    inside = f"<ArticleTitle>T</ArticleTitle><AuthorList>{odd}</AuthorList><Pagination>{odd}"
+    (citation,) = kept(article(inside=f"{inside}</Pagination>"))
+    assert (citation.authors, citation.pages) == ((), "")
+
+
 def test_text_that_no_batch_could_hold_rejects_the_record() -> None:
     fits, too_long = (
         article("<PMID>5</PMID>", abstract(f"<AbstractText>{'x' * size}</AbstractText>"))
@@ -140,6 +165,10 @@ def test_text_that_no_batch_could_hold_rejects_the_record() -> None:
     "field",
     [
         "<OtherAbstract Language='{}'/>",
+        "<Article><Pagination><StartPage>{}</StartPage></Pagination></Article>",
+        "<Article><Journal><ISOAbbreviation>{}</ISOAbbreviation></Journal></Article>",
+        "<Article><Journal><JournalIssue><Volume>{}</Volume></JournalIssue></Journal></Article>",
+        "<Article><Journal><JournalIssue><Issue>{}</Issue></JournalIssue></Journal></Article>",
         "<KeywordList><Keyword>{}</Keyword></KeywordList>",
         "<MeshHeadingList><MeshHeading><DescriptorName UI='{}'/></MeshHeading></MeshHeadingList>",
         "<ChemicalList><NameOfSubstance>{}</NameOfSubstance></ChemicalList>",

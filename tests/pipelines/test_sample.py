@@ -98,6 +98,29 @@ def test_every_citation_says_that_it_is_illustrative(sample, live):
     assert notes == 156
 
 
+def test_every_article_but_a_notice_can_be_cited(live):
+    for citation in live.values():
+        assert bool(citation.authors) == (citation.pmid not in (NOTICE, ERRATUM))
+        assert citation.journal_abbreviation == "CiteRay Illus Rep"
+        assert citation.volume == str(citation.year - 1990)
+        assert citation.issue == str(citation.month)
+        assert re.fullmatch(r"\d+-\d+", citation.pages)
+
+
+def test_bylines_are_as_varied_as_pubmeds(live):
+    bylines = [citation.authors for citation in live.values()]
+    assert {len(authors) for authors in bylines} >= {0, 1, 2, 5, 8}
+    assert sum(bool(authors and authors[-1].collective) for authors in bylines) >= 20
+    assert len(set(bylines)) > 300
+    names = [author for authors in bylines for author in authors if not author.collective]
+    assert all(name.last and name.initials[0] == name.fore[0] for name in names)
+
+
+def test_a_revised_record_keeps_its_authors(records):
+    (first,) = (record for record in records[0] if record.pmid == REVISED)
+    assert first.authors == records[2][2].authors
+
+
 def test_retraction_and_erratum_point_at_each_other(live):
     links = {pmid: live[pmid].links[0] for pmid in (RETRACTED, NOTICE, ERRATUM, CORRECTED)}
     assert {pmid: (link.kind, link.pmid) for pmid, link in links.items()} == {

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cluster.answers import Answer, Question, SearchResult
-from cluster.records import Citation
+from cluster.records import Author, Citation
 from serve.answer.write_answer import WrittenAnswer
 from serve.answer_events import Event
 from serve.http.service import Readiness
@@ -18,7 +18,13 @@ from tests.serve.small_graph import Decide, as_written, make_answerer
 from tests.small_index import citation
 
 CORPUS = [
-    citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
+    citation(
+        1,
+        "Metformin activates AMPK in the liver of diabetic mice.",
+        "Metformin and AMPK",
+        authors=(Author("Doe", "Jo", "J"),),
+        pages="11-9",
+    ),
     citation(2, "Warfarin inhibits VKORC1."),
     citation(3, "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."),
 ]

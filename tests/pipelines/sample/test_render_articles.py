@@ -11,6 +11,7 @@ from lxml import etree
 from cluster.errors import InputError
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import (
+    Author,
     Chemical,
     Citation,
     Deletion,
@@ -32,7 +33,12 @@ FULL = Citation(
     title="B12 & <the> gut.",
     sections=(Section("METHODS", "We used β-blockers."), Section("", "P<0.05.")),
     other_abstracts=(OtherAbstract("fre", "Publisher", (Section("", "Été."),)),),
+    authors=(Author("Doe", "Jo B Jr", "JB Jr"), Author(collective="A & B Group")),
     journal="A Journal",
+    journal_abbreviation="A J",
+    volume="12",
+    issue="3 Suppl",
+    pages="e12-e19",
     year=2019,
     month=4,
     languages=("eng", "fre"),
@@ -59,20 +65,29 @@ def many(of: st.SearchStrategy) -> st.SearchStrategy[tuple]:
     return st.lists(of, max_size=3).map(tuple)
 
 
+names = st.sampled_from(["", "Doe", "O'Ødegård & Söhne", "12 Suppl <1>", "e12-9; S1"])
+authors = st.builds(Author, names, names, names, names).filter(lambda a: a != Author())
 sections = many(st.builds(Section, words(0), words()))
 dates = st.one_of(
     st.just((None, None)),
     st.tuples(st.integers(1500, 2099), st.none() | st.integers(1, 12)),
 )
 citations = st.builds(
-    lambda date, **fields: Citation(year=date[0], month=date[1], **fields),
+    lambda date, titles, **fields: Citation(
+        year=date[0], month=date[1], journal=titles[0], journal_abbreviation=titles[1], **fields
+    ),
     dates,
+    # A journal without a title is read as its abbreviation.
+    st.one_of(st.just(("", "")), st.tuples(words(), names)),
     pmid=st.integers(1, 999_999_999),
     version=st.integers(1, 99),
     title=words(0),
     sections=sections,
     other_abstracts=many(st.builds(OtherAbstract, words(), words(), sections)),
-    journal=words(0),
+    authors=many(authors),
+    volume=names,
+    issue=names,
+    pages=names,
     languages=many(words()),
     publication_types=many(words()),
     mesh=many(st.builds(MeshHeading, words(), words(), st.booleans())),

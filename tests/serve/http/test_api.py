@@ -80,6 +80,10 @@ def test_a_citation_is_the_whole_record(http: TestClient) -> None:
     assert reply.status_code == 200
     assert reply.json()["pmid"] == 1
     assert reply.json()["title"] == "Metformin and AMPK"
+    assert reply.json()["authors"][0] == {
+        "last": "Doe", "fore": "Jo", "initials": "J", "collective": "",
+    }  # fmt: skip
+    assert reply.json()["pages"] == "11-9"
 
 
 def test_a_pmid_that_is_not_there_is_404_by_name(http: TestClient) -> None:

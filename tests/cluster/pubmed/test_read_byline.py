@@ -1,0 +1,159 @@
+"""The fields that a reference manager needs: authors, volume, issue, pages, abbreviation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Author, Citation
+from tests.cluster.pubmed_sets import parse_one
+
+SAMPLES = Path(__file__).resolve().parents[3].parent / "shared/data/xml-samples"
+TITLE = "<ArticleTitle>T</ArticleTitle>"
+
+
+def person(last: str = "", fore: str = "", initials: str = "", suffix: str = "") -> str:
+    names = {"LastName": last, "ForeName": fore, "Initials": initials, "Suffix": suffix}
+    return "".join(f"<{tag}>{text}</{tag}>" for tag, text in names.items() if text)
+
+
+def authors_of(*authors: str) -> tuple[Author, ...]:
+    listed = "".join(f'<Author ValidYN="Y">{author}</Author>' for author in authors)
+    return parse_one(inside=f'{TITLE}<AuthorList CompleteYN="Y">{listed}</AuthorList>').authors
+
+
+def test_authors_keep_their_order_and_the_parts_of_their_names() -> None:
+    found = authors_of(
+        person("Zhang", "Wei", "W"), person("Abel", "Ann B", "AB"), person("Zhang", "Wei", "W")
+    )
+    assert found == (
+        Author("Zhang", "Wei", "W"),
+        Author("Abel", "Ann B", "AB"),
+        Author("Zhang", "Wei", "W"),
+    )
+
+
+def test_a_group_stands_where_it_stands_among_people() -> None:
+    group = "<CollectiveName>ABC Study Group</CollectiveName>"
+    assert authors_of(person("A", "B", "B"), group, person("C", "D", "D")) == (
+        Author("A", "B", "B"),
+        Author(collective="ABC Study Group"),
+        Author("C", "D", "D"),
+    )
+
+
+def test_a_name_without_a_fore_name_or_initials_is_kept() -> None:
+    assert authors_of(person("Madonna"), person("Smith", initials="J")) == (
+        Author("Madonna"),
+        Author("Smith", "", "J"),
+    )
+
+
+def test_a_suffix_follows_the_given_names_and_not_the_family_name() -> None:
+    assert authors_of(person("King", "Martin Luther", "ML", "Jr"), person("Roe", suffix="3rd")) == (
+        Author("King", "Martin Luther Jr", "ML Jr"),
+        Author("Roe", "3rd", "3rd"),
+    )
+
+
+def test_an_invalid_name_is_left_out_and_its_correction_kept() -> None:
+    inside = (
+        f'{TITLE}<AuthorList><Author ValidYN="N">{person("Smiht", "J", "J")}</Author>'
+        f'<Author ValidYN="Y">{person("Smith", "J", "J")}</Author>'
+        f"<Author>{person('Doe', 'D', 'D')}</Author></AuthorList>"
+    )
+    found = parse_one(inside=inside).authors
+    assert found == (Author("Smith", "J", "J"), Author("Doe", "D", "D"))
+
+
+def test_names_keep_the_text_of_inline_tags_entities_and_accents() -> None:
+    group = "<CollectiveName>CO<sub>2</sub> &amp; <i>H.&#xa0;pylori</i> Group</CollectiveName>"
+    people = (person("Müller", "Zo&eacute;", "Z"), person("O'&#x10D;a", " J\n P ", "JP"))
+    assert authors_of(*people, group) == (
+        Author("Müller", "Zo\u00e9", "Z"),
+        Author("O'\u010da", "J P", "JP"),
+        Author(collective="CO2 & H.\u00a0pylori Group"),
+    )
+
+
+def test_affiliations_and_identifiers_are_no_part_of_a_name() -> None:
+    more = (
+        '<Identifier Source="ORCID">0000-0001</Identifier>'
+        "<AffiliationInfo><Affiliation>LastName, Town</Affiliation></AffiliationInfo>"
+    )
+    assert authors_of(person("Doe", "Jo", "J") + more) == (Author("Doe", "Jo", "J"),)
+
+
+def test_an_author_without_any_name_is_left_out() -> None:
+    nameless = "<AffiliationInfo><Affiliation>Town</Affiliation></AffiliationInfo>"
+    assert authors_of("", "<LastName/>", nameless, person("Doe")) == (Author("Doe"),)
+
+
+def test_investigators_and_subjects_of_a_biography_are_no_authors() -> None:
+    after = (
+        f"<PersonalNameSubjectList><PersonalNameSubject>{person('A', 'B', 'B')}"
+        "</PersonalNameSubject></PersonalNameSubjectList><InvestigatorList><Investigator>"
+        f"{person('C', 'D', 'D')}</Investigator></InvestigatorList>"
+    )
+    assert parse_one(after=after).authors == ()
+
+
+PII = '<ELocationID EIdType="pii" ValidYN="Y">e0123</ELocationID>'
+WRONG = '<ELocationID EIdType="pii" ValidYN="N">e9</ELocationID>'
+DOI = '<ELocationID EIdType="doi" ValidYN="Y">10.1/x</ELocationID>'
+
+
+@pytest.mark.parametrize(
+    ("place", "pages"),
+    [
+        ("<Pagination><MedlinePgn>2327-36</MedlinePgn></Pagination>", "2327-36"),
+        ("<Pagination><StartPage>11</StartPage><EndPage>19</EndPage>"
+         "<MedlinePgn>11-9</MedlinePgn></Pagination>", "11-9"),
+        ("<Pagination><StartPage>11</StartPage><EndPage>19</EndPage></Pagination>", "11-19"),
+        ("<Pagination><StartPage>11</StartPage><EndPage>19</EndPage><MedlinePgn/></Pagination>",
+         "11-19"),
+        ("<Pagination><StartPage>11</StartPage></Pagination>", "11"),
+        ("<Pagination><StartPage>11</StartPage><EndPage>11</EndPage></Pagination>", "11"),
+        (f"<Pagination><MedlinePgn>S1-9; discussion S10</MedlinePgn></Pagination>{PII}",
+         "S1-9; discussion S10"),
+        (f"<Pagination><MedlinePgn/></Pagination>{DOI}{PII}", "e0123"),
+        (f"{PII}<Pagination><MedlinePgn/></Pagination>", "e0123"),
+        (f"{PII}<Pagination><MedlinePgn>4-5</MedlinePgn></Pagination>", "4-5"),
+        (WRONG + PII + PII.replace("0123", "4"), "e0123"),
+        (WRONG + DOI, ""),
+        ("<Pagination/>", ""),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_pages_are_the_range_or_else_the_article_number(place: str, pages: str) -> None:
+    assert parse_one(inside=TITLE + place).pages == pages
+
+
+def test_volume_issue_and_abbreviation_come_from_the_journal() -> None:
+    journal = (
+        "<Journal><JournalIssue><Volume>51 Suppl 2</Volume><Issue>3 Pt 1</Issue><PubDate><Year>2001"
+        "</Year></PubDate></JournalIssue><Title>Long Name</Title><ISOAbbreviation>Lg. Nm."
+        "</ISOAbbreviation></Journal>"
+    )
+    citation = parse_one(inside=journal + TITLE)
+    assert (citation.volume, citation.issue) == ("51 Suppl 2", "3 Pt 1")
+    assert (citation.journal, citation.journal_abbreviation) == ("Long Name", "Lg. Nm.")
+
+
+def test_what_the_record_does_not_give_is_empty() -> None:
+    citation = parse_one(
+        after="<MedlineJournalInfo><MedlineTA>Medl</MedlineTA></MedlineJournalInfo>"
+    )
+    assert (citation.authors, citation.journal_abbreviation) == ((), "")
+    assert (citation.volume, citation.issue, citation.pages) == ("", "", "")
+
+
+@pytest.mark.skipif(not SAMPLES.is_dir(), reason="shared real records not present")
+def test_a_real_record_is_cited_as_pubmed_cites_it() -> None:
+    (record,) = read_records(SAMPLES / "biopython-pubmed4.xml")
+    assert isinstance(record, Citation)
+    assert record.authors[0] == Author("Bao", "Ying", "Y")
+    assert (record.journal_abbreviation, record.volume, record.issue) == ("Gut", "66", "6")
+    assert record.pages == "1116-1122"
