@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import chain
 from typing import Any, TypeAlias
 
 from cluster.errors import CiteRayError
@@ -38,8 +37,8 @@ MAX_CHARACTERS = 500_000
 # The arguments of a Citation, gathered element by element in document order.
 _Fields: TypeAlias = dict[str, Any]
 _Reader: TypeAlias = Callable[[_Fields, Element], None]
-# Those of which a record may have several lists.
-_GATHERED = frozenset({"other_abstracts", "keywords"})
+# Those that several elements of a record add to.
+_GATHERED = ("languages", "other_abstracts", "keywords")
 
 # Few headings and chemicals make up most of PubMed: share the records, which are immutable.
 _shared_heading = lru_cache(maxsize=2**16)(MeshHeading)
@@ -57,8 +56,9 @@ def parse_citation(record: Element, source: str, position: int) -> Citation | Re
     except _UnusableError as fault:
         reason, detail = fault.args
         return Rejected(reason, detail, source, position)
-    for name in _GATHERED & fields.keys():
-        fields[name] = tuple(fields[name])
+    for name in _GATHERED:
+        if name in fields:
+            fields[name] = tuple(fields[name])
     citation = Citation(**fields)
     size = _characters(citation)
     if size > MAX_CHARACTERS:
@@ -69,21 +69,19 @@ def parse_citation(record: Element, source: str, position: int) -> Citation | Re
 
 def _characters(citation: Citation) -> int:
     """Those of all texts that are kept; a part of a list counts as one more, even if empty."""
-    sections = [*citation.sections, *(s for o in citation.other_abstracts for s in o.sections)]
+    c = citation
     parts = [
-        *((section.label, section.text) for section in sections),
-        *((other.language, other.kind) for other in citation.other_abstracts),
-        *((a.last, a.fore, a.initials, a.collective) for a in citation.authors),
-        *((heading.ui, heading.name) for heading in citation.mesh),
-        *((chemical.ui, chemical.name) for chemical in citation.chemicals),
-        *((link.kind, link.source) for link in citation.links),
+        *[len(section.label) + len(section.text) for section in c.sections],
+        *[len(each.language) + len(each.kind) for each in c.other_abstracts],
+        *[len(part.label) + len(part.text) for each in c.other_abstracts for part in each.sections],
+        *[len(a.last) + len(a.fore) + len(a.initials) + len(a.collective) for a in c.authors],
+        *[len(heading.ui) + len(heading.name) for heading in c.mesh],
+        *[len(chemical.ui) + len(chemical.name) for chemical in c.chemicals],
+        *[len(link.kind) + len(link.source) for link in c.links],
     ]
-    lists = (citation.keywords, citation.languages, citation.publication_types, *parts)
-    own = (
-        *(citation.title, citation.journal, citation.journal_abbreviation, citation.volume),
-        *(citation.issue, citation.pages, citation.doi, citation.pmcid),
-    )
-    return len(parts) + sum(map(len, chain(own, *lists)))
+    own = (c.title, c.journal, c.journal_abbreviation, c.volume, c.issue, c.pages, c.doi, c.pmcid)
+    lists = (*own, *c.keywords, *c.languages, *c.publication_types)
+    return len(parts) + sum(parts) + sum(map(len, lists))
 
 
 class _UnusableError(CiteRayError):
@@ -112,8 +110,8 @@ def _sections(abstract: Element) -> tuple[Section, ...]:
     return tuple(
         [
             Section(part.get("Label", "").strip(), text)
-            for part in abstract.iterchildren("AbstractText")
-            if (text := read_text(part))
+            for part in abstract
+            if part.tag == "AbstractText" and (text := read_text(part))
         ]
     )
 
@@ -133,19 +131,26 @@ def _read_pmid(fields: _Fields, pmid: Element) -> None:
 
 
 def _read_article(fields: _Fields, article: Element) -> None:
-    fields["languages"] = texts_of(article, "Language")
+    fields["languages"] = []
     _read_children(fields, article, _ARTICLE_READERS)
 
 
+def _read_language(fields: _Fields, language: Element) -> None:
+    if text := read_text(language):
+        fields["languages"].append(text)
+
+
 def _read_journal(fields: _Fields, journal: Element) -> None:
-    names = {}
+    title = abbreviation = ""
     for part in journal:
-        if part.tag == "JournalIssue":
+        tag = part.tag
+        if tag == "JournalIssue":
             _read_children(fields, part, _ISSUE_READERS)
-        else:
-            names[part.tag] = read_text(part)
-    fields["journal_abbreviation"] = names.get("ISOAbbreviation", "")
-    fields["journal"] = names.get("Title") or fields["journal_abbreviation"]
+        elif tag == "Title":
+            title = read_text(part)
+        elif tag == "ISOAbbreviation":
+            abbreviation = read_text(part)
+    fields["journal"], fields["journal_abbreviation"] = title or abbreviation, abbreviation
 
 
 def _read_date(fields: _Fields, date: Element) -> None:
@@ -220,10 +225,10 @@ def _read_mesh(fields: _Fields, headings: Element) -> None:
     """A heading is major if its descriptor or any of its qualifiers is."""
     found: list[tuple[str, str, bool]] = []
     for name in headings.iter("DescriptorName", "QualifierName"):
-        major = name.get("MajorTopicYN") == "Y"
         if name.tag == "DescriptorName":
+            major = name.get("MajorTopicYN") == "Y"
             found.append((name.get("UI", ""), read_text(name), major))
-        elif major and found:
+        elif found and not found[-1][2] and name.get("MajorTopicYN") == "Y":
             found[-1] = (*found[-1][:2], True)
     fields["mesh"] = tuple([_heading(*heading) for heading in found])
 
@@ -252,10 +257,11 @@ def _read_keywords(fields: _Fields, keywords: Element) -> None:
 
 def _read_ids(fields: _Fields, pubmed_data: Element) -> None:
     # Only direct children: each reference has an ArticleIdList of its own.
-    for listed in pubmed_data.iterchildren("ArticleIdList"):
-        ids = {each.get("IdType"): read_text(each) for each in listed}
-        fields["doi"] = ids.get("doi") or fields.get("doi", "")
-        fields["pmcid"] = ids.get("pmc", "")
+    for listed in pubmed_data:
+        if listed.tag == "ArticleIdList":
+            ids = {each.get("IdType"): read_text(each) for each in listed}
+            fields["doi"] = ids.get("doi") or fields.get("doi", "")
+            fields["pmcid"] = ids.get("pmc", "")
 
 
 _RECORD_READERS: Mapping[str, _Reader] = {
@@ -278,6 +284,7 @@ _ARTICLE_READERS: Mapping[str, _Reader] = {
     "Pagination": _read_pagination,
     "ELocationID": _read_location,
     "AuthorList": _read_author_list,
+    "Language": _read_language,
     "Abstract": _read_abstract,
     "PublicationTypeList": _read_publication_types,
 }

@@ -8,7 +8,7 @@ from typing import Any
 from cluster.pubmed.read_elements import Element, read_text
 from cluster.records import Author
 
-_NAMELESS = Author()
+_NAMES = frozenset({"LastName", "ForeName", "Initials", "Suffix", "CollectiveName"})
 
 
 def read_authors(authors: Element) -> tuple[Author, ...]:
@@ -16,19 +16,21 @@ def read_authors(authors: Element) -> tuple[Author, ...]:
 
     NLM keeps a name that it has corrected, marked as invalid, beside the right one.
     """
-    found = [
-        _author({part.tag: read_text(part) for part in author})
-        for author in authors.iterchildren("Author")
-        if author.get("ValidYN") != "N"
-    ]
-    return tuple([author for author in found if author != _NAMELESS])
+    found = []
+    for author in authors:
+        if author.tag == "Author" and author.get("ValidYN") != "N":
+            # Affiliations, most of an author's XML, are not read.
+            names = {part.tag: read_text(part) for part in author if part.tag in _NAMES}
+            if any(names.values()):
+                found.append(_author(names))
+    return tuple(found)
 
 
-def _author(parts: Mapping[Any, str]) -> Author:
-    fore, initials = parts.get("ForeName", ""), parts.get("Initials", "")
-    if suffix := parts.get("Suffix"):
+def _author(names: Mapping[Any, str]) -> Author:
+    fore, initials = names.get("ForeName", ""), names.get("Initials", "")
+    if suffix := names.get("Suffix"):
         fore, initials = f"{fore} {suffix}".lstrip(), f"{initials} {suffix}".lstrip()
-    return Author(parts.get("LastName", ""), fore, initials, parts.get("CollectiveName", ""))
+    return Author(names.get("LastName", ""), fore, initials, names.get("CollectiveName", ""))
 
 
 def read_pages(pagination: Element) -> str:

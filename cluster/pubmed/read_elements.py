@@ -11,6 +11,7 @@ from lxml import etree
 Element: TypeAlias = etree._Element
 # NLM's PMIDs have at most eight digits; nine still fit 32 bits.
 _NUMBER = re.compile(r"0*([1-9][0-9]{0,8})")
+_ENTITY = etree.Entity
 _XML_SPACES = re.compile(r"[ \t\r\n]+")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 # fmt: off
@@ -21,6 +22,8 @@ _MONTH_NUMBERS = {
     "win": 1, "spr": 4, "sum": 7, "fal": 10, "aut": 10,
 }
 # fmt: on
+# As most records write them: nothing has to be searched.
+_MONTH_NAMES = {name.capitalize(): number for name, number in _MONTH_NUMBERS.items()}
 _MONTH = re.compile(rf"\b({'|'.join(_MONTH_NUMBERS)})", re.IGNORECASE)
 
 
@@ -36,6 +39,8 @@ def read_number(element: Element) -> int | None:
 
 def parse_number(text: str) -> int | None:
     """The positive integer of at most 9 digits that `text` is, or None."""
+    if len(text) <= 9 and text.isdigit() and text.isascii():
+        return int(text) or None
     match = _NUMBER.fullmatch(text)
     return int(match[1]) if match else None
 
@@ -48,6 +53,9 @@ def read_text(element: Element) -> str:
     text = _inner_text(element) if len(element) else element.text
     if not text:
         return ""
+    # Most texts are a single word, which needs no search for white space.
+    if text.isalnum():
+        return text
     # A search for each mark is many times cheaper than the substitution it mostly saves.
     if "  " in text or "\n" in text or "\t" in text or "\r" in text:
         text = _XML_SPACES.sub(" ", text)
@@ -55,18 +63,21 @@ def read_text(element: Element) -> str:
 
 
 def _inner_text(element: Element) -> str:
-    parts = [element.text or ""]
+    parts = [element.text]
     for inner in element:
         # A reference to an entity of the DTD, which is never loaded: NLM's are HTML's.
-        is_entity = inner.tag is etree.Entity
-        parts.append(html.unescape(inner.text or "") if is_entity else _inner_text(inner))
-        parts.append(inner.tail or "")
-    return "".join(parts)
+        if inner.tag is _ENTITY:
+            parts.append(html.unescape(inner.text or ""))
+        else:
+            parts.append(_inner_text(inner) if len(inner) else inner.text)
+        parts.append(inner.tail)
+    return "".join([part for part in parts if part])
 
 
 def texts_of(parent: Element, tag: str) -> tuple[str, ...]:
     """The texts of the children with this tag, empty ones left out."""
-    return tuple([text for each in parent.iterchildren(tag) if (text := read_text(each))])
+    # Asking each child for its tag takes half the time of iterchildren, which filters by it.
+    return tuple([text for each in parent if each.tag == tag and (text := read_text(each))])
 
 
 def year_and_month(date: Element) -> tuple[int | None, int | None]:
@@ -78,6 +89,8 @@ def year_and_month(date: Element) -> tuple[int | None, int | None]:
 
 
 def _month(text: str) -> int | None:
+    if text in _MONTH_NAMES:
+        return _MONTH_NAMES[text]
     number = parse_number(text)
     if number is not None:
         return number if number <= 12 else None

@@ -24,7 +24,7 @@ from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared/data/bioasq/corpus"
-ROUNDS = 3
+ROUNDS = 5
 
 
 def measure(path: Path, rounds: int = ROUNDS) -> dict[str, float]:
