@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from cluster.pubmed.read_elements import Element, read_text
 from cluster.records import Author
-
-_NAMES = frozenset({"LastName", "ForeName", "Initials", "Suffix", "CollectiveName"})
 
 
 def read_authors(authors: Element) -> tuple[Author, ...]:
@@ -19,18 +14,31 @@ def read_authors(authors: Element) -> tuple[Author, ...]:
     found = []
     for author in authors:
         if author.tag == "Author" and author.get("ValidYN") != "N":
-            # Affiliations, most of an author's XML, are not read.
-            names = {part.tag: read_text(part) for part in author if part.tag in _NAMES}
-            if any(names.values()):
-                found.append(_author(names))
+            named = _read_author(author)
+            if named is not None:
+                found.append(named)
     return tuple(found)
 
 
-def _author(names: Mapping[Any, str]) -> Author:
-    fore, initials = names.get("ForeName", ""), names.get("Initials", "")
-    if suffix := names.get("Suffix"):
+def _read_author(author: Element) -> Author | None:
+    last = fore = initials = suffix = collective = ""
+    for part in author:
+        tag = part.tag
+        if tag == "LastName":
+            last = read_text(part)
+        elif tag == "ForeName":
+            fore = read_text(part)
+        elif tag == "Initials":
+            initials = read_text(part)
+        elif tag == "Suffix":
+            suffix = read_text(part)
+        elif tag == "CollectiveName":
+            collective = read_text(part)
+    if suffix:
         fore, initials = f"{fore} {suffix}".lstrip(), f"{initials} {suffix}".lstrip()
-    return Author(names.get("LastName", ""), fore, initials, names.get("CollectiveName", ""))
+    if last or fore or initials or collective:
+        return Author(last, fore, initials, collective)
+    return None
 
 
 def read_pages(pagination: Element) -> str:
