@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from cluster.index.layout import segment_directory
-from cluster.index.manifest import DeadEntry, SegmentEntry
+from cluster.index.manifest import SegmentEntry
 from cluster.index.put_segment import read_entry, remove_partials
-from cluster.index.write_segment import (
+from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, write_segment
     SegmentPlan,
     write_segment,
 )
@@ -68,10 +68,10 @@ def test_a_segment_that_is_there_is_not_replaced_under_its_readers(
 ) -> None:
     held = []
 
-    def complete(_: Path) -> DeadEntry:
+    def complete(_: Path) -> Dead:
         write(tmp_path, plan)
         held.append(place(tmp_path).stat().st_ino)
-        return DeadEntry()
+        return NONE_DEAD
 
     write_segment(batches(), place(tmp_path), plan, complete)
     assert [place(tmp_path).stat().st_ino] == held
@@ -80,10 +80,10 @@ def test_a_segment_that_is_there_is_not_replaced_under_its_readers(
 def test_a_writer_whose_folder_was_removed_fails_and_puts_nothing_in_place(
     tmp_path: Path, plan: SegmentPlan
 ) -> None:
-    def complete(aside: Path) -> DeadEntry:
+    def complete(aside: Path) -> Dead:
         remove_partials(tmp_path)
         assert not aside.exists()
-        return DeadEntry()
+        return NONE_DEAD
 
     with pytest.raises(FileNotFoundError):
         write_segment(batches(), place(tmp_path), plan, complete)

@@ -23,7 +23,7 @@ from serve.llm.language_model import ChatModel
 from serve.question.understand_question import Expander
 from serve.search.pubmed.search_online import OnlineStage
 from tests.serve.answering import WordReader
-from tests.small_index import Encode, bag_of_words, make_index
+from tests.small_index import CODEC, Encode, bag_of_words, make_index
 
 Decide = Callable[[WrittenAnswer], WrittenAnswer]
 
@@ -111,10 +111,11 @@ def small_stages(
     names: Sequence[str] = (),
     writer: ChatModel | None = None,
     decide: Decide = as_written,
+    late: bool = False,
 ) -> Stages:
     written = DecidedWriter(writer, bag_of_words, None, lambda text: [], WordReader())
     written.decide = decide  # type: ignore[method-assign]
-    facts = IndexFacts(len(shards), 0.9, 0.4, reranker=True)
+    facts = IndexFacts(len(shards), 0.9, 0.4, late=late, reranker=not late)
     tables = [segment.opened.terms for shard in shards for segment in shard.segments]
     backend = LocalBackend(
         expander=Expander(NamedThings(names), CollectionTerms(manifest, tables)),
@@ -141,7 +142,7 @@ def stages_of(index: Path, citations: Sequence[Citation], shards: int = 2) -> St
 
 def _readers(index: Path, manifest: Manifest) -> list[ShardReader]:
     return [
-        ShardReader(index, n, entry, ef_search=64, exact_below=10**9)
+        ShardReader(index, n, entry, ef_search=64, exact_below=10**9, codec=CODEC)
         for n, entry in enumerate(manifest.shards)
     ]
 
@@ -158,6 +159,7 @@ def make_answerer(
     names: Sequence[str] = (),
     writer: ChatModel | None = None,
     decide: Decide = as_written,
+    late: bool = False,
 ) -> QuestionAnswerer:
     manifest = make_index(index, citations, shards=shards)
     stages = small_stages(
@@ -169,5 +171,6 @@ def make_answerer(
         names=names,
         writer=writer,
         decide=decide,
+        late=late,
     )
     return QuestionAnswerer(stages, serve or load_settings().serve)

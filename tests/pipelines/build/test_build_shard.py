@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster.arrow_records import citation_from_row
+from cluster.arrow_records import CITATION_SCHEMA, citation_from_row
 from cluster.index import vectors
 from cluster.index.layout import (
     CITATIONS,
@@ -59,7 +59,7 @@ def live(directories: Sequence[Path], shard: int = 0) -> list[Citation]:
 
 
 def citation_rows(batch: object) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = batch.drop_columns(["spans", "vectors"]).to_pylist()  # type: ignore[attr-defined]
+    rows: list[dict[str, object]] = batch.select(CITATION_SCHEMA.names).to_pylist()  # type: ignore[attr-defined]
     return rows
 
 

@@ -91,4 +91,5 @@ def test_a_bad_file_of_headings_publishes_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"mesh\.csv: no column id or subject"):
         publish_in(tmp_path / "index", release=mesh)
     assert current_version(tmp_path / "index") is None
-    assert list((tmp_path / "index/versions").iterdir()) == []
+    # What codes tokens is there before anything is embedded.
+    assert list((tmp_path / "index/versions").glob("v*")) == []

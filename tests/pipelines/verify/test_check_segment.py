@@ -22,6 +22,7 @@ from cluster.index.layout import (
     shard_of,
 )
 from cluster.index.manifest import Manifest, read_manifest
+from pipelines.build.publish_index import publish_terms
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
     HERE,
@@ -224,7 +225,10 @@ def add_segment(index: Path, tmp_path: Path, *supersedes: int) -> Manifest:
     if supersedes:
         newer = supersede(index, 0, newer, supersedes)
     manifest = read_manifest(index)
-    return replace_segments(index, manifest, 0, manifest.shards[0].segments[0], newer)
+    changed = replace_segments(index, manifest, 0, manifest.shards[0].segments[0], newer)
+    held = [(n, s) for n, shard in enumerate(changed.shards) for s in shard.segments]
+    update_manifest(index, terms=publish_terms(index, changed.version, (), held))
+    return read_manifest(index)
 
 
 def test_a_newer_segment_hides_what_it_replaces_and_removes(index: Path, tmp_path: Path) -> None:

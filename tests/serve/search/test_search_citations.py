@@ -1,6 +1,7 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from serve.graph.stages import shard_stage
 from serve.graph.versions.read_version import FromVersion, ShardVersion, VersionName
 from serve.graph.watch_stages import StageLostError
 from serve.request import Request
+from serve.search import search_shards
 from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
 from tests.serve.small_graph import make_answerer, parts_of
 from tests.small_index import citation, make_index
@@ -225,3 +227,53 @@ def test_synonyms_weigh_less_than_the_questions_own_words() -> None:
 
 def test_a_long_question_is_cut_to_a_bound() -> None:
     assert len(query_weights(" ".join(f"w{i}" for i in range(500)), [], 0)) == MAX_QUERY_TERMS
+
+
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_shards_rerank_by_the_token_vectors_that_they_keep(tmp_path: Path, shards: int) -> None:
+    # No stage is asked to rerank: neither a reranker nor the encoder.
+    answerer = make_answerer(tmp_path, CORPUS, shards=shards, broken=["rerank"], late=True)
+    found = search(answerer)
+    assert not any("first-stage order kept" in loss for loss in found.degraded)
+    scores = [citation.scores["rerank"] for citation in found.citations]
+    assert all(0 <= score <= 1.01 for score in scores)
+    assert found.citations[0].scores["rerank"] == max(scores)
+    again = search(make_answerer(tmp_path / "one", CORPUS, shards=1, late=True))
+    assert [c.pmid for c in again.citations] == [c.pmid for c in found.citations]
+    assert [c.scores["rerank"] for c in again.citations] == pytest.approx(scores, abs=1e-6)
+
+
+def test_one_call_a_shard_brings_what_a_question_needs(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS, shards=2, late=True)
+    calls: list[tuple[str, str]] = []
+    backend = answerer._stages.backend
+    inner = backend.call
+
+    async def counting(stage: str, method: str, *arguments: Any) -> Any:
+        calls.append((stage, method))
+        return await inner(stage, method, *arguments)
+
+    backend.call = counting  # type: ignore[method-assign]
+    search(answerer)
+    of_shards = [call for call in calls if call[0].startswith("shard-")]
+    assert sorted(of_shards) == [("shard-0000", "find"), ("shard-0001", "find")]
+    assert [call for call in calls if call[0] == "expander"] == [("expander", "understand")]
+
+
+def test_a_citation_that_did_not_come_with_the_search_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = search(make_answerer(tmp_path / "a", CORPUS, late=True))
+    # As if every shard had guessed wrong what is among the best.
+    monkeypatch.setattr(search_shards, "FETCHED_LATER", 1e9)
+    late = search(make_answerer(tmp_path / "b", CORPUS, late=True))
+    assert late.citations == whole.citations
+    assert late.evidence == whole.evidence
+    assert "fetch" in late.timings_ms
+    assert "fetch" not in whole.timings_ms
+
+
+def test_without_the_expander_each_shard_weighs_terms_by_its_own_counts(tmp_path: Path) -> None:
+    found = search(make_answerer(tmp_path, CORPUS, broken=["expand"]), "bm25")
+    assert "terms weighed by each shard's own counts" in found.degraded
+    assert found.citations

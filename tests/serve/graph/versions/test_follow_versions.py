@@ -251,7 +251,7 @@ def test_after_each_swap_nothing_but_the_served_version_is_mapped(index: SmallIn
     for number in range(3):
         index.update([[(number + 4, f"statin {number}")]])
         look(found)
-        found.current.value.statistics(["statin"], "passages")
+        found.current.value.reader.statistics(["statin"], "passages")
         manifest = index.compact()
         look(found)
         drop_staging(index)
