@@ -8,6 +8,7 @@ segments/0003/<segment>/              one immutable segment of shard 3
     citations.arrow  passages.arrow  vectors.faiss  bm25-citations/  bm25-passages/
     supersedes.arrow  dead-terms.arrow  what it replaces and removes in older segments
     term-counts.arrow                   what it adds to the vocabulary
+    filters.arrow                       filterable columns, a row a citation: year, flags, lists
     In an object store its name ends in a dot and eight characters of its own.
 staging/<build>/                      a build or update under way; gone once published
 LEASE, LEASE.lock                     who may write (cluster/index/lease.py)
@@ -23,6 +24,7 @@ LEASE = "LEASE"
 CITATIONS = "citations.arrow"
 PASSAGES = "passages.arrow"
 VECTORS = "vectors.faiss"
+FILTERS = "filters.arrow"
 SUPERSEDES = "supersedes.arrow"
 DEAD_TERMS = "dead-terms.arrow"
 TERM_COUNTS = "term-counts.arrow"
