@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.index.bm25 import Bm25Query
+from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.layout import segment_directory
 from cluster.index.manifest import ShardEntry
 from cluster.index.read_segment import SegmentReader, open_segment
@@ -44,13 +45,14 @@ def limit_of_shard(limit: int, shards: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShardQuery:
-    """`vector` (d,) and `bm25` are None where a branch is left out."""
+    """`vector` (d,) and `bm25` are None where a branch is left out; `filters` bind both."""
 
     vector: Vectors | None
     bm25: Bm25Query | None
     dense_limit: int
     bm25_limit: int
     bm25_over: Literal["citations", "passages"]
+    filters: Filters = NO_FILTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +104,11 @@ def _search_segment(segment: SegmentReader, query: ShardQuery) -> Candidates:
     by_dense = by_bm25 = nothing
     bm25_known = np.empty(0, np.float32)
     if query.vector is not None and query.dense_limit:
-        by_dense, _ = segment.search_dense(query.vector, query.dense_limit)
+        by_dense, _ = segment.search_dense(query.vector, query.dense_limit, query.filters)
     if query.bm25 is not None and query.bm25_limit:
-        by_bm25, bm25_known = segment.search_bm25(query.bm25, query.bm25_limit, query.bm25_over)
+        by_bm25, bm25_known = segment.search_bm25(
+            query.bm25, query.bm25_limit, query.bm25_over, query.filters
+        )
     rows = np.union1d(by_dense, by_bm25)
     dense = np.zeros(len(rows), np.float32)
     if query.vector is not None:

@@ -7,7 +7,7 @@ chunks of a fixed size.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -24,6 +24,11 @@ Vectors = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 
 ADD_CHUNK = 8192
+# What searches cost under a filter, by tests/bench/bench_filters.py: to look up in a selector
+# that a row is left out takes a 25th of the time to score one, and each unit of efSearch, which
+# is a step along the graph, as long as to score 55 rows of consecutive ones.
+SKIPPED_PER_SCORED = 25
+SCORED_PER_STEP = 55
 # FAISS keeps its limits for the whole process, so that one file is read at a time.
 _READING = Lock()
 
@@ -111,9 +116,30 @@ def build(empty: Any, parts: Iterable[Vectors], threads: int) -> Any:
     return empty
 
 
+def _found(rows: Rows, scores: Vectors) -> tuple[Rows, Vectors]:
+    """Without the places that FAISS leaves empty where it found fewer than asked for."""
+    found = rows >= 0
+    return rows[found], scores[found]
+
+
 def live_selector(dead: Rows) -> Any:
     """What `VectorIndex.search` leaves `dead` rows out by; None where there are none."""
     return faiss.IDSelectorNot(faiss.IDSelectorBatch(dead)) if len(dead) else None
+
+
+class RowSelection:
+    """The rows at which `mask` is true, one bit a row, as FAISS takes them."""
+
+    def __init__(self, mask: npt.NDArray[np.bool_]) -> None:
+        self.count = int(np.count_nonzero(mask))
+        # FAISS keeps a pointer to the bits, not a reference.
+        self._bits = np.packbits(mask, bitorder="little")
+        self.selector = faiss.IDSelectorBitmap(self._bits)
+
+    def holds(self, rows: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Whether each of `rows` is one of these."""
+        wanted = np.asarray(rows, np.int64)
+        return np.asarray(self._bits[wanted >> 3] >> (wanted & 7) & 1, np.bool_)
 
 
 class VectorIndex:
@@ -136,14 +162,39 @@ class VectorIndex:
         if limit == 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if self._exact:
-            parameters = faiss.SearchParameters(sel=live)
-            scores, rows = self._storage.search(query[None, :], limit, params=parameters)
-        else:
-            # The default bounded queue: without it FAISS 1.15 ignores the selector.
-            parameters = faiss.SearchParametersHNSW(efSearch=max(self._ef_search, limit), sel=live)
-            scores, rows = self._index.search(query[None, :], limit, params=parameters)
-        found = rows[0] >= 0
-        return rows[0][found], scores[0][found]
+            return self._scan(query, limit, live)
+        return self._walk(query, limit, live, max(self._ef_search, limit))
+
+    def search_among(self, query: Vectors, limit: int, among: RowSelection) -> tuple[Rows, Vectors]:
+        """As `search`, of the rows in `among`, exactly or by the graph: what costs less.
+
+        The graph is searched as much wider as rows are left out, and wider still until it has
+        found `limit` rows, or until an exact search costs less.
+        """
+        limit = min(limit, among.count)
+        if limit == 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        scan_cost = self.size / SKIPPED_PER_SCORED + among.count
+        wide = max(self._ef_search, limit) * self.size / among.count
+        while not self._exact and wide * SCORED_PER_STEP < scan_cost:
+            rows, scores = self._walk(query, limit, among.selector, int(wide))
+            if len(rows) == limit:
+                return rows, scores
+            wide *= 4
+        return self._scan(query, limit, among.selector)
+
+    def _scan(self, query: Vectors, limit: int, selector: Any) -> tuple[Rows, Vectors]:
+        parameters = faiss.SearchParameters(sel=selector)
+        scores, rows = self._storage.search(query[None, :], limit, params=parameters)
+        return _found(rows[0], scores[0])
+
+    def _walk(
+        self, query: Vectors, limit: int, selector: Any, ef_search: int
+    ) -> tuple[Rows, Vectors]:
+        # The default bounded queue: without it FAISS 1.15 ignores the selector.
+        parameters = faiss.SearchParametersHNSW(efSearch=ef_search, sel=selector)
+        scores, rows = self._index.search(query[None, :], limit, params=parameters)
+        return _found(rows[0], scores[0])
 
     def scores(self, query: Vectors, rows: Rows) -> Vectors:
         """The inner product of `query` (d,) with each of `rows`, as `search` scores them."""

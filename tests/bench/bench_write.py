@@ -24,6 +24,7 @@ import tantivy
 from cluster.arrow_records import CITATION_SCHEMA, titles_and_abstracts
 from cluster.index import vectors
 from cluster.index.bm25 import WRITER_HEAP_BYTES
+from cluster.index.filters.write_filters import FilterEncoder, posted
 from cluster.index.write_segment import PostingsWriter, SegmentRows
 from cluster.records import search_text
 from cluster.settings.settings import load_settings
@@ -63,9 +64,10 @@ def texts_of(rows: list[SegmentRows], over: str) -> list[str]:
 
 
 def our_postings(rows: list[SegmentRows], over: str, directory: Path) -> None:
+    encoder = FilterEncoder()
     with PostingsWriter(directory, [over]) as writer:
         for batch in rows:
-            writer.add(batch)
+            writer.add(batch, posted(encoder.encode(batch.citations)))
 
 
 def bare_tantivy(texts: list[str], directory: Path) -> None:

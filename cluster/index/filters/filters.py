@@ -95,3 +95,6 @@ def _checked_values(name: str, values: object) -> tuple[str, ...]:
             f"filters.{name}: {len(values):,} values; give at most {MOST_VALUES:,} at a time"
         )
     return tuple(sorted({fold(value) for value in values}))
+
+
+NO_FILTERS = Filters()

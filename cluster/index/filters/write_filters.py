@@ -6,7 +6,7 @@ the segment is written. A code means something within its segment only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -54,6 +54,9 @@ class Posted:
 
     year: int | None = None
     terms: str = ""
+
+
+NOTHING_POSTED = Posted()
 
 
 def term_of(column: str, code: int) -> str:
