@@ -56,7 +56,7 @@ def open_segment(
         {name: Bm25Index(directory / bm25_directory(name), texts[name]) for name in entry.terms},
         DeadTerms(directory),
         records.supersedes(),
-        FilterColumns(directory),
+        FilterColumns(directory, entry.artefacts),
     )
 
 

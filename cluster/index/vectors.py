@@ -29,6 +29,8 @@ ADD_CHUNK = 8192
 # is a step along the graph, as long as to score 55 rows of consecutive ones.
 SKIPPED_PER_SCORED = 25
 SCORED_PER_STEP = 55
+# Expecting just enough rows to pass, every other search would have to be repeated.
+OVER_ASK = 1.2
 # FAISS keeps its limits for the whole process, so that one file is read at a time.
 _READING = Lock()
 
@@ -136,7 +138,7 @@ class RowSelection:
         self._bits = np.packbits(mask, bitorder="little")
         self.selector = faiss.IDSelectorBitmap(self._bits)
 
-    def holds(self, rows: Sequence[int]) -> npt.NDArray[np.bool_]:
+    def holds(self, rows: Sequence[int] | Rows) -> npt.NDArray[np.bool_]:
         """Whether each of `rows` is one of these."""
         wanted = np.asarray(rows, np.int64)
         return np.asarray(self._bits[wanted >> 3] >> (wanted & 7) & 1, np.bool_)
@@ -166,20 +168,24 @@ class VectorIndex:
         return self._walk(query, limit, live, max(self._ef_search, limit))
 
     def search_among(self, query: Vectors, limit: int, among: RowSelection) -> tuple[Rows, Vectors]:
-        """As `search`, of the rows in `among`, exactly or by the graph: what costs less.
+        """As `search`, of the rows in `among`, exactly or by the graph, whichever costs less.
 
-        The graph is searched as much wider as rows are left out, and wider still until it has
-        found `limit` rows, or until an exact search costs less.
+        The graph is asked for as many more rows as are expected to be left out, and for more
+        until `limit` are left, or until an exact search costs less. FAISS's own selector is no
+        use here: it fills the result with what it meets on the way to the nearest rows, so
+        that one cannot tell whether it has looked far enough.
         """
         limit = min(limit, among.count)
         if limit == 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         scan_cost = self.size / SKIPPED_PER_SCORED + among.count
-        wide = max(self._ef_search, limit) * self.size / among.count
+        wide = OVER_ASK * max(self._ef_search, limit) * self.size / among.count
         while not self._exact and wide * SCORED_PER_STEP < scan_cost:
-            rows, scores = self._walk(query, limit, among.selector, int(wide))
-            if len(rows) == limit:
-                return rows, scores
+            asked = min(int(wide), self.size)
+            rows, scores = self._walk(query, asked, None, asked)
+            held = among.holds(rows)
+            if np.count_nonzero(held) >= limit:
+                return rows[held][:limit], scores[held][:limit]
             wide *= 4
         return self._scan(query, limit, among.selector)
 

@@ -18,6 +18,7 @@ from cluster.errors import IndexFormatError
 from cluster.index import vectors
 from cluster.index.layout import (
     CITATIONS,
+    FILTERS,
     PASSAGES,
     SUPERSEDES,
     VECTORS,
@@ -27,12 +28,15 @@ from cluster.index.layout import (
 )
 from cluster.index.manifest import Manifest, SegmentEntry
 from pipelines.verify.check_artefact import artefact_fault
+from pipelines.verify.check_filters import check_filters
 from pipelines.verify.check_postings import absent_rows, count_documents
 from pipelines.verify.check_texts import check_texts
 from pipelines.verify.note_findings import Finding, Ints, Notes
 from pipelines.verify.read_columns import UNREADABLE, integers, read_batches, read_integers
 
 REQUIRED = (CITATIONS, PASSAGES, VECTORS)
+# The first index format whose segments all have filterable columns.
+FILTERS_SINCE = 3
 ORIGIN = ("version", "source", "position")
 
 
@@ -118,7 +122,8 @@ class SegmentChecker:
             if fault:
                 self._unsound.add(name)
                 self._notes.note("artefact", fault, file=name)
-        for name in (n for n in REQUIRED if n not in named):
+        required = (*REQUIRED, FILTERS) if self._manifest.format >= FILTERS_SINCE else REQUIRED
+        for name in (n for n in required if n not in named):
             self._unsound.add(name)
             self._notes.note("artefact", "the manifest does not name it", file=name)
         # Readers obey it wherever it is.
@@ -213,10 +218,12 @@ class SegmentChecker:
             sides = ", ".join(self._entry.terms) or "nothing"
             self._notes.note("bm25", f"BM25 over {sides} where the manifest says {', '.join(over)}")
         self._check_vectors(rows)
-        for side in over:
-            self._check_postings(side, rows)
+        sound = [side for side in over if self._check_postings(side, rows)]
         if not self._quick and not {CITATIONS, PASSAGES} & self._unsound:
-            check_texts(self._directory, self._manifest, self._entry, rows.passages, self._notes)
+            told = (rows.passages, self._notes)
+            readable = check_texts(self._directory, self._manifest, self._entry, *told)
+            if readable and FILTERS in self._entry.artefacts and FILTERS not in self._unsound:
+                check_filters(self._directory, sound, *told)
 
     def _check_vectors(self, rows: Rows) -> None:
         if VECTORS in self._unsound:
@@ -237,20 +244,22 @@ class SegmentChecker:
             message = f"vectors of {graph.d} dimensions where the manifest says {expected}"
             self._notes.note("vectors", message, file=VECTORS)
 
-    def _check_postings(self, side: str, rows: Rows) -> None:
-        """One BM25 side: a document for each row, and none beside."""
+    def _check_postings(self, side: str, rows: Rows) -> bool:
+        """Whether one BM25 side is sound: a document for each row, and none beside."""
         name = bm25_directory(side)
         if any(unsound.startswith(f"{name}/") for unsound in self._unsound):
-            return
+            return False
         units = len(rows.pmids) if side == "citations" else int(rows.passages.sum())
         try:
             documents = count_documents(self._directory / name)
             absent = [] if self._quick else absent_rows(self._directory / name, units)
         except UNREADABLE as error:
             self._unreadable(name, error)
-            return
+            return False
         if documents != units or absent:
             ends = np.arange(1, units + 1) if side == "citations" else np.cumsum(rows.passages)
             owners = np.searchsorted(ends, np.asarray(absent, np.int64), side="right")
             message = f"{documents:,} documents for {units:,} {side}"
             self._notes.note("bm25", message, rows.pmids[owners], file=name)
+            return False
+        return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,10 +36,11 @@ class SegmentFilters:
 class FilterColumns:
     """The file FILTERS of a segment, memory-mapped; a segment of format 2 or older has none."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, named: Collection[str]) -> None:
+        """`named` are the files of the segment that its manifest vouches for."""
         self._path = directory / FILTERS
         self._batches: list[pa.RecordBatch] | None = None
-        if self._path.is_file():
+        if FILTERS in named:
             self._batches = ipc.open_file(pa.memory_map(str(self._path))).read_all().to_batches()
 
     def translate(self, filters: Filters) -> SegmentFilters:
