@@ -115,12 +115,12 @@ def test_any_split_of_a_history_ends_where_a_fresh_build_of_it_does(
                 assert scores(index, question, over) == {
                     pmid: pytest.approx(score, rel=1e-5, abs=1e-6) for pmid, score in wanted.items()
                 }
-                for filters, passes in FILTERED:
-                    assert scores(index, question, over, filters) == {
-                        pmid: pytest.approx(score, rel=1e-5, abs=1e-6)
-                        for pmid, score in wanted.items()
-                        if passes(versions[-1][1][pmid])
-                    }
+            for filters, passes in FILTERED:
+                assert scores(index, question, over, filters) == {
+                    pmid: pytest.approx(score, rel=1e-5, abs=1e-6)
+                    for pmid, score in wanted.items()
+                    if passes(held[pmid])
+                }
         assert vocabulary(index) == vocabulary(fresh)
     finally:
         shutil.rmtree(folder)
