@@ -5,9 +5,10 @@
 Writes a segment of made-up citations of one passage each to FOLDER, or to a temporary folder,
 unless FOLDER holds it already. Its vectors are random unit vectors near a plane of 24
 dimensions, which an HNSW can search. Prints for each filter recall@10 against an exact search,
-the median latency of searches by vectors and by BM25 and its ratio to that of searches without a
-filter, and what the filter costs when it is first used. `topic` is a filter that passes a tenth
-of the citations, close together: near to some questions and far from others. One thread.
+the medians of wall and CPU time of searches by vectors and by BM25, the ratio of CPU time to
+that of searches without a filter, and what the first search by the filter costs. `topic` is a
+filter that passes a tenth of the citations, close together: near to some questions and far from
+others. One thread.
 """
 
 from __future__ import annotations
@@ -116,20 +117,25 @@ def reader(folder: Path, entry: SegmentEntry, exact_below: int) -> SegmentReader
 
 
 class Timer:
-    """Collects the milliseconds of each use as a context."""
+    """Collects the wall time and the CPU time of each use as a context, in milliseconds."""
 
     def __init__(self) -> None:
-        self.spent_ms: list[float] = []
+        self._spent: list[tuple[float, float]] = []
 
     def __enter__(self) -> None:
-        self._begun = time.perf_counter()
+        self._begun = time.perf_counter(), time.thread_time()
 
     def __exit__(self, *_: object) -> None:
-        self.spent_ms.append(1e3 * (time.perf_counter() - self._begun))
+        wall, cpu = self._begun
+        self._spent.append((1e3 * (time.perf_counter() - wall), 1e3 * (time.thread_time() - cpu)))
 
-    @property
-    def p50(self) -> float:
-        return statistics.median(self.spent_ms)
+    def p50(self) -> tuple[float, float]:
+        wall, cpu = (statistics.median(side) for side in zip(*self._spent, strict=True))
+        return wall, cpu
+
+    def against(self, other: Timer) -> str:
+        (wall, cpu), (_, base) = self.p50(), other.p50()
+        return f"p50 {wall:.2f} ms, CPU {cpu:.2f} ms ({cpu / base:.2f}x)"
 
 
 def bm25_queries(segment: SegmentReader, count: int) -> list[Bm25Query]:
@@ -164,9 +170,8 @@ def measure(graph: SegmentReader, exact: SegmentReader, queries: int) -> None:
         passing = graph._passing.find(filters).citations.rows.count if filters else len(graph.pmids)
         print(
             f"{name:13} {passing / len(graph.pmids):7.2%} pass; vectors: recall@{TOP} "
-            f"{statistics.mean(shared[name]):.3f}, p50 {dense[name].p50:.2f} ms "
-            f"({dense[name].p50 / dense['all'].p50:.2f}x); BM25: p50 {bm25[name].p50:.2f} ms "
-            f"({bm25[name].p50 / bm25['all'].p50:.2f}x); first {first[name].p50:.1f} ms"
+            f"{statistics.mean(shared[name]):.3f}, {dense[name].against(dense['all'])}; BM25: "
+            f"{bm25[name].against(bm25['all'])}; first CPU {first[name].p50()[1]:.1f} ms"
         )
 
 
