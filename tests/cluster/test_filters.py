@@ -107,7 +107,7 @@ def find(
         limit,
         limit,
         over,  # type: ignore[arg-type]
-        filters,
+        filters=filters,
     )
     dense, postings = {}, {}
     for part in (shard.search(query) for shard in shards):

@@ -68,7 +68,7 @@ def scores(
     readers = index.readers()
     bm25 = bm25_query(question, readers, index.manifest, over)
     vector = bag_of_words([question])[0]
-    query = ShardQuery(vector, bm25, 50, 50, over, filters)  # type: ignore[arg-type]
+    query = ShardQuery(vector, bm25, 50, 50, over, filters=filters)  # type: ignore[arg-type]
     found = [reader.search(query) for reader in readers]
     rows = [
         (int(p), (float(d), float(b)))
