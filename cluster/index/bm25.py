@@ -21,12 +21,18 @@ import numpy as np
 import numpy.typing as npt
 import tantivy
 
+from cluster.index.filters import post_filters
+from cluster.index.filters.passing_rows import FilteredRows
+from cluster.index.filters.write_filters import NOTHING_POSTED, Posted
 from cluster.index.terms.collection import Statistics
 from cluster.text.analysis import analyse, analyse_joined
 
 WRITER_HEAP_BYTES = 128 << 20
 # How many times as many as asked for are found first, since re-scoring lifts some past others.
 FIRST_FACTOR, FIRST_LEAST = 4, 50
+# A hit that is handed over takes as long as this many rows that tantivy scores under a filter
+# (tests/bench/bench_filters.py).
+ROWS_PER_HIT = 14
 
 
 def _schema() -> tantivy.Schema:
@@ -34,6 +40,7 @@ def _schema() -> tantivy.Schema:
     builder.add_integer_field("row", fast=True)
     # Terms come analysed: analysing here too, to count them, would take twice as long.
     builder.add_text_field("body", tokenizer_name="whitespace", index_option="freq")
+    post_filters.add_fields(builder)
     return builder.build()
 
 
@@ -50,10 +57,14 @@ class Bm25Writer:
         self._rows = 0
         self.terms = 0
 
-    def add(self, text: str) -> list[str]:
-        """Index `text` as the next row; its terms, by `cluster.text.analysis`."""
+    def add(self, text: str, posted: Posted = NOTHING_POSTED) -> list[str]:
+        """Index `text` and what is `posted` as the next row, and give the terms of `text`.
+
+        They are as `cluster.text.analysis` makes them.
+        """
         joined = analyse_joined(text)
-        self._writer.add_document(tantivy.Document(row=self._rows, body=joined))
+        filters = post_filters.fields_of(posted)
+        self._writer.add_document(tantivy.Document(row=self._rows, body=joined, **filters))
         terms = joined.split()
         self._rows += 1
         self.terms += len(terms)
@@ -146,22 +157,30 @@ class Bm25Index:
         return tantivy.Query.boolean_query(clauses) if clauses else None
 
     def search(
-        self, query: Bm25Query, limit: int, dead: frozenset[int]
+        self,
+        query: Bm25Query,
+        limit: int,
+        dead: frozenset[int],
+        among: FilteredRows | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """The best rows by Lucene's BM25, best first (ties: the lower row), none of `dead`."""
+        """The best rows by Lucene's BM25, best first (ties: the lower row), none of `dead`.
+
+        With `among`, only rows that pass its filters; their scores are the same as without.
+        """
         compiled = self._tantivy_query(query)
         found, scores = np.empty(0, np.int64), np.empty(0, np.float32)
-        if compiled is None or limit == 0:
+        if compiled is None or limit == 0 or (among is not None and among.rows.count == 0):
             return found, scores
         scored: set[int] = set()
         first = wanted = max(FIRST_FACTOR * limit, FIRST_LEAST)
+        drop = among is not None
         # tantivy's own order differs a little from Lucene's, and dead rows take up places:
         # find twice as many until there are enough and those that came last change nothing.
         while True:
-            hits = self._searcher.search(compiled, wanted, count=False).hits
-            rows = self._searcher.fast_field_values("row", [address for _, address in hits])
+            drop = drop and among is not None and self._dropping_pays(wanted, among)
+            rows, exhausted = self._hits(compiled, wanted, among, drop=drop)
             # By row, not by place: among equal scores two searches may differ in order.
-            fresh = [r for r in rows if r is not None and r not in dead and r not in scored]
+            fresh = [r for r in rows if r not in dead and r not in scored]
             scored.update(fresh)
             new = np.asarray(fresh, np.int64)
             found = np.concatenate([found, new])
@@ -169,9 +188,35 @@ class Bm25Index:
             order = np.lexsort((found, -scores))[:limit]
             found, scores = found[order], scores[order]
             settled = wanted > first and len(found) == limit and not np.isin(new, found).any()
-            if settled or len(hits) < wanted:
+            if settled or exhausted:
                 return found, scores
-            wanted *= 2
+            if drop and len(rows) < wanted // 2:
+                # What matches the query passes less often than other rows.
+                drop = False
+            else:
+                wanted *= 2
+
+    def _dropping_pays(self, wanted: int, among: FilteredRows) -> bool:
+        return among.rows.count**2 > ROWS_PER_HIT * wanted * int(self._searcher.num_docs)
+
+    def _hits(
+        self, compiled: tantivy.Query, wanted: int, among: FilteredRows | None, *, drop: bool
+    ) -> tuple[list[int], bool]:
+        """About `wanted` rows in tantivy's order, and whether there are no more.
+
+        Those that do not pass `among` are left out by tantivy, or are dropped here: tantivy
+        skips most documents that score low, except where it has filters to go by.
+        """
+        if among is not None and not drop:
+            compiled = post_filters.filtered(compiled, among.filters, self._schema)
+        if among is not None and drop:
+            wanted = wanted * int(self._searcher.num_docs) // among.rows.count
+        hits = self._searcher.search(compiled, wanted, count=False).hits
+        values = self._searcher.fast_field_values("row", [address for _, address in hits])
+        rows = [row for row in values if row is not None]
+        if among is not None and drop:
+            rows = [row for row, held in zip(rows, among.rows.holds(rows), strict=True) if held]
+        return rows, len(hits) < wanted
 
     def scores(self, query: Bm25Query, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Lucene's BM25 of each of `rows`."""

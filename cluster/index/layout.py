@@ -12,6 +12,7 @@ segments/0003/<segment>/              one immutable segment of shard 3
     supersedes.arrow                    what it replaces and removes in older segments
     terms.arrow                         how many units hold each term, less those that it removes
     term-counts.arrow                   what it adds to the vocabulary
+    filters.arrow                       filterable columns, a row a citation: year, flags, lists
     In an object store its name ends in a dot and eight characters of its own.
 staging/<build>/                      a build or update under way; gone once published
 LEASE, LEASE.lock                     who may write (cluster/index/lease.py)
@@ -28,6 +29,7 @@ CITATIONS = "citations.arrow"
 PASSAGES = "passages.arrow"
 VECTORS = "vectors.faiss"
 TOKENS = "tokens.bin"
+FILTERS = "filters.arrow"
 SUPERSEDES = "supersedes.arrow"
 TERMS = "terms.arrow"
 TERM_COUNTS = "term-counts.arrow"

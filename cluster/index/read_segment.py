@@ -11,7 +11,10 @@ import pyarrow as pa
 
 from cluster.index.bm25 import Bm25Index, Bm25Query
 from cluster.index.copies import verified
-from cluster.index.layout import TERMS, TOKENS, VECTORS, bm25_directory
+from cluster.index.filters.filters import NO_FILTERS, Filters
+from cluster.index.filters.passing_rows import PassingRowsCache
+from cluster.index.filters.read_filters import FilterColumns
+from cluster.index.layout import FILTERS, TERMS, TOKENS, VECTORS, bm25_directory
 from cluster.index.manifest import SegmentEntry
 from cluster.index.read_records import Rows, SegmentRecords
 from cluster.index.terms.term_table import frequency_of, map_terms
@@ -36,6 +39,7 @@ class OpenSegment:
     bm25: Mapping[str, Bm25Index]
     terms: pa.Table
     supersedes: Rows
+    filters: FilterColumns
 
 
 def open_segment(
@@ -64,6 +68,7 @@ def open_segment(
         {name: Bm25Index(directory / bm25_directory(name), texts[name]) for name in entry.terms},
         map_terms(directory / TERMS),
         records.supersedes(),
+        FilterColumns(directory / FILTERS),
     )
 
 
@@ -81,6 +86,7 @@ class SegmentReader:
         self._dead_citations = self.records.rows_of(newer)
         passages = self.records.passages_of(self._dead_citations)
         self._live = live_selector(passages)
+        self._passing = PassingRowsCache(opened.filters, self.records, self._dead_citations)
         self._dead = {
             "citations": frozenset(self._dead_citations.tolist()),
             "passages": frozenset(passages.tolist()),
@@ -99,24 +105,37 @@ class SegmentReader:
         order = np.argsort(first, kind="stable")
         return citations[order], scores[first[order]]
 
-    def search_dense(self, query: Vectors, limit: int) -> tuple[Rows, Vectors]:
+    def search_dense(
+        self, query: Vectors, limit: int, filters: Filters = NO_FILTERS
+    ) -> tuple[Rows, Vectors]:
         """The `limit` citations with the nearest passages to `query` (d,), best first."""
-        wanted = 3 * limit
+        passing = self._passing.find(filters).passages.rows if filters else None
+        vectors, wanted = self.opened.vectors, 3 * limit
         while True:
-            rows, scores = self.opened.vectors.search(query, wanted, self._live)
+            if passing is None:
+                rows, scores = vectors.search(query, wanted, self._live)
+            else:
+                rows, scores = vectors.search_among(query, wanted, passing)
             citations, best = self._best_per_citation(rows, scores)
-            if len(citations) >= limit or len(rows) < wanted or wanted >= self.opened.vectors.size:
+            if len(citations) >= limit or len(rows) < wanted or wanted >= vectors.size:
                 return citations[:limit], best[:limit]
             wanted *= 2
 
     def search_bm25(
-        self, query: Bm25Query, limit: int, over: Literal["citations", "passages"]
+        self,
+        query: Bm25Query,
+        limit: int,
+        over: Literal["citations", "passages"],
+        filters: Filters = NO_FILTERS,
     ) -> tuple[Rows, Vectors]:
         """The `limit` citations best by BM25, or by their best passage's, best first."""
         dead = self._dead[over]
+        passing = self._passing.find(filters) if filters else None
         if over == "citations":
-            return self.opened.bm25[over].search(query, limit, dead)
-        rows, scores = self.opened.bm25[over].search(query, 3 * limit, dead)
+            among = passing.citations if passing else None
+            return self.opened.bm25[over].search(query, limit, dead, among)
+        among = passing.passages if passing else None
+        rows, scores = self.opened.bm25[over].search(query, 3 * limit, dead, among)
         citations, best = self._best_per_citation(rows, scores)
         return citations[:limit], best[:limit]
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.index.bm25 import Bm25Query
+from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.layout import segment_directory
 from cluster.index.manifest import ShardEntry
 from cluster.index.read_segment import SegmentReader, open_segment
@@ -49,7 +50,7 @@ def limit_of_shard(limit: int, shards: int, missed: float = MISSED) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShardQuery:
-    """`vector` (d,) and `bm25` are None where a branch is left out.
+    """`vector` (d,) and `bm25` are None where a branch is left out; `filters` bind both.
 
     With `own_statistics` each shard weighs terms by its own counts, not by those of `bm25`.
     Citations come with the `fetched` best candidates, as far as a shard can tell: by its own
@@ -65,6 +66,7 @@ class ShardQuery:
     tokens: Halves | None = None
     fetched: int = 0
     weights: tuple[float, float] = (0.5, 0.5)
+    filters: Filters = NO_FILTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +142,11 @@ def _search_segment(segment: SegmentReader, query: ShardQuery) -> Candidates:
     by_dense = by_bm25 = nothing
     bm25_known = np.empty(0, np.float32)
     if query.vector is not None and query.dense_limit:
-        by_dense, _ = segment.search_dense(query.vector, query.dense_limit)
+        by_dense, _ = segment.search_dense(query.vector, query.dense_limit, query.filters)
     if query.bm25 is not None and query.bm25_limit:
-        by_bm25, bm25_known = segment.search_bm25(query.bm25, query.bm25_limit, query.bm25_over)
+        by_bm25, bm25_known = segment.search_bm25(
+            query.bm25, query.bm25_limit, query.bm25_over, query.filters
+        )
     rows = np.union1d(by_dense, by_bm25)
     dense = np.zeros(len(rows), np.float32)
     if query.vector is not None:

@@ -17,6 +17,7 @@ from cluster.arrow_records import CITATION_SCHEMA, titles_and_abstracts
 from cluster.errors import IndexFormatError
 from cluster.index import cagra, vectors
 from cluster.index.bm25 import Bm25Writer
+from cluster.index.filters.write_filters import FilterWriter, Posted
 from cluster.index.layout import (
     CITATIONS,
     PASSAGES,
@@ -138,17 +139,22 @@ class PostingsWriter:
             for writer in writers:
                 writer.abandon()
 
-    def add(self, rows: SegmentRows) -> None:
-        """Index the citations and passages of `rows` after those added so far."""
+    def add(self, rows: SegmentRows, filters: Sequence[Posted]) -> None:
+        """Index the citations and passages of `rows` after those added so far.
+
+        `filters` has what is indexed of each citation, and of its passages, to filter by.
+        """
         texts = titles_and_abstracts(rows.citations)
         if writer := self._writers.get("citations"):
-            for title, abstract in texts:
-                self.counter.add("citations", writer.add(search_text(title, abstract)))
+            for (title, abstract), posted in zip(texts, filters, strict=True):
+                terms = writer.add(search_text(title, abstract), posted)
+                self.counter.add("citations", terms)
         if writer := self._writers.get("passages"):
-            for citation, spans in zip(texts, rows.spans.to_pylist(), strict=True):
+            spans_of = rows.spans.to_pylist()
+            for citation, posted, spans in zip(texts, filters, spans_of, strict=True):
                 for span in spans:
                     text = citation[span["section"]][span["begin"] : span["end"]]
-                    self.counter.add("passages", writer.add(text))
+                    self.counter.add("passages", writer.add(text, posted))
 
     @property
     def terms(self) -> dict[str, int]:
@@ -188,13 +194,14 @@ def _write_parts(
         ipc.new_file(directory / CITATIONS, CITATION_SCHEMA) as citation_file,
         ipc.new_file(directory / PASSAGES, PASSAGE_SCHEMA) as passage_file,
         (directory / TOKENS).open("wb") as token_file,
+        FilterWriter(directory) as filter_file,
     ):
 
         def parts() -> Iterator[vectors.Vectors]:
             nonlocal citations, passages, tokens, last_pmid
             for batch in batches:
                 last_pmid = _check_order(batch.citations, last_pmid)
-                sides.add(batch)
+                sides.add(batch, filter_file.add(batch.citations))
                 citation_file.write_batch(batch.citations)
                 passage_file.write_batch(_passage_batch(batch, citations, tokens))
                 token_file.write(batch.codes)

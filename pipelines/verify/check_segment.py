@@ -18,6 +18,7 @@ from cluster.errors import IndexFormatError
 from cluster.index import vectors
 from cluster.index.layout import (
     CITATIONS,
+    FILTERS,
     PASSAGES,
     SUPERSEDES,
     TERMS,
@@ -29,13 +30,14 @@ from cluster.index.layout import (
 )
 from cluster.index.manifest import Manifest, SegmentEntry
 from pipelines.verify.check_artefact import artefact_fault
+from pipelines.verify.check_filters import check_filters
 from pipelines.verify.check_postings import absent_rows, count_documents
 from pipelines.verify.check_texts import check_texts
 from pipelines.verify.check_tokens import check_tokens
 from pipelines.verify.note_findings import Finding, Ints, Notes
 from pipelines.verify.read_columns import UNREADABLE, integers, read_batches, read_integers
 
-REQUIRED = (CITATIONS, PASSAGES, VECTORS, TOKENS, TERMS)
+REQUIRED = (CITATIONS, PASSAGES, VECTORS, TOKENS, TERMS, FILTERS)
 ORIGIN = ("version", "source", "position")
 
 
@@ -217,10 +219,12 @@ class SegmentChecker:
             self._notes.note("bm25", f"BM25 over {sides} where the manifest says {', '.join(over)}")
         self._check_vectors(rows)
         self._check_tokens(rows)
-        for side in over:
-            self._check_postings(side, rows)
+        sound = [side for side in over if self._check_postings(side, rows)]
         if not self._quick and not {CITATIONS, PASSAGES, TERMS} & self._unsound:
-            check_texts(self._directory, self._manifest, self._entry, rows.passages, self._notes)
+            told = (rows.passages, self._notes)
+            readable = check_texts(self._directory, self._manifest, self._entry, *told)
+            if readable and FILTERS not in self._unsound:
+                check_filters(self._directory, sound, *told)
 
     def _check_vectors(self, rows: Rows) -> None:
         if VECTORS in self._unsound:
@@ -250,20 +254,22 @@ class SegmentChecker:
         except UNREADABLE as error:
             self._unreadable(PASSAGES, error)
 
-    def _check_postings(self, side: str, rows: Rows) -> None:
-        """One BM25 side: a document for each row, and none beside."""
+    def _check_postings(self, side: str, rows: Rows) -> bool:
+        """Whether one BM25 side is sound: a document for each row, and none beside."""
         name = bm25_directory(side)
         if any(unsound.startswith(f"{name}/") for unsound in self._unsound):
-            return
+            return False
         units = len(rows.pmids) if side == "citations" else int(rows.passages.sum())
         try:
             documents = count_documents(self._directory / name)
             absent = [] if self._quick else absent_rows(self._directory / name, units)
         except UNREADABLE as error:
             self._unreadable(name, error)
-            return
+            return False
         if documents != units or absent:
             ends = np.arange(1, units + 1) if side == "citations" else np.cumsum(rows.passages)
             owners = np.searchsorted(ends, np.asarray(absent, np.int64), side="right")
             message = f"{documents:,} documents for {units:,} {side}"
             self._notes.note("bm25", message, rows.pmids[owners], file=name)
+            return False
+        return True

@@ -66,10 +66,11 @@ def _citations(directory: Path, counts: Ints) -> Iterator[tuple[int, str, str, l
 
 def check_texts(
     directory: Path, manifest: Manifest, entry: SegmentEntry, counts: Ints, notes: Notes
-) -> None:
+) -> bool:
     """Note spans outside their texts, texts without a passage, and wrong counts of terms.
 
     `counts` is how many passages each citation row has. Holds one record batch at a time.
+    Gives whether the texts could be read.
     """
     known = manifest.analyser == ANALYSER
     texts = _Texts(manifest.bm25_over if known else ())
@@ -78,7 +79,7 @@ def check_texts(
             texts.add(*citation)
     except (*UNREADABLE, TypeError) as error:
         notes.note("unreadable", f"texts cannot be read: {error}", file=CITATIONS)
-        return
+        return False
     if texts.outside:
         message = f"{len(texts.outside):,} passages lie outside their text"
         notes.note("span", message, texts.outside, file=PASSAGES)
@@ -93,6 +94,7 @@ def check_texts(
     whole = set(manifest.bm25_over) == set(entry.terms) and not entry.dead.citations
     if known and whole:
         _check_counts(directory, texts.counter, notes)
+    return True
 
 
 def _check_counts(directory: Path, counter: TermCounter, notes: Notes) -> None:

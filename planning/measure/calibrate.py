@@ -216,7 +216,7 @@ def _corpus(m: _Measured, dimensions: int, generated: str) -> Corpus:
 
 def _artefacts(m: _Measured) -> Artefacts:
     large = m.segments[1]
-    records = large.bytes_of("citations", "passages", "supersedes", "terms.")
+    records = large.bytes_of("citations", "passages", "filters", "supersedes", "terms.")
     terms = max(len(m.terms.counts[-1]), 1)
     return Artefacts(
         staging_bytes_per_citation=large.staged.bytes / m.count,

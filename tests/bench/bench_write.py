@@ -24,6 +24,7 @@ import tantivy
 from cluster.arrow_records import CITATION_SCHEMA, titles_and_abstracts
 from cluster.index import vectors
 from cluster.index.bm25 import WRITER_HEAP_BYTES
+from cluster.index.filters.write_filters import FilterEncoder, posted
 from cluster.index.write_segment import PostingsWriter, SegmentRows
 from cluster.records import search_text
 from cluster.settings.settings import load_settings
@@ -45,7 +46,8 @@ def rows_of(count: int) -> list[SegmentRows]:
         (batch,) = table.to_batches()
         texts = [t for unit in passages_of(batch) for t in unit]
         columns = batch.select(CITATION_SCHEMA.names)
-        found.append(SegmentRows(columns, batch.column("spans"), encoder.encode(texts)))
+        vectors, no_tokens = encoder.encode(texts), np.zeros(len(texts), np.int64)
+        found.append(SegmentRows(columns, batch.column("spans"), vectors, no_tokens, b""))
     return found
 
 
@@ -63,9 +65,10 @@ def texts_of(rows: list[SegmentRows], over: str) -> list[str]:
 
 
 def our_postings(rows: list[SegmentRows], over: str, directory: Path) -> None:
+    encoder = FilterEncoder()
     with PostingsWriter(directory, [over]) as writer:
         for batch in rows:
-            writer.add(batch)
+            writer.add(batch, posted(encoder.encode(batch.citations)))
 
 
 def bare_tantivy(texts: list[str], directory: Path) -> None:

@@ -34,8 +34,16 @@ ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_token
 
 
 def record(pmid: int, text: str, source: str, position: int) -> Citation:
-    """A record whose keyword and title tell which it is."""
-    fields = {"keywords": (text,), "source": source, "position": position}
+    """A record whose keyword and title tell which it is; what it is filtered by follows them."""
+    fields = {
+        "keywords": (text,),
+        "source": source,
+        "position": position,
+        "year": 2000 + pmid % 5 if text else None,
+        "journal": f"Journal of {text}",
+        "languages": ("eng", "fre") if "aspirin" in text else ("fre",),
+        "publication_types": ("Retracted Publication",) if "warfarin" in text else (),
+    }
     return citation(pmid, f"{text} in trial {pmid}.", text, **fields)
 
 

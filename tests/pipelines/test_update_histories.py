@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardQuery
+from cluster.records import Citation
 from tests.cluster.test_index import bm25_query
 from tests.pipelines.histories import SmallIndex, lengths, live
 from tests.small_index import bag_of_words
@@ -47,12 +50,25 @@ def apply(index: SmallIndex, step: list, how: str) -> None:
         index.compact()
 
 
-def scores(index: SmallIndex, question: str, over: str) -> dict[int, tuple[float, float]]:
+FILTERED: list[tuple[Filters, Callable[[Citation], bool]]] = [
+    (Filters(retracted=False), lambda c: not c.retracted),
+    (
+        Filters(languages=("eng",), year_from=2002),
+        lambda c: "eng" in c.languages and (c.year or 0) >= 2002,
+    ),
+    (Filters(journals=("Journal of heparin",)), lambda c: c.journal == "Journal of heparin"),
+]
+
+
+def scores(
+    index: SmallIndex, question: str, over: str, filters: Filters = NO_FILTERS
+) -> dict[int, tuple[float, float]]:
     """Dense and BM25 scores of every citation that a search of all there are finds."""
     assert index.manifest is not None
     readers = index.readers()
     bm25 = bm25_query(question, readers, index.manifest, over)
-    query = ShardQuery(bag_of_words([question])[0], bm25, 50, 50, over)  # type: ignore[arg-type]
+    vector = bag_of_words([question])[0]
+    query = ShardQuery(vector, bm25, 50, 50, over, filters=filters)  # type: ignore[arg-type]
     found = [reader.search(query) for reader in readers]
     rows = [
         (int(p), (float(d), float(b)))
@@ -98,6 +114,12 @@ def test_any_split_of_a_history_ends_where_a_fresh_build_of_it_does(
                 wanted = scores(fresh, question, over)
                 assert scores(index, question, over) == {
                     pmid: pytest.approx(score, rel=1e-5, abs=1e-6) for pmid, score in wanted.items()
+                }
+            for filters, passes in FILTERED:
+                assert scores(index, question, over, filters) == {
+                    pmid: pytest.approx(score, rel=1e-5, abs=1e-6)
+                    for pmid, score in wanted.items()
+                    if passes(held[pmid])
                 }
         assert vocabulary(index) == vocabulary(fresh)
     finally:

@@ -137,7 +137,7 @@ def test_a_row_that_was_added_is_found_by_all_that_lack_it(index: Path) -> None:
 
     alter_here(index, CITATIONS, add)
     found = verify_index(index)
-    assert kinds(found) == {"count", "bm25", "span", "terms"}
+    assert kinds(found) == {"count", "bm25", "filters", "span", "terms"}
     assert {f.pmids for f in found.findings if f.kind in ("bm25", "span")} == {(more,)}
 
 

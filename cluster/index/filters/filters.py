@@ -1,0 +1,100 @@
+"""The filters of a search: which citations may be found at all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+
+from cluster.errors import InputError, cut
+
+_MESH_UI = re.compile(r"D\d{6,9}", re.ASCII)
+_EARLIEST, _LATEST = 1000, 2999
+# Bounds one request's work; PubMed knows about 200 publication types.
+MOST_VALUES = 1000
+
+
+def fold(value: str) -> str:
+    """The form in which values are stored and compared: case-folded, with single spaces."""
+    return " ".join(value.casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Conditions that a citation must meet to be found; the default admits every citation.
+
+    Every field that is set must hold. Within a list one matching value is enough, and case
+    does not matter. `year_from` and `year_to` are inclusive; a citation without a year never
+    lies between them. `journals` are titles or ISO abbreviations in full, `languages` are codes
+    as in "eng", `mesh` are descriptor UIs as in "D006801". `humans` is whether the citation
+    bears the descriptor Humans. A flag left at None admits both kinds.
+
+    Raises InputError, which names the field and the fix, for values that make no sense.
+    """
+
+    year_from: int | None = None
+    year_to: int | None = None
+    journals: tuple[str, ...] = ()
+    publication_types: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    mesh: tuple[str, ...] = ()
+    humans: bool | None = None
+    retracted: bool | None = None
+    has_abstract: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("year_from", "year_to"):
+            _check_year(name, getattr(self, name))
+        if self.year_from and self.year_to and self.year_from > self.year_to:
+            raise InputError(
+                f"filters.year_from: {self.year_from} is after filters.year_to {self.year_to}; "
+                "swap the two years or leave one out"
+            )
+        for name in LISTS:
+            # Sorted, so that filters that mean the same are equal and share one cache entry.
+            object.__setattr__(self, name, _checked_values(name, getattr(self, name)))
+        for ui in self.mesh:
+            if not _MESH_UI.fullmatch(ui.upper()):
+                raise InputError(
+                    f"filters.mesh: {cut(ui)!r} is not the UI of a MeSH descriptor; give one such "
+                    "as D006801 (Humans)"
+                )
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool | None):
+                raise InputError(f"filters.{name}: give true or false, or leave it out")
+
+    def __bool__(self) -> bool:
+        """Whether any condition is set."""
+        return any(getattr(self, f.name) != f.default for f in fields(self))
+
+
+# The fields that hold lists of values, and those that are yes or no.
+LISTS = ("journals", "publication_types", "languages", "mesh")
+FLAGS = ("retracted", "humans", "has_abstract")
+
+
+def _check_year(name: str, year: object) -> None:
+    if year is None:
+        return
+    if not isinstance(year, int) or isinstance(year, bool) or not _EARLIEST <= year <= _LATEST:
+        raise InputError(
+            f"filters.{name}: {cut(repr(year))} is not a year; give a number from {_EARLIEST} to "
+            f"{_LATEST}"
+        )
+
+
+def _checked_values(name: str, values: object) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, tuple | list):
+        raise InputError(f"filters.{name}: {cut(repr(values))} is not a list; give a list of texts")
+    for value in values:
+        if not isinstance(value, str) or not value.strip():
+            raise InputError(
+                f"filters.{name}: {cut(repr(value))} is not a value; give texts that are not empty"
+            )
+    if len(values) > MOST_VALUES:
+        raise InputError(
+            f"filters.{name}: {len(values):,} values; give at most {MOST_VALUES:,} at a time"
+        )
+    return tuple(sorted({fold(value) for value in values}))
+
+
+NO_FILTERS = Filters()

@@ -1,0 +1,66 @@
+"""The live rows of one segment that pass some filters, kept for the next search by them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+
+from cluster.index.filters.filters import Filters
+from cluster.index.filters.read_filters import FilterColumns, SegmentFilters
+from cluster.index.read_records import Rows, SegmentRecords
+from cluster.index.vectors import RowSelection
+
+# How many filters' rows a segment keeps, at one bit a citation and a passage each.
+KEPT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredRows:
+    """`filters` in the codes of a segment, and which of its live `rows` pass them."""
+
+    filters: SegmentFilters
+    rows: RowSelection
+
+
+@dataclass(frozen=True, slots=True)
+class PassingRows:
+    """What passes some filters, counted as citations and as passages."""
+
+    citations: FilteredRows
+    passages: FilteredRows
+
+
+class PassingRowsCache:
+    """Finds the passing rows of a segment whose citation rows `dead` are not live.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, columns: FilterColumns, records: SegmentRecords, dead: Rows) -> None:
+        self._columns, self._records, self._dead = columns, records, dead
+        self._kept: OrderedDict[Filters, PassingRows] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, filters: Filters) -> PassingRows:
+        """The rows that pass, from an earlier search by equal filters if there was one."""
+        with self._lock:
+            if filters in self._kept:
+                self._kept.move_to_end(filters)
+                return self._kept[filters]
+        found = self._evaluate(filters)
+        with self._lock:
+            self._kept[filters] = found
+            if len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    def _evaluate(self, filters: Filters) -> PassingRows:
+        translated = self._columns.translate(filters)
+        citations = self._columns.mask(translated)
+        citations[self._dead] = False
+        passages = citations[self._records.passage_citation]
+        return PassingRows(
+            FilteredRows(translated, RowSelection(citations)),
+            FilteredRows(translated, RowSelection(passages)),
+        )

@@ -1,0 +1,95 @@
+"""Reads the filterable columns of a segment: which of its citations pass some filters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import ipc
+
+from cluster.errors import IndexFormatError
+from cluster.index.filters.filters import FLAGS, LISTS, Filters
+from cluster.index.filters.write_filters import FLAG_BITS
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFilters:
+    """Filters in the codes of one segment; `codes` maps each list column that is filtered.
+
+    A column without any code admits no citation: the segment holds none of its values.
+    """
+
+    year_from: int | None
+    year_to: int | None
+    flags: Mapping[str, bool]
+    codes: Mapping[str, tuple[int, ...]]
+
+
+class FilterColumns:
+    """The file FILTERS of a segment, memory-mapped; raises IndexFormatError where it is missing."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise IndexFormatError(f"{path}: missing from the index; build it again or restore it")
+        self._batches = ipc.open_file(pa.memory_map(str(path))).read_all().to_batches()
+
+    def translate(self, filters: Filters) -> SegmentFilters:
+        """`filters` in this segment's codes."""
+        flags = {name: getattr(filters, name) for name in FLAGS}
+        return SegmentFilters(
+            filters.year_from,
+            filters.year_to,
+            {name: wanted for name, wanted in flags.items() if wanted is not None},
+            {
+                name: self._codes(name, values)
+                for name in LISTS
+                if (values := getattr(filters, name))
+            },
+        )
+
+    def _codes(self, name: str, values: tuple[str, ...]) -> tuple[int, ...]:
+        if not self._batches:
+            return ()
+        # In an Arrow file every batch has the whole dictionary, as it was at the end.
+        dictionary = self._batches[-1].column(name).values.dictionary
+        found = pc.index_in(pa.array(values, pa.string()), value_set=dictionary)
+        return tuple(found.drop_null().to_pylist())
+
+    def mask(self, filters: SegmentFilters) -> Mask:
+        """Of each citation row, whether it passes; reads only the columns that are filtered."""
+        parts = [_mask_batch(batch, filters) for batch in self._batches]
+        return np.concatenate(parts) if parts else np.empty(0, np.bool_)
+
+
+def _mask_batch(batch: pa.RecordBatch, filters: SegmentFilters) -> Mask:
+    mask = np.ones(len(batch), np.bool_)
+    if filters.year_from is not None or filters.year_to is not None:
+        years = pc.fill_null(batch.column("year"), -1).to_numpy()
+        mask &= years >= (filters.year_from or 0)
+        mask &= years <= (filters.year_to or np.iinfo(np.int16).max)
+    flags = batch.column("flags").to_numpy()
+    for name, wanted in filters.flags.items():
+        mask &= (flags & FLAG_BITS[name] != 0) == wanted
+    for name, codes in filters.codes.items():
+        mask &= _rows_with(batch.column(name), codes)
+    return mask
+
+
+def _rows_with(lists: pa.ListArray, codes: tuple[int, ...]) -> Mask:
+    rows = np.zeros(len(lists), np.bool_)
+    items = lists.flatten()
+    if not codes or not len(items):
+        return rows
+    wanted = np.zeros(len(items.dictionary), np.bool_)
+    wanted[list(codes)] = True
+    offsets = lists.offsets.to_numpy() - lists.offsets[0].as_py()
+    chosen = np.flatnonzero(wanted[items.indices.to_numpy()])
+    rows[np.searchsorted(offsets, chosen, side="right") - 1] = True
+    return rows

@@ -1,0 +1,173 @@
+"""Writes the filterable columns of a segment, one row a citation, in the citations' order.
+
+Values of lists are stored folded and as codes into one dictionary a column, which grows while
+the segment is written. A code means something within its segment only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import ipc
+
+from cluster.index.filters.filters import LISTS, fold
+from cluster.index.layout import FILTERS
+from cluster.records import RETRACTED_LINKS, RETRACTED_TYPE
+
+HUMANS_UI = "D006801"
+# The bits of the column `flags`, and the terms that stand for them in the BM25 indexes.
+FLAG_BITS = {"retracted": 1, "humans": 2, "has_abstract": 4}
+
+_CODES = pa.dictionary(pa.int32(), pa.string())
+FILTER_SCHEMA = pa.schema(
+    [
+        # Null where the citation has no year.
+        ("year", pa.int16()),
+        ("flags", pa.uint8()),
+        *((name, pa.list_(pa.field("item", _CODES))) for name in LISTS),
+    ]
+)
+# The columns of CITATION_SCHEMA that are read.
+SOURCE_COLUMNS = (
+    "sections",
+    "journal",
+    "journal_abbreviation",
+    "year",
+    "languages",
+    "publication_types",
+    "mesh",
+    "links",
+)
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What the BM25 indexes hold of one citation: its year, and its terms joined by spaces."""
+
+    year: int | None = None
+    terms: str = ""
+
+
+NOTHING_POSTED = Posted()
+
+
+def term_of(column: str, code: int) -> str:
+    """The term for a value of a list column, as in "mesh:17"."""
+    return f"{column}:{code}"
+
+
+class FilterEncoder:
+    """Turns citations into rows of FILTER_SCHEMA; its dictionaries grow from batch to batch."""
+
+    def __init__(self) -> None:
+        # Arrow's files let a dictionary grow unless it was empty, so each begins with "".
+        self._codes: dict[str, dict[str, int]] = {name: {"": 0} for name in LISTS}
+        self._values = {name: pa.array([""], pa.string()) for name in LISTS}
+
+    def encode(self, citations: pa.RecordBatch) -> pa.RecordBatch:
+        """The filterable columns of `citations`, which hold SOURCE_COLUMNS at least."""
+        columns = [self._encode_list(name, _list_of(citations, name)) for name in LISTS]
+        flags = pa.array(_flags(citations), pa.uint8())
+        arrays = [citations.column("year").cast(pa.int16()), flags, *columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=FILTER_SCHEMA)
+
+    def _encode_list(self, name: str, lists: pa.ListArray) -> pa.ListArray:
+        encoded = lists.flatten().dictionary_encode()
+        codes = self._codes[name]
+        known = len(codes)
+        folded = [fold(value or "") for value in encoded.dictionary.to_pylist()]
+        here = np.asarray([codes.setdefault(v, len(codes)) for v in folded], np.int32)
+        if len(codes) > known:
+            self._values[name] = pa.array(list(codes), pa.string())
+        indices = here[encoded.indices.to_numpy()] if len(folded) else np.empty(0, np.int32)
+        items = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), self._values[name])
+        return pa.ListArray.from_arrays(pa.array(_offsets(lists), pa.int32()), items)
+
+
+def _list_of(citations: pa.RecordBatch, name: str) -> pa.ListArray:
+    """The texts of each citation that the filter `name` compares."""
+    if name == "journals":
+        names = [citations.column(c).to_pylist() for c in ("journal", "journal_abbreviation")]
+        pairs = zip(*names, strict=True)
+        return pa.array([[n for n in pair if n] for pair in pairs], pa.list_(pa.string()))
+    column = citations.column(name)
+    if name != "mesh":
+        return column
+    uis = column.flatten().field("ui")
+    return pa.ListArray.from_arrays(pa.array(_offsets(column), pa.int32()), uis)
+
+
+def _offsets(lists: pa.ListArray) -> npt.NDArray[np.int64]:
+    """Offsets into `lists.flatten()`, which counts from the first row even of a slice."""
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    return np.append(0, np.cumsum(counts, dtype=np.int64))
+
+
+def _flags(citations: pa.RecordBatch) -> npt.NDArray[np.uint8]:
+    types, links = citations.column("publication_types"), citations.column("links")
+    kinds = links.flatten().field("kind")
+    retracted = _rows_with(types, pc.equal(types.flatten(), RETRACTED_TYPE))
+    retracted |= _rows_with(links, pc.is_in(kinds, pa.array(sorted(RETRACTED_LINKS))))
+    mesh, sections = citations.column("mesh"), citations.column("sections")
+    humans = _rows_with(mesh, pc.equal(mesh.flatten().field("ui"), HUMANS_UI))
+    texts = pc.utf8_trim_whitespace(sections.flatten().field("text"))
+    has_abstract = _rows_with(sections, pc.not_equal(texts, ""))
+    held = {"retracted": retracted, "humans": humans, "has_abstract": has_abstract}
+    flags = np.zeros(len(citations), np.uint8)
+    for name, bit in FLAG_BITS.items():
+        flags |= held[name].astype(np.uint8) * np.uint8(bit)
+    return flags
+
+
+def _rows_with(lists: pa.ListArray, chosen: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    """Which rows of `lists` have at least one of their values `chosen`."""
+    rows = np.zeros(len(lists), np.bool_)
+    parents = pc.list_parent_indices(lists).to_numpy()
+    rows[parents[pc.fill_null(chosen, False).to_numpy(zero_copy_only=False)]] = True
+    return rows
+
+
+def posted(rows: pa.RecordBatch) -> list[Posted]:
+    """What the BM25 indexes hold of each row of FILTER_SCHEMA."""
+    terms: list[list[str]] = [[] for _ in range(len(rows))]
+    for name, bit in FLAG_BITS.items():
+        for row in np.flatnonzero(rows.column("flags").to_numpy() & bit):
+            terms[row].append(name)
+    for name in LISTS:
+        codes = rows.column(name).flatten().indices.to_pylist()
+        parents = pc.list_parent_indices(rows.column(name)).to_pylist()
+        for row, code in zip(parents, codes, strict=True):
+            terms[row].append(term_of(name, code))
+    years: Sequence[int | None] = rows.column("year").to_pylist()
+    return [Posted(year, " ".join(t)) for year, t in zip(years, terms, strict=True)]
+
+
+class FilterWriter:
+    """Writes the file FILTERS of a segment; whole once its `with` block has ended."""
+
+    def __init__(self, directory: Path) -> None:
+        # A dictionary that grew is written as what was added to it.
+        options = ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+        self._file = ipc.new_file(directory / FILTERS, FILTER_SCHEMA, options=options)
+        self._encoder = FilterEncoder()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, citations: pa.RecordBatch) -> list[Posted]:
+        """Write the rows of `citations` and give what the BM25 indexes hold of each."""
+        rows = self._encoder.encode(citations)
+        self._file.write_batch(rows)
+        return posted(rows)

@@ -1,0 +1,301 @@
+"""Filters: which values are refused, and that a search finds all that pass and nothing else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster.arrow_records import citations_to_table
+from cluster.errors import IndexFormatError, InputError
+from cluster.index import bm25, vectors
+from cluster.index.filters.filters import NO_FILTERS, Filters
+from cluster.index.filters.passing_rows import KEPT
+from cluster.index.filters.read_filters import FilterColumns
+from cluster.index.filters.write_filters import FilterWriter
+from cluster.index.layout import FILTERS
+from cluster.index.manifest import Manifest
+from cluster.index.read_segment import SegmentReader
+from cluster.index.read_shard import ShardQuery, ShardReader
+from cluster.records import Citation, Link, MeshHeading, Section
+from tests.cluster.test_index import bm25_query, open_shards
+from tests.small_index import bag_of_words, citation, make_index
+
+HUMANS = MeshHeading("D006801", "Humans", False)
+ASPIRIN = MeshHeading("D001241", "Aspirin", True)
+WORDS = ("aspirin", "fever", "warfarin", "bleeding", "heparin", "statin", "kinase", "trial")
+
+
+def random_citations(count: int, seed: int = 0) -> list[Citation]:
+    """Citations of a few words, whose fields vary independently of their texts."""
+    chance = random.Random(seed)
+
+    def some(values: Sequence[str], share: float) -> tuple[str, ...]:
+        return tuple(value for value in values if chance.random() < share)
+
+    return [
+        citation(
+            pmid,
+            " ".join(chance.choices(WORDS, k=chance.randint(3, 30))) if pmid % 5 else "",
+            " ".join(chance.choices(WORDS, k=4)),
+            year=chance.choice([None, *range(1990, 2026)]),
+            journal=(journal := chance.choice(["The Lancet", "Straße und  Gesundheit", "BMJ", ""])),
+            journal_abbreviation={"The Lancet": "Lancet", "BMJ": "BMJ"}.get(journal, ""),
+            languages=some(["eng", "fre", "ger"], 0.5),
+            publication_types=some(["Journal Article", "Review", "Retracted Publication"], 0.3),
+            mesh=tuple(m for m in (HUMANS, ASPIRIN) if chance.random() < 0.4),
+            links=(Link("RetractionIn", 1, ""),) if chance.random() < 0.1 else (),
+        )
+        for pmid in range(1, count + 1)
+    ]
+
+
+# Each filter with what it means, said in Python.
+MEANINGS: list[tuple[Filters, Callable[[Citation], bool]]] = [
+    (Filters(year_from=2010), lambda c: c.year is not None and c.year >= 2010),
+    (Filters(year_to=1995), lambda c: c.year is not None and c.year <= 1995),
+    (Filters(year_from=2000, year_to=2000), lambda c: c.year == 2000),
+    (Filters(journals=("the lancet",)), lambda c: c.journal == "The Lancet"),
+    (Filters(journals=("LANCET",)), lambda c: c.journal == "The Lancet"),
+    (
+        Filters(journals=("BMJ", "STRASSE UND GESUNDHEIT")),
+        lambda c: c.journal in ("BMJ", "Straße und  Gesundheit"),
+    ),
+    (Filters(publication_types=("Review",)), lambda c: "Review" in c.publication_types),
+    (Filters(languages=("fre", "ger")), lambda c: bool({"fre", "ger"} & set(c.languages))),
+    (Filters(mesh=("D001241",)), lambda c: ASPIRIN in c.mesh),
+    (Filters(mesh=("D001241", "D006801")), lambda c: bool(c.mesh)),
+    (Filters(humans=True), lambda c: HUMANS in c.mesh),
+    (Filters(humans=False), lambda c: HUMANS not in c.mesh),
+    (Filters(retracted=True), lambda c: c.retracted),
+    (Filters(retracted=False), lambda c: not c.retracted),
+    (Filters(has_abstract=True), lambda c: bool(c.abstract)),
+    (Filters(has_abstract=False), lambda c: not c.abstract),
+    (Filters(journals=("Nature",)), lambda _: False),
+    (
+        Filters(year_from=2001, languages=("eng",), humans=True, retracted=False),
+        lambda c: (
+            (c.year or 0) >= 2001 and "eng" in c.languages and HUMANS in c.mesh and not c.retracted
+        ),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def held() -> list[Citation]:
+    return random_citations(400)
+
+
+@pytest.fixture(scope="module")
+def index(held: list[Citation], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
+    folder = tmp_path_factory.mktemp("filters") / "index"
+    return folder, make_index(folder, held, shards=1)
+
+
+def find(
+    shards: list[ShardReader], manifest: Manifest, filters: Filters, over: str, limit: int
+) -> tuple[dict[int, float], dict[int, float]]:
+    """The best `limit` by vectors and by BM25, each with its score."""
+    text = "aspirin bleeding trial"
+    query = ShardQuery(
+        bag_of_words([text])[0],
+        bm25_query(text, shards, manifest, over),
+        limit,
+        limit,
+        over,  # type: ignore[arg-type]
+        filters=filters,
+    )
+    dense, postings = {}, {}
+    for part in (shard.search(query) for shard in shards):
+        for row, pmid in enumerate(part.pmids.tolist()):
+            if part.found_dense[row]:
+                dense[pmid] = float(part.dense[row])
+            if part.found_bm25[row]:
+                postings[pmid] = float(part.bm25[row])
+    return best(dense, limit), best(postings, limit)
+
+
+def best(scores: dict[int, float], limit: int) -> dict[int, float]:
+    ordered = sorted(scores, key=lambda pmid: (-round(scores[pmid], 5), pmid))
+    return {pmid: scores[pmid] for pmid in ordered[:limit]}
+
+
+def similar(scores: dict[int, float]) -> list[object]:
+    return [pytest.approx(score, rel=1e-4, abs=1e-5) for score in sorted(scores.values())]
+
+
+@pytest.mark.parametrize(("filters", "meaning"), MEANINGS, ids=str)
+@pytest.mark.parametrize("over", ["citations", "passages"])
+def test_a_search_finds_the_best_that_pass_with_the_scores_of_a_search_of_all(
+    index: tuple[Path, Manifest],
+    held: list[Citation],
+    filters: Filters,
+    meaning: Callable[[Citation], bool],
+    over: str,
+) -> None:
+    shards = open_shards(*index)
+    every = find(shards, index[1], NO_FILTERS, over, len(held))
+    found = find(shards, index[1], filters, over, len(held))
+    passing = {c.pmid for c in held if meaning(c)}
+    for all_scores, scores in zip(every, found, strict=True):
+        assert scores == pytest.approx(
+            {pmid: score for pmid, score in all_scores.items() if pmid in passing}, rel=1e-5
+        )
+    few = find(shards, index[1], filters, over, 7)
+    for scores, found_few in zip(found, few, strict=True):
+        assert sorted(found_few.values()) == similar(best(scores, 7))
+
+
+@pytest.mark.parametrize("shards", [2, 4, 7])
+def test_what_passes_does_not_depend_on_the_number_of_shards(
+    index: tuple[Path, Manifest], held: list[Citation], tmp_path: Path, shards: int
+) -> None:
+    many = make_index(tmp_path / "many", held, shards=shards)
+    spread, alone = open_shards(tmp_path / "many", many), open_shards(*index)
+    for filters, _ in MEANINGS:
+        pairs = zip(
+            find(alone, index[1], filters, "citations", 9),
+            find(spread, many, filters, "citations", 9),
+            strict=True,
+        )
+        for one, other in pairs:
+            assert sorted(other.values()) == similar(one)
+
+
+@pytest.mark.parametrize("rows_per_hit", [0, 1 << 40], ids=["drops hits", "asks tantivy"])
+@pytest.mark.parametrize("over", ["citations", "passages"])
+def test_both_ways_to_filter_postings_find_the_same(
+    index: tuple[Path, Manifest],
+    monkeypatch: pytest.MonkeyPatch,
+    rows_per_hit: int,
+    over: str,
+) -> None:
+    usual = [find(open_shards(*index), index[1], f, over, 5)[1] for f, _ in MEANINGS]
+    monkeypatch.setattr(bm25, "ROWS_PER_HIT", rows_per_hit)
+    assert [find(open_shards(*index), index[1], f, over, 5)[1] for f, _ in MEANINGS] == usual
+
+
+def test_hits_that_fail_the_filter_do_not_hide_those_that_pass(tmp_path: Path) -> None:
+    """All that match the query well fail, though most citations pass."""
+    citations = [citation(pmid, "aspirin " * 3, languages=("fre",)) for pmid in range(1, 300)]
+    citations += [citation(pmid, "heparin", languages=("eng",)) for pmid in range(300, 1500)]
+    citations += [citation(1500, "aspirin and more words", languages=("eng",))]
+    manifest = make_index(tmp_path, citations, shards=1)
+    shards = open_shards(tmp_path, manifest)
+    query = bm25_query("aspirin", shards, manifest, "citations")
+    [segment] = shards[0].segments
+    rows, _ = segment.search_bm25(query, 3, "citations", Filters(languages=("eng",)))
+    assert segment.pmids[rows].tolist() == [1500]
+
+
+@pytest.mark.parametrize("near", [True, False], ids=["near the query", "far from the query"])
+def test_the_graph_finds_what_passes_wherever_it_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: bool
+) -> None:
+    chance = np.random.default_rng(5)
+    raw = chance.standard_normal((1500, 16)).astype(np.float32)
+    units = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    empty = vectors.empty_index("flat", 16, 16, 64)
+    vectors.save(vectors.build(empty, [units], threads=1), tmp_path / "v.faiss")
+    # The graph is always cheaper than an exact search of the rows that pass.
+    monkeypatch.setattr(vectors, "SCORED_PER_STEP", 1e-3)
+    index = vectors.VectorIndex(tmp_path / "v.faiss", ef_search=32, exact_below=0)
+    shared = []
+    for query in units[:20]:
+        closeness = units @ query
+        mask = closeness > 0.3 if near else closeness < -0.3
+        rows, scores = index.search_among(query, 10, vectors.RowSelection(mask))
+        assert mask[rows].all()
+        assert scores.tolist() == pytest.approx(closeness[rows].tolist(), abs=1e-5)
+        exact = np.flatnonzero(mask)[np.argsort(-closeness[mask])[:10]]
+        shared.append(len(np.intersect1d(rows, exact)) / 10)
+    assert np.mean(shared) >= 0.97
+
+
+def test_dead_citations_do_not_pass(index: tuple[Path, Manifest], held: list[Citation]) -> None:
+    [segment] = open_shards(*index)[0].segments
+    english = [c.pmid for c in held if "eng" in c.languages]
+    dead = english[::2]
+    reader = SegmentReader(segment.opened, np.asarray(dead))
+    rows, _ = reader.search_dense(bag_of_words(["aspirin"])[0], 400, Filters(languages=("eng",)))
+    assert sorted(reader.pmids[rows].tolist()) == english[1::2]
+    # The version without the newer records still sees them.
+    rows, _ = segment.search_dense(bag_of_words(["aspirin"])[0], 400, Filters(languages=("eng",)))
+    assert sorted(segment.pmids[rows].tolist()) == english
+
+
+def test_the_rows_of_more_filters_than_are_kept_are_right(
+    index: tuple[Path, Manifest], held: list[Citation]
+) -> None:
+    [segment] = open_shards(*index)[0].segments
+    for year in [*range(1990, 1990 + KEPT + 5), *range(1990, 1995)]:
+        filters = Filters(year_from=year, year_to=year)
+        rows, _ = segment.search_dense(bag_of_words(["aspirin"])[0], 400, filters)
+        expected = [c.pmid for c in held if c.year == year]
+        assert sorted(segment.pmids[rows].tolist()) == expected
+
+
+def test_an_index_without_the_columns_is_refused(held: list[Citation], tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, held, shards=1)
+    next(tmp_path.rglob(FILTERS)).unlink()
+    with pytest.raises(IndexFormatError, match=r"filters\.arrow: missing.*build it again"):
+        open_shards(tmp_path, manifest)
+
+
+def test_columns_grow_over_many_batches_and_from_slices(
+    held: list[Citation], tmp_path: Path
+) -> None:
+    table = citations_to_table(held)
+    with FilterWriter(tmp_path) as writer:
+        for begin in range(0, len(held), 7):
+            for batch in table.slice(begin, 7).to_batches():
+                writer.add(batch)
+    columns = FilterColumns(tmp_path / FILTERS)
+    for filters, meaning in MEANINGS:
+        mask = columns.mask(columns.translate(filters))
+        assert mask.tolist() == [meaning(c) for c in held]
+
+
+def test_an_abstract_of_blanks_is_none(tmp_path: Path) -> None:
+    blank = replace(citation(1, ""), sections=(Section("", " "), Section("AIMS", "")))
+    with FilterWriter(tmp_path) as writer:
+        for batch in citations_to_table([blank]).to_batches():
+            writer.add(batch)
+    columns = FilterColumns(tmp_path / FILTERS)
+    assert columns.mask(columns.translate(Filters(has_abstract=False))).tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"year_from": 2021, "year_to": 2020}, r"year_from: 2021 is after .*year_to 2020; swap"),
+        ({"year_from": 21}, "year_from: 21 is not a year; give a number from 1000"),
+        ({"year_to": True}, "year_to: True is not a year"),
+        ({"year_to": "2020"}, "year_to: '2020' is not a year"),
+        ({"journals": "BMJ"}, "journals: 'BMJ' is not a list"),
+        ({"languages": ("",)}, "languages: '' is not a value"),
+        ({"languages": (3,)}, "languages: 3 is not a value"),
+        ({"mesh": ("Humans",)}, r"mesh: 'humans' is not the UI .* give one such as D006801"),
+        ({"mesh": ["D006801"] * 1001}, "mesh: 1,001 values; give at most 1,000"),
+        ({"retracted": "no"}, "retracted: give true or false"),
+        ({"humans": 1}, "humans: give true or false"),
+    ],
+)
+def test_nonsense_is_refused_by_its_field_with_the_fix(
+    fields: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=rf"filters\.{message}"):
+        Filters(**fields)  # type: ignore[arg-type]
+
+
+def test_filters_that_mean_the_same_are_equal_and_only_the_default_is_empty() -> None:
+    one = Filters(journals=("BMJ", "The  Lancet"), mesh=("D006801",))
+    other = Filters(journals=["the lancet", "bmj", "BMJ"], mesh=["d006801"])  # type: ignore[arg-type]
+    assert one == other
+    assert hash(one) == hash(other)
+    assert not Filters()
+    assert all([Filters(retracted=False), Filters(year_to=2000), one])

@@ -1,0 +1,110 @@
+"""Filterable columns that are not what the citations say are found, where checksums are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import tantivy
+
+from cluster.index.bm25 import Bm25Writer
+from cluster.index.filters.write_filters import FILTER_SCHEMA
+from cluster.index.layout import FILTERS, PASSAGES
+from cluster.index.manifest import read_manifest
+from pipelines.verify.verify_index import verify_index
+from tests.pipelines.verify.built_index import (
+    HERE,
+    SEGMENT,
+    alter,
+    only,
+    read_table,
+    reseal,
+    write_table,
+)
+
+
+def put_value(table: pa.Table, row: int, column: str, value: object) -> pa.Table:
+    rows = table.to_pylist()
+    rows[row][column] = value
+    return pa.Table.from_pylist(rows, FILTER_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("year", 1905),
+        ("flags", 1),
+        ("journals", ["another journal"]),
+        ("languages", ["fre"]),
+        ("publication_types", ["review"]),
+        ("mesh", ["d006801"]),
+    ],
+)
+def test_a_row_that_is_not_what_its_citation_says_is_found_and_named(
+    index: Path, column: str, value: object
+) -> None:
+    held = read_table(index / SEGMENT / FILTERS).to_pylist()
+    assert held[3][column] != value
+    alter(index / SEGMENT / FILTERS, lambda t: put_value(t, 3, column, value), index)
+    found = verify_index(index).findings
+    assert [(f.kind, f.pmids) for f in found if f.place == f"{SEGMENT}/{FILTERS}"] == [
+        ("filters", (HERE[3],))
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.slice(1),
+        lambda t: pa.concat_tables([t, t.slice(0, 1)]),
+        lambda t: t.set_column(0, "year", pa.array([1999] * len(t))),
+        lambda t: t.drop_columns(["mesh"]),
+    ],
+    ids=["a row less", "a row more", "another type", "a column less"],
+)
+def test_columns_of_another_form_are_found(index: Path, change: object) -> None:
+    path = index / SEGMENT / FILTERS
+    write_table(path, change(read_table(path)))  # type: ignore[operator]
+    reseal(index, read_manifest(index), 0)
+    finding = only(verify_index(index))
+    assert finding.place == f"{SEGMENT}/{FILTERS}"
+    assert finding.kind in ("filters", "unreadable")
+
+
+def test_postings_without_the_filters_terms_are_found(index: Path) -> None:
+    passages = read_table(index / SEGMENT / PASSAGES).num_rows
+    directory = index / SEGMENT / "bm25-passages"
+    for path in directory.iterdir():
+        path.unlink()
+    directory.rmdir()
+    writer = Bm25Writer(directory)
+    for _ in range(passages):
+        writer.add("any text")
+    writer.close()
+    reseal(index, read_manifest(index), 0)
+    found = [f for f in verify_index(index).findings if f.kind == "filters"]
+    assert [f.place for f in found] == [f"{SEGMENT}/bm25-passages"]
+
+
+def test_a_segment_whose_manifest_does_not_name_the_columns_is_found(index: Path) -> None:
+    (index / SEGMENT / FILTERS).unlink()
+    reseal(index, read_manifest(index), 0)
+    assert only(verify_index(index, quick=True)).place == f"{SEGMENT}/{FILTERS}"
+
+
+def test_postings_of_another_schema_are_found(index: Path) -> None:
+    directory = index / SEGMENT / "bm25-citations"
+    for path in directory.iterdir():
+        path.unlink()
+    schema = tantivy.SchemaBuilder()
+    schema.add_integer_field("row", fast=True)
+    schema.add_text_field("body", tokenizer_name="whitespace", index_option="freq")
+    writer = tantivy.Index(schema.build(), path=str(directory)).writer(num_threads=1)
+    for row in range(len(HERE)):
+        writer.add_document(tantivy.Document(row=row, body="a"))
+    writer.commit()
+    writer.wait_merging_threads()
+    reseal(index, read_manifest(index), 0)
+    found = verify_index(index).findings
+    assert f"{SEGMENT}/bm25-citations" in {f.place for f in found if f.kind == "unreadable"}
