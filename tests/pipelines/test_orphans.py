@@ -14,9 +14,6 @@ from cluster.index.layout import segment_directory
 from cluster.index.manifest import SegmentEntry
 from cluster.index.put_segment import read_entry, remove_partials
 from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, write_segment
-    SegmentPlan,
-    write_segment,
-)
 from pipelines.build.build_shard import train_quantiser
 from pipelines.build.embed_passages import embed_citations, split_citations
 from tests.pipelines.staging import SPLITTER
