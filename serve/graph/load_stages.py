@@ -190,6 +190,7 @@ def load_reader(settings: Settings) -> Reader:
         max_tokens=chosen.max_tokens,
         batch_size=chosen.batch_size,
         threads=settings.encoder.threads,
+        runtime=settings.encoder.runtime,
     )
 
 
