@@ -10,6 +10,7 @@ import copy
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from threading import Lock
@@ -21,6 +22,7 @@ from torch.nn.functional import cosine_similarity
 from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 
 from cluster.errors import InputError, cut, one_line
+from cluster.models.adapters import quiet_loading
 
 Runtime = Literal["auto", "torch", "openvino"]
 # One call of the model on inputs of its own; gives the rows (n, width) that the caller uses.
@@ -194,9 +196,12 @@ def _with(module: Any, forward: Callable[..., Any], probes: Sequence[Probe]) -> 
 
 
 def _traced(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
+    with quiet_loading():
+        plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
     # OpenVINO's own tracing of a transformers model takes three times as long.
-    plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        # Of what a trace takes for constant; the probes have other shapes and would show it.
+        warnings.simplefilter("ignore")
         return torch.jit.trace(plain, tuple(example.values()), check_trace=False)
 
 

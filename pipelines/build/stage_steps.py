@@ -15,7 +15,7 @@ from cluster.text.tokenise import make_tokeniser
 from pipelines.build.embed_passages import embed_citations, embed_tokens, tokenise_citations
 from pipelines.build.read_source import read_source
 from pipelines.build.split_passages import make_splitter
-from pipelines.build.stage_citations import write_part
+from pipelines.build.stage_citations import DTYPE, write_part
 
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
@@ -72,6 +72,7 @@ class EmbedAndStage:
             embedded = embed_tokens(batch, self._encoder.encode_tokens)
         else:
             embedded = embed_citations(batch, self._encoder.encode)
+        embedded = embedded.replace_schema_metadata({DTYPE: self._encoder.dtype})
         names = embedded.column("source")
         counts = []
         for name in names.unique().to_pylist():
