@@ -196,13 +196,13 @@ def _with(module: Any, forward: Callable[..., Any], probes: Sequence[Probe]) -> 
 
 
 def _traced(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
-    with quiet_loading():
-        plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
     # OpenVINO's own tracing of a transformers model takes three times as long.
-    with torch.no_grad(), warnings.catch_warnings():
+    with quiet_loading(), torch.no_grad(), warnings.catch_warnings():
         # Of what a trace takes for constant; the probes have other shapes and would show it.
         warnings.simplefilter("ignore")
-        return torch.jit.trace(plain, tuple(example.values()), check_trace=False)
+        plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
+        trace: Any = torch.jit.trace
+        return trace(plain, tuple(example.values()), check_trace=False)
 
 
 def _compiled(
