@@ -1,16 +1,14 @@
 """Runs a transformers model on a CPU by OpenVINO, where that is faster than torch.
 
 OpenVINO is an optional package (the extra `cpu`). A model that it cannot convert, or whose
-results it changes, stays with torch, and the log says so. Nothing is written to disk or fetched.
+results it changes, stays with torch, and the log says so. Converted models are kept in the model
+store; nothing is fetched.
 """
 
 from __future__ import annotations
 
-import copy
 import logging
-import sys
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from threading import Lock
@@ -22,7 +20,7 @@ from torch.nn.functional import cosine_similarity
 from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 
 from cluster.errors import InputError, cut, one_line
-from cluster.models.adapters import quiet_loading
+from cluster.models.convert_to_openvino import compile_for_cpu, convert
 
 Runtime = Literal["auto", "torch", "openvino"]
 # One call of the model on inputs of its own; gives the rows (n, width) that the caller uses.
@@ -37,10 +35,6 @@ ROUNDS = 3
 BUDGET_S = 1.0
 # What a model returns: the name of the tensor that is used, and the type that holds it.
 OUTPUTS = {"last_hidden_state": BaseModelOutput, "logits": TokenClassifierOutput}
-# Kernels that OpenVINO keeps, several for each shape of batch that it saw. Of its own 5,000 the
-# shapes of a build would fill some GB: 156 shapes took 140 MB; with 64 they took 27 MB and 20% more
-# time where every batch has a new shape.
-KERNELS_KEPT = 128
 PRECISIONS = {torch.float32: "f32", torch.bfloat16: "bf16"}
 
 PROBE_QUESTIONS = (
@@ -126,8 +120,8 @@ class OpenVinoForward:
         with torch.no_grad():
             outputs = module(**example)
         self._output = next(key for key in OUTPUTS if key in outputs)
-        traced = _traced(module, example, self._output)
-        self._request = _compiled(traced, example, PRECISIONS[dtype], threads)
+        model = convert(module, example, self._output)
+        self._request = compile_for_cpu(model, PRECISIONS[dtype], threads)
         self._lock = Lock()
 
     def __call__(self, **inputs: Any) -> Any:
@@ -138,18 +132,6 @@ class OpenVinoForward:
         with self._lock:
             found = self._request.infer({k: v.numpy() for k, v in tensors.items()})[0]
         return OUTPUTS[self._output](**{self._output: torch.from_numpy(found)})
-
-
-class _ByPosition(torch.nn.Module):
-    """A model that takes its tensors by position and gives one tensor, as tracing needs it."""
-
-    def __init__(self, module: Any, names: Sequence[str], output: str) -> None:
-        super().__init__()
-        self.module, self.names, self.output = module, names, output
-
-    def forward(self, *tensors: Tensor) -> Any:
-        named = dict(zip(self.names, tensors, strict=True))
-        return self.module(**named, return_dict=True)[self.output]
 
 
 def _check(runtime: Runtime, device: str) -> None:
@@ -165,15 +147,6 @@ def _check(runtime: Runtime, device: str) -> None:
             "encoder.runtime is openvino, and the package openvino is not installed: install it "
             'with `pip install "citeray[cpu]"`, or set encoder.runtime to auto or torch'
         )
-
-
-def _openvino() -> Any:
-    # OpenVINO reports its use over the network where this package is installed. Without it a
-    # stub takes its place.
-    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
-    import openvino
-
-    return openvino
 
 
 def _recorded(module: Any, probe: Probe) -> dict[str, Tensor]:
@@ -197,39 +170,6 @@ def _with(module: Any, forward: Callable[..., Any], probes: Sequence[Probe]) -> 
     finally:
         # Without the attribute of the instance the class's own method is found again.
         del module.forward
-
-
-def _traced(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
-    # OpenVINO's own tracing of a transformers model takes three times as long.
-    with quiet_loading(), torch.no_grad(), warnings.catch_warnings():
-        # Of what a trace takes for constant; the probes have other shapes and would show it.
-        warnings.simplefilter("ignore")
-        plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
-        trace: Any = torch.jit.trace
-        return trace(plain, tuple(example.values()), check_trace=False)
-
-
-def _compiled(
-    traced: Any, example: Mapping[str, Tensor], precision: str, threads: int | None
-) -> Any:
-    """A request for the model on this CPU. Raises ValueError where an input has no effect on it."""
-    openvino = _openvino()
-    model = openvino.convert_model(traced, example_input=tuple(example.values()))
-    if len(model.inputs) != len(example):
-        raise ValueError(f"of {list(example)} only {len(model.inputs)} are used")
-    for port, name in zip(model.inputs, example, strict=True):
-        port.get_tensor().set_names({name})
-    options: dict[str, Any] = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "NUM_STREAMS": 1,
-        "INFERENCE_PRECISION_HINT": precision,
-        # Each process would pin its threads to the first cores, where those of all others are.
-        "ENABLE_CPU_PINNING": False,
-        "CPU_RUNTIME_CACHE_CAPACITY": KERNELS_KEPT,
-    }
-    if threads:
-        options["INFERENCE_NUM_THREADS"] = threads
-    return openvino.Core().compile_model(model, "CPU", options).create_infer_request()
 
 
 def _least_cosine(wanted: Sequence[Tensor], found: Sequence[Tensor]) -> float:

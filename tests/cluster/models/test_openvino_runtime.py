@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 from cluster.errors import InputError
-from cluster.models import openvino_runtime
+from cluster.models import convert_to_openvino, openvino_runtime
 from cluster.models.encoder import Encoder
 from cluster.models.openvino_runtime import MIN_COSINE, OpenVinoForward, Runtime, choose_runtime
 from cluster.models.reader import Reader
@@ -125,7 +125,7 @@ def test_a_model_that_cannot_be_converted_runs_by_torch_and_the_log_says_so(
     def fail(*_: Any) -> None:
         raise RuntimeError("No conversion rule found for aten::odd")
 
-    monkeypatch.setattr(openvino_runtime, "_compiled", fail)
+    monkeypatch.setattr(openvino_runtime, "convert", fail)
     with caplog.at_level(logging.WARNING):
         found = encoder(model_dir, "openvino")
     assert found.runtime == "torch"
@@ -152,6 +152,30 @@ def test_a_model_whose_results_change_runs_by_torch_and_the_log_says_so(
         found = encoder(model_dir, "openvino")
     assert found.runtime == "torch"
     assert f"{MIN_COSINE} is the least accepted" in caplog.text
+
+
+def test_a_large_model_is_converted_once_and_another_of_other_weights_anew(
+    model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+    monkeypatch.setattr(convert_to_openvino, "KEPT_FROM_BYTES", 0)
+    first = encoder(model_dir, "openvino").encode(TEXTS)
+    other = encoder(make_tiny_encoder(tmp_path, seed=1), "openvino")
+    assert len(list((tmp_path / "store" / "openvino").iterdir())) == 2
+    assert np.abs(other.encode(TEXTS) - first).max() > 0.1
+    monkeypatch.setattr(convert_to_openvino, "_converted", None)
+    again = encoder(model_dir, "openvino")
+    assert again.runtime == "openvino"
+    np.testing.assert_array_equal(again.encode(TEXTS), first)
+
+
+def test_a_model_runs_by_openvino_where_nothing_can_be_kept(
+    model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "file"))
+    monkeypatch.setattr(convert_to_openvino, "KEPT_FROM_BYTES", 0)
+    assert encoder(model_dir, "openvino").runtime == "openvino"
 
 
 def test_float16_which_openvino_computes_otherwise_on_cpus_runs_by_torch(model_dir: Path) -> None:
