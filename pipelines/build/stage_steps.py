@@ -39,7 +39,9 @@ def read_source_rows(
     """Rows (path, runs staged) in, tables in SPLIT_SCHEMA out."""
     offsets = None
     if split.method == "sections":
-        offsets = load_encoder(settings, model).token_offsets
+        # Only its tokeniser is used, so nothing is converted or measured.
+        plain = settings.model_copy(update={"runtime": "torch"})
+        offsets = load_encoder(plain, model).token_offsets
     splitter = make_splitter(split.method, split.size, split.overlap, offsets)
     for row in batch.to_pylist():
         path = named_file(row["path"])
