@@ -1,4 +1,4 @@
-"""Whether vectors made in one number type may be compared with those made in another."""
+"""Check that vectors computed in two number types may be compared."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from cluster.models.openvino_runtime import MIN_COSINE, PROBE_PASSAGES, PROBE_QU
 def check_dtype(encoder: Encoder, model_dir: Path, made_in: str) -> None:
     """Raise IndexFormatError unless `encoder` fits an index whose vectors were made in `made_in`.
 
-    It fits where each of a few texts has vectors of a cosine of at least MIN_COSINE in the two
-    number types. Without a difference, or with "" of an index that does not say it, nothing is
-    computed. `model_dir` is the encoder's own folder. Raises InputError for an unknown number type.
+    Loads the model in `model_dir`, the encoder's own, in that number type too, and compares the
+    vectors of a few texts: each pair must have a cosine of at least MIN_COSINE. Nothing is computed
+    where the number types are the same, or where the index does not record its own (""). Raises
+    InputError for an unknown number type.
     """
     if made_in in ("", encoder.dtype):
         return
     other = Encoder(model_dir, device=encoder.device, dtype=made_in, max_tokens=encoder.max_tokens)
     texts = [*PROBE_QUESTIONS, *PROBE_PASSAGES]
     least = float((encoder.encode(texts) * other.encode(texts)).sum(1).min())
-    # Written so that NaN, which a model may give where its numbers overflow, is refused too.
+    # NaN, which float16 gives where numbers overflow, must not pass: it compares false.
     if not least >= MIN_COSINE:
         raise IndexFormatError(
             f"the index's vectors were made in {made_in}, {encoder.name} runs in {encoder.dtype} "

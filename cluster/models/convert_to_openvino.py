@@ -1,6 +1,7 @@
-"""Converts a transformers model for OpenVINO, keeps what was converted, and compiles it for a CPU.
+"""Convert a transformers model for OpenVINO, cache the result, and compile it for a CPU.
 
-Converted models are kept in the model store; nothing is fetched, and no code of a model is run.
+Converted models are cached in the model store. Nothing is fetched, and no code from a model's
+folder is run.
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ from cluster.errors import one_line
 from cluster.models.adapters import quiet_loading
 from cluster.models.store import ModelStore
 
-# Kernels that OpenVINO keeps, several for each shape of batch that it saw. Of its own 5,000 the
-# shapes of a build would fill some GB: 156 shapes took 140 MB; with 64 they took 27 MB and 20% more
-# time where every batch has a new shape.
-KERNELS_KEPT = 128
-# Smaller models are converted anew by each process.
-KEPT_FROM_BYTES = 10_000_000
+# Limit of OpenVINO's cache of kernels, which has several entries for each batch shape. With the
+# default of 5,000 a build's batches would fill gigabytes: 156 shapes took 140 MB. With 64 they took
+# 27 MB, and 20% more time when every batch had another shape than the one before.
+MAX_KERNELS = 128
+# Smaller models are not cached: each process converts them.
+CACHED_FROM_BYTES = 10_000_000
 
 log = logging.getLogger("citeray")
 
 
 def convert(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
-    """The converted model, read from the model store where it was converted before.
+    """Convert `module`, or read it from the cache in the model store.
 
-    Read from there it is mapped, so that processes share it; converting takes 1 to 2 s.
+    Conversion takes 1 to 2 s. Read from the cache, the weights are memory-mapped, so that several
+    processes share them. Raises ValueError where an input has no effect on the model.
     """
     weights = module.state_dict()
-    if sum(value.nbytes for value in weights.values()) < KEPT_FROM_BYTES:
+    if sum(value.nbytes for value in weights.values()) < CACHED_FROM_BYTES:
         return _converted(module, example, output)
     openvino = _openvino()
     versions = (openvino.__version__, torch.__version__, transformers.__version__)
@@ -54,20 +56,20 @@ def convert(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
         try:
             _keep(model, folder)
         except (OSError, RuntimeError) as error:
-            log.info("%s: the converted model is not kept (%s)", folder, one_line(str(error)))
+            log.info("%s: the converted model is not cached (%s)", folder, one_line(str(error)))
             return model
     return openvino.Core().read_model(folder / "model.xml")
 
 
 def compile_for_cpu(model: Any, precision: str, threads: int | None) -> Any:
-    """A request for the converted model on this CPU."""
+    """Compile `model` and return an inference request, which one thread at a time may use."""
     options: dict[str, Any] = {
         "PERFORMANCE_HINT": "LATENCY",
         "NUM_STREAMS": 1,
         "INFERENCE_PRECISION_HINT": precision,
         # Each process would pin its threads to the first cores, where those of all others are.
         "ENABLE_CPU_PINNING": False,
-        "CPU_RUNTIME_CACHE_CAPACITY": KERNELS_KEPT,
+        "CPU_RUNTIME_CACHE_CAPACITY": MAX_KERNELS,
     }
     if threads:
         options["INFERENCE_NUM_THREADS"] = threads
@@ -75,8 +77,8 @@ def compile_for_cpu(model: Any, precision: str, threads: int | None) -> Any:
 
 
 def _openvino() -> Any:
-    # OpenVINO reports its use over the network where this package is installed. Without it a
-    # stub takes its place.
+    # OpenVINO reports its use over the network through this package where it is installed. Hidden,
+    # it is replaced by a stub of OpenVINO's own.
     sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
     import openvino
 
@@ -84,10 +86,11 @@ def _openvino() -> Any:
 
 
 def _converted(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
-    """The model as OpenVINO has it. Raises ValueError where an input has no effect on it."""
+    """Convert `module` without the cache."""
     # OpenVINO's own tracing of a transformers model takes three times as long.
     with quiet_loading(), torch.no_grad(), warnings.catch_warnings():
-        # Of what a trace takes for constant; the probes have other shapes and would show it.
+        # The tracer warns of values that it takes for constants. The probes have other shapes, so
+        # that a wrong constant shows in their results.
         warnings.simplefilter("ignore")
         plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
         trace: Any = torch.jit.trace
@@ -101,13 +104,13 @@ def _converted(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
 
 
 def _keep(model: Any, folder: Path) -> None:
-    """Write `model` as `folder`, whole or not at all."""
+    """Write `model` to `folder` atomically."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=".partial-") as aside:
         whole = Path(aside) / "model"
         whole.mkdir()
         _openvino().save_model(model, whole / "model.xml", compress_to_fp16=False)
-        # Where another process was faster its folder stays.
+        # Another process may have written the same model meanwhile.
         if not folder.is_dir():
             whole.rename(folder)
 

@@ -46,10 +46,10 @@ class Encoder:
     """A sentence encoder loaded from `model_dir`.
 
     `max_tokens` cuts texts (the model's own limit by default); `batch_size` is in texts;
-    `threads` sets torch's threads for the whole process. `runtime` computes the forward pass on a
-    CPU: torch, openvino, or "auto" for the faster one, as a measurement here finds. Raises
+    `threads` sets torch's threads for the whole process. `runtime` runs the forward pass on a CPU:
+    torch, openvino, or "auto", which times both at load and takes the faster one. Raises
     InputError for a folder that does not load, an unknown dtype or device, more tokens than the
-    model has positions for, or a `runtime` that cannot be had.
+    model has positions for, or a `runtime` that is not available.
     """
 
     def __init__(

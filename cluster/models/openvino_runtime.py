@@ -1,8 +1,7 @@
-"""Runs a transformers model on a CPU by OpenVINO, where that is faster than torch.
+"""Run a transformers model on a CPU with OpenVINO, where that is faster than torch.
 
 OpenVINO is an optional package (the extra `cpu`). A model that it cannot convert, or whose
-results it changes, stays with torch, and the log says so. Converted models are kept in the model
-store; nothing is fetched.
+results it changes, runs on torch, and the log says why.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from cluster.errors import InputError, cut, one_line
 from cluster.models.convert_to_openvino import compile_for_cpu, convert
 
 Runtime = Literal["auto", "torch", "openvino"]
-# One call of the model on inputs of its own; gives the rows (n, width) that the caller uses.
+# Runs the model on fixed inputs and returns the rows (n, width) that its caller would use.
 Probe = Callable[[], Tensor]
 
-# The least cosine between a row computed by OpenVINO and by torch, in the same number type. Also
-# the least between vectors of two number types that may be compared in one index.
+# Lowest accepted cosine between the results of OpenVINO and of torch in the same number type, and
+# between the vectors of one text in two number types that are compared in one index.
 MIN_COSINE = 0.999
-# Each candidate is timed this many times, in turns, and its best time counts; on a machine so busy
-# that this takes longer than the budget, fewer times.
+# Timing rounds, in which the candidates alternate; the best time of each counts. No round starts
+# after the budget is spent, so that a busy machine does not delay the start for long.
 ROUNDS = 3
 BUDGET_S = 0.5
-# What a model returns: the name of the tensor that is used, and the type that holds it.
+# The tensor that is used of a model's output, and the output's type.
 OUTPUTS = {"last_hidden_state": BaseModelOutput, "logits": TokenClassifierOutput}
 PRECISIONS = {torch.float32: "f32", torch.bfloat16: "bf16"}
 
@@ -66,11 +65,11 @@ def choose_runtime(
     threads: int | None,
     name: str,
 ) -> Literal["torch", "openvino"]:
-    """Let `module`, a transformers model, compute by `runtime`, and return the one that runs.
+    """Make `module`, a transformers model, run on `runtime`, and return the runtime in use.
 
-    "auto" takes the faster one over `probes`. The first of them is what the model is traced with,
-    so its inputs must be few short rows with padding. GPUs always use torch. Raises InputError
-    where OpenVINO is asked for on a GPU or is not installed.
+    "auto" times both over `probes` and takes the faster one. The model is traced with the inputs
+    of the first probe, which must be a few short rows with padding. GPUs and float16 always use
+    torch. Raises InputError where OpenVINO is asked for on a GPU or is not installed.
     """
     _check(runtime, device)
     if runtime == "torch" or device != "cpu" or dtype not in PRECISIONS or not is_installed():
@@ -81,11 +80,11 @@ def choose_runtime(
         least = _least_cosine(wanted, _with(module, compiled, probes))
     except Exception as error:  # the converter raises whatever its frontends meet
         reason = cut(one_line(str(error)))
-        log.warning("%s runs by torch: OpenVINO cannot run it (%s)", name, reason)
+        log.warning("%s runs on torch: OpenVINO cannot run it (%s)", name, reason)
         return "torch"
     if not least >= MIN_COSINE:
         log.warning(
-            "%s runs by torch: OpenVINO's results have a cosine of %.4f with torch's, and %s is "
+            "%s runs on torch: OpenVINO's results have a cosine of %.4f with torch's, and %s is "
             "the least accepted",
             *(name, least, MIN_COSINE),
         )
@@ -163,7 +162,7 @@ def _recorded(module: Any, probe: Probe) -> dict[str, Tensor]:
 
 
 def _with(module: Any, forward: Callable[..., Any], probes: Sequence[Probe]) -> list[Tensor]:
-    """What `probes` give while `module` computes by `forward`."""
+    """The results of `probes` while `forward` stands in for the forward pass of `module`."""
     module.forward = forward
     try:
         return [probe() for probe in probes]

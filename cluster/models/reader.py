@@ -91,10 +91,10 @@ class Reader:
         threads: int | None = None,
         runtime: Runtime = "torch",
     ) -> Self:
-        """Load a reader from the model in `folder`, which computes by `runtime` as an Encoder.
+        """Load a reader from the model in `folder`; `runtime` is as for an Encoder.
 
         Raises InputError for a folder that does not load, other labels, an unknown `dtype`, a
-        missing GPU, or a `runtime` that cannot be had.
+        missing GPU, or a `runtime` that is not available.
         """
         device = choose_device(device)
         try:

@@ -111,7 +111,7 @@ class EncoderSettings(Strict):
     `adapter` names what `citeray train encoder` made; vectors are then those of both together.
     An adapter that `model` itself names is meant with the model that it is for.
 
-    `runtime` computes on CPUs, for the reader too: "auto" is the faster of torch and OpenVINO.
+    `runtime` runs the encoder and the reader on CPUs; "auto" takes the faster of the two.
     """
 
     model: str

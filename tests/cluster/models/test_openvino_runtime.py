@@ -1,4 +1,4 @@
-"""Encoders and readers by OpenVINO: the same results as by torch, or else torch."""
+"""Encoders and readers on OpenVINO give the results of torch, or run on torch."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def test_auto_takes_the_faster_one(
     if slow == "openvino":
         slowed(OpenVinoForward.__call__, monkeypatch, OpenVinoForward)
     else:
-        # In the class that the compiled forward pass goes round.
+        # In the class, which OpenVINO's forward pass does not call.
         from transformers import BertModel
 
         slowed(BertModel.forward, monkeypatch, BertModel)
     assert encoder(model_dir, "auto").runtime == {"torch": "openvino", "openvino": "torch"}[slow]
 
 
-def test_a_model_that_cannot_be_converted_runs_by_torch_and_the_log_says_so(
+def test_a_model_that_cannot_be_converted_runs_on_torch_and_the_log_says_so(
     model_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: Any) -> None:
@@ -129,12 +129,12 @@ def test_a_model_that_cannot_be_converted_runs_by_torch_and_the_log_says_so(
     with caplog.at_level(logging.WARNING):
         found = encoder(model_dir, "openvino")
     assert found.runtime == "torch"
-    assert "runs by torch: OpenVINO cannot run it (No conversion rule" in caplog.text
+    assert "runs on torch: OpenVINO cannot run it (No conversion rule" in caplog.text
     np.testing.assert_array_equal(found.encode(TEXTS), encoder(model_dir, "torch").encode(TEXTS))
 
 
 @pytest.mark.parametrize("value", [torch.nan, 1.0])
-def test_a_model_whose_results_change_runs_by_torch_and_the_log_says_so(
+def test_a_model_whose_results_change_runs_on_torch_and_the_log_says_so(
     model_dir: Path,
     value: float,
     monkeypatch: pytest.MonkeyPatch,
@@ -154,11 +154,11 @@ def test_a_model_whose_results_change_runs_by_torch_and_the_log_says_so(
     assert f"{MIN_COSINE} is the least accepted" in caplog.text
 
 
-def test_a_large_model_is_converted_once_and_another_of_other_weights_anew(
+def test_a_large_model_is_converted_once_and_one_with_other_weights_again(
     model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
-    monkeypatch.setattr(convert_to_openvino, "KEPT_FROM_BYTES", 0)
+    monkeypatch.setattr(convert_to_openvino, "CACHED_FROM_BYTES", 0)
     first = encoder(model_dir, "openvino").encode(TEXTS)
     other = encoder(make_tiny_encoder(tmp_path, seed=1), "openvino")
     assert len(list((tmp_path / "store" / "openvino").iterdir())) == 2
@@ -169,16 +169,16 @@ def test_a_large_model_is_converted_once_and_another_of_other_weights_anew(
     np.testing.assert_array_equal(again.encode(TEXTS), first)
 
 
-def test_a_model_runs_by_openvino_where_nothing_can_be_kept(
+def test_a_model_runs_on_openvino_where_the_cache_cannot_be_written(
     model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "file"))
-    monkeypatch.setattr(convert_to_openvino, "KEPT_FROM_BYTES", 0)
+    monkeypatch.setattr(convert_to_openvino, "CACHED_FROM_BYTES", 0)
     assert encoder(model_dir, "openvino").runtime == "openvino"
 
 
-def test_float16_which_openvino_computes_otherwise_on_cpus_runs_by_torch(model_dir: Path) -> None:
+def test_float16_runs_on_torch(model_dir: Path) -> None:
     assert encoder(model_dir, "auto", "float16").runtime == "torch"
 
 
