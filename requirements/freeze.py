@@ -2,19 +2,24 @@
 
 Leaves out what must not be installed on a CPU machine: torchvision, torchaudio and
 torchcodec, whose wheels there are built for another torch and break `import
-transformers`; triton, a gigabyte that only GPU kernels use; and torch, of which two
-builds will do (torch-cpu.txt, torch-index.txt).
+transformers`; triton, a gigabyte that only GPU kernels use; openvino-telemetry, which
+reports OpenVINO's use over the network; and torch, of which two builds will do
+(torch-cpu.txt, torch-index.txt).
 """
 
 import subprocess
 import sys
 
-LEFT_OUT = {"torch", "torchvision", "torchaudio", "torchcodec", "triton", "pip", "citeray"}
+LEFT_OUT = {
+    *("torch", "torchvision", "torchaudio", "torchcodec", "triton"),
+    *("openvino-telemetry", "pip", "citeray"),
+}
 
 HEAD = """\
 # The whole set-up on a CPU machine, made by `make lock`; installed with --no-deps.
-# Left out on purpose (requirements/freeze.py): {}. torch is
-# in torch-cpu.txt or torch-index.txt.
+# Left out on purpose (requirements/freeze.py):
+# {}.
+# torch is in torch-cpu.txt or torch-index.txt.
 """.format(", ".join(sorted(LEFT_OUT - {"pip", "citeray", "torch"})))
 
 

@@ -116,13 +116,17 @@ class SourceEntry(Entry):
 
 
 class EncoderEntry(Entry):
-    """`sha256` is of the weights that made the vectors: the model's, or its and the adapter's."""
+    """`sha256` is of the weights that made the vectors: the model's, or its and the adapter's.
+
+    `dtype` is the number type that they were computed in; "" where it was not recorded.
+    """
 
     model: str
     adapter: str = ""
     sha256: str
     dimensions: int
     max_tokens: int
+    dtype: str = ""
 
 
 class TokensEntry(Entry):

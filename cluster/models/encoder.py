@@ -9,6 +9,7 @@ never run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -17,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Transformer
 from torch import Tensor
 from torch.nn.functional import normalize
 from transformers.utils import logging as transformers_logging
@@ -29,6 +31,12 @@ from cluster.models.compress_tokens import Compress, make_compress
 from cluster.models.embedded import NO_CODES, Embedded
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.models.load_safely import LOAD_ERRORS, SAFELY, unloadable
+from cluster.models.openvino_runtime import (
+    PROBE_PASSAGES,
+    PROBE_QUESTIONS,
+    Runtime,
+    choose_runtime,
+)
 from cluster.settings.settings import EncoderSettings
 from cluster.text.tokenise import Tokenise, Tokens
 
@@ -42,8 +50,10 @@ class Encoder:
     """A sentence encoder loaded from `model_dir`.
 
     `max_tokens` cuts texts (the model's own limit by default); `batch_size` is in texts;
-    `threads` sets torch's threads for the whole process. Raises InputError for a folder that
-    does not load, an unknown dtype or device, or more tokens than the model has positions for.
+    `threads` sets torch's threads for the whole process. `runtime` runs the forward pass on a CPU:
+    torch, openvino, or "auto", which times both at load and takes the faster one. Raises
+    InputError for a folder that does not load, an unknown dtype or device, more tokens than the
+    model has positions for, or a `runtime` that is not available.
     """
 
     def __init__(
@@ -56,19 +66,24 @@ class Encoder:
         batch_size: int = 32,
         threads: int | None = None,
         query_prefix: str = "",
+        runtime: Runtime = "torch",
     ) -> None:
         self._threads = threads
         self.name = model_dir.name
         self.batch_size = batch_size
         self.query_prefix = query_prefix
         self.device = choose_device(device)
-        self._model = _load(model_dir, self.device, choose_dtype(dtype, self.device))
+        number_type = choose_dtype(dtype, self.device)
+        # The number type that vectors are computed in, such as "bfloat16".
+        self.dtype = str(number_type).removeprefix("torch.")
+        self._model = _load(model_dir, self.device, number_type)
         self._tokenizer = self._model.tokenizer
         self._edges = _edge_tokens(self._tokenizer)
         # Truncation and padding are state of the tokeniser: two threads must not set them at once.
         self._tokenizing = Lock()
         if max_tokens is not None:
             self._limit(max_tokens)
+        self.runtime = self._choose_runtime(runtime, number_type)
 
     @classmethod
     def by(cls, settings: EncoderSettings, model_dir: Path) -> Self:
@@ -81,6 +96,7 @@ class Encoder:
             batch_size=settings.batch_size,
             threads=settings.threads,
             query_prefix=settings.query_prefix,
+            runtime=settings.runtime,
         )
 
     @property
@@ -197,6 +213,25 @@ class Encoder:
                 f"{self.name}'s tokeniser does not by itself give what the model sees: say in its "
                 "tokenizer_config.json, not in sentence_bert_config.json, that case is lowered"
             )
+
+    def _choose_runtime(self, runtime: Runtime, number_type: torch.dtype) -> str:
+        """Replace the transformer's forward pass; pooling and what follows stay as they are."""
+        if not isinstance(self._model[0], Transformer):
+            return "torch"
+        probes = [PROBE_QUESTIONS, PROBE_PASSAGES, *([question] for question in PROBE_QUESTIONS)]
+        return choose_runtime(
+            self._model[0].model,
+            [partial(self._probe, texts) for texts in probes],
+            runtime=runtime,
+            device=self.device,
+            dtype=number_type,
+            threads=self._threads,
+            name=self.name,
+        )
+
+    def _probe(self, texts: Sequence[str]) -> Tensor:
+        outputs = self._run(texts, len(texts))
+        return torch.cat([output["sentence_embedding"] for _, output in outputs])
 
     def _limit(self, max_tokens: int) -> None:
         limit = int(self._tokenizer.model_max_length)

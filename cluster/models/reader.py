@@ -13,16 +13,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
+from cluster.models.openvino_runtime import (
+    PROBE_PASSAGES,
+    PROBE_QUESTIONS,
+    Runtime,
+    choose_runtime,
+)
 from cluster.models.readings import Reading, ScoredSpan
 from cluster.text.sentences import sentence_spans
 
@@ -81,11 +89,12 @@ class Reader:
         max_tokens: int = 224,
         batch_size: int = 8,
         threads: int | None = None,
+        runtime: Runtime = "torch",
     ) -> Self:
-        """Load a reader from the model in `folder`.
+        """Load a reader from the model in `folder`; `runtime` is as for an Encoder.
 
-        Raises InputError for a folder that does not load, other labels, an unknown `dtype`, or a
-        missing GPU.
+        Raises InputError for a folder that does not load, other labels, an unknown `dtype`, a
+        missing GPU, or a `runtime` that is not available.
         """
         device = choose_device(device)
         try:
@@ -99,19 +108,26 @@ class Reader:
             raise unloadable(
                 folder, "a reader", ValueError(f"its labels are not {', '.join(LABELS)}")
             )
-        return cls(
+        reader = cls(
             model.to(device),
             tokenizer,
             max_tokens=max_tokens,
             batch_size=batch_size,
             threads=threads,
         )
+        choose_runtime(
+            reader._model,
+            [partial(reader._probe, texts) for texts in (PROBE_QUESTIONS, PROBE_PASSAGES)],
+            runtime=runtime,
+            device=device,
+            dtype=model.dtype,
+            threads=threads,
+            name=folder.name,
+        )
+        return reader
 
     def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
         """One Reading a passage, in their order, made of those of its sentences."""
-        if self._threads:
-            # As in cluster.models.encoder: OpenMP keeps this by calling thread.
-            torch.set_num_threads(self._threads)
         # Alike lengths share a batch, so little is padded.
         order = sorted(range(len(passages)), key=lambda place: len(passages[place]))
         found: dict[int, Reading] = {}
@@ -121,13 +137,26 @@ class Reader:
             found.update(zip(batch, self._read_batch(question, texts), strict=True))
         return [found[place] for place in range(len(passages))]
 
-    def _read_batch(self, question: str, passages: list[str]) -> Iterator[Reading]:
-        inputs = encode_pairs(
-            self._tokenizer, [question] * len(passages), passages, self._max_tokens
-        )
-        offsets = inputs.pop("offset_mapping").numpy()
+    def _probe(self, passages: Sequence[str]) -> Tensor:
+        inputs, logits = self._run(PROBE_QUESTIONS[0], passages)
+        seen = inputs["attention_mask"].bool()
+        # All tokens of a batch are one row, since single logits may be near 0 and then vary.
+        return logits[seen.cpu()].reshape(1, -1)
+
+    def _run(self, question: str, passages: Sequence[str]) -> tuple[Any, Tensor]:
+        """The model's inputs for the pairs, and its logits (passages, tokens, labels)."""
+        if self._threads:
+            # As in cluster.models.encoder: OpenMP keeps this by calling thread.
+            torch.set_num_threads(self._threads)
+        questions = [question] * len(passages)
+        inputs = encode_pairs(self._tokenizer, questions, list(passages), self._max_tokens)
+        known = {k: v.to(self._model.device) for k, v in inputs.items() if k != "offset_mapping"}
         with torch.inference_mode():
-            logits = self._model(**inputs.to(self._model.device)).logits.float().cpu()
+            return inputs, self._model(**known).logits.float().cpu()
+
+    def _read_batch(self, question: str, passages: list[str]) -> Iterator[Reading]:
+        inputs, logits = self._run(question, passages)
+        offsets = inputs["offset_mapping"].numpy()
         for row, passage in enumerate(passages):
             seen = passage_tokens(inputs, row)
             yield read_logits(passage, offsets[row][seen], logits[row].numpy(), seen)

@@ -130,12 +130,15 @@ class EncoderSettings(Strict):
 
     `adapter` names what `citeray train encoder` made; vectors are then those of both together.
     An adapter that `model` itself names is meant with the model that it is for.
+
+    `runtime` runs the encoder and the reader on CPUs; "auto" takes the faster of the two.
     """
 
     model: str
     sha256: str = ""
     adapter: str = ""
     device: str
+    runtime: Literal["auto", "torch", "openvino"] = "auto"
     dtype: Literal["auto", "float32", "bfloat16", "float16"]
     max_tokens: Positive
     batch_size: Positive

@@ -87,6 +87,8 @@ def info(
         return
     size = sum(a.bytes for s in manifest.segments for a in s.artefacts.values())
     table = Table(show_header=False)
+    encoder = manifest.encoder
+    dtype = f", {encoder.dtype}" if encoder.dtype else ""
     for name, value in (
         ("version", manifest.version),
         ("created", manifest.created),
@@ -95,7 +97,7 @@ def info(
         ("superseded, deleted", f"{manifest.superseded:,}, {manifest.deleted:,}"),
         ("last source", manifest.last_source),
         ("failed sources", ", ".join(manifest.failed_sources) or "none"),
-        ("encoder", f"{full_name(manifest.encoder)} ({manifest.encoder.dimensions} dimensions)"),
+        ("encoder", f"{full_name(encoder)} ({encoder.dimensions} dimensions{dtype})"),
         ("split", f"{manifest.split.method} {manifest.split.size}/{manifest.split.overlap}"),
         ("vectors", manifest.vectors),
         ("shards, segments", f"{len(manifest.shards)}, {len(manifest.segments)}"),

@@ -54,6 +54,7 @@ from pipelines.build.stage_citations import (
     ParsedSource,
     complete_account,
     staged_dimensions,
+    staged_dtype,
     staging_directory,
 )
 from pipelines.build.stage_steps import CodedTokens
@@ -120,6 +121,7 @@ def _build(
         sha256=models.checksum,
         dimensions=staged_dimensions(directories),
         max_tokens=settings.encoder.max_tokens,
+        dtype=staged_dtype(directories),
     )
     name = segment_id(build.name, settings.index, [a for _, a in good])
     quantiser = build / f"quantiser-{name}.faiss"

@@ -40,6 +40,8 @@ DELETIONS = "deletions.arrow"
 RUNS_PER_NAME = 8
 # Of a store, so that waiting for one small read does not hold up the next.
 READS_AT_ONCE = 16
+# Metadata of a part: the number type that its vectors were computed in.
+DTYPE = "dtype"
 DELETION_SCHEMA = pa.schema([("pmid", pa.int64()), ("position", pa.int64())])
 Positions = npt.NDArray[np.int64]
 
@@ -97,7 +99,7 @@ def _write_rows(table: pa.Table, path: Place, shards: int) -> None:
     shard = pa.array([shard_of(p, shards) for p in table.column("pmid").to_pylist()], pa.int32())
     with (
         published_atomically(path) as aside,
-        ipc.new_file(aside, EMBEDDED_SCHEMA) as writer,
+        ipc.new_file(aside, EMBEDDED_SCHEMA.with_metadata(table.schema.metadata)) as writer,
     ):
         for number in range(shards):
             rows = table.filter(pa.compute.equal(shard, number)).combine_chunks()
@@ -177,6 +179,14 @@ def staged_dimensions(directories: Sequence[Place]) -> int:
                 if spans:
                     return len(blob) // (2 * len(spans))
     raise InputError("the sources hold no citation with a title or an abstract to index")
+
+
+def staged_dtype(directories: Sequence[Place]) -> str:
+    """The number type of the first staged vectors; "" where their part does not record it."""
+    for part in (p for d in directories for p in part_files(d)):
+        metadata = _open_part(part).schema.metadata or {}
+        return str(metadata.get(DTYPE.encode(), b"").decode())
+    return ""
 
 
 def write_account(directory: Place, account: ParsedSource, deletions: Sequence[Deletion]) -> None:

@@ -18,7 +18,7 @@ from pipelines.build.embed_passages import embed_citations, embed_tokens, tokeni
 from pipelines.build.learn_codec import keep_codec, sample_passages
 from pipelines.build.read_source import read_source
 from pipelines.build.split_passages import Splitter, make_splitter
-from pipelines.build.stage_citations import write_part
+from pipelines.build.stage_citations import DTYPE, write_part
 
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
@@ -36,7 +36,9 @@ def load_splitter(split: SplitSettings, settings: EncoderSettings, model: Path) 
     """The splitter of the settings; that of sections needs the encoder, which is slow to load."""
     offsets = None
     if split.method == "sections":
-        offsets = load_encoder(settings, model).token_offsets
+        # Only its tokeniser is used, so nothing is converted or measured.
+        plain = settings.model_copy(update={"runtime": "torch"})
+        offsets = load_encoder(plain, model).token_offsets
     return make_splitter(split.method, split.size, split.overlap, offsets)
 
 
@@ -107,6 +109,7 @@ class EmbedAndStage:
             embedded = embed_tokens(batch, self._encoder.embed_tokens, self._compress)
         else:
             embedded = embed_citations(batch, self._encoder.embed, self._compress)
+        embedded = embedded.replace_schema_metadata({DTYPE: self._encoder.dtype})
         names = embedded.column("source")
         counts = []
         for name in names.unique().to_pylist():

@@ -59,7 +59,11 @@ def check_analyser(manifest: Manifest) -> None:
 
 
 def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
-    """The encoder, which must be the one that made the index's vectors."""
+    """The encoder, which must be the one that made the index's vectors.
+
+    Another number type will do where it makes nearly the same vectors (`check_dtype`).
+    """
+    from cluster.models.check_dtype import check_dtype
     from cluster.models.encoder import Encoder
 
     found = weights_checksum(settings.encoder)
@@ -70,7 +74,10 @@ def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
             f"{full_name(settings.encoder)} ({found[:12]}); set encoder.model and encoder.adapter "
             "to the first or build the index again"
         )
-    return Encoder.by(settings.encoder, model_folder(settings.encoder))
+    folder = model_folder(settings.encoder)
+    encoder = Encoder.by(settings.encoder, folder)
+    check_dtype(encoder, folder, manifest.encoder.dtype)
+    return encoder
 
 
 def load_recogniser(
@@ -203,6 +210,7 @@ def load_reader(settings: Settings) -> Reader:
         max_tokens=chosen.max_tokens,
         batch_size=chosen.batch_size,
         threads=settings.encoder.threads,
+        runtime=settings.encoder.runtime,
     )
 
 

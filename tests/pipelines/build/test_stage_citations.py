@@ -20,6 +20,7 @@ from pipelines.build.stage_citations import (
     read_part,
     runs_of,
     staged_dimensions,
+    staged_dtype,
     staged_positions,
     staging_directory,
     write_account,
@@ -180,6 +181,16 @@ def test_a_source_that_failed_is_read_again(tmp_path: Path) -> None:
 def test_dimensions_are_those_of_the_first_vectors_there_are(tmp_path: Path) -> None:
     textless = stage(tmp_path / "a", [citation(1, "")])
     assert staged_dimensions([textless, stage(tmp_path / "b", CITATIONS)]) == DIMENSIONS
+
+
+def test_number_type_is_that_of_the_first_vectors_and_empty_where_no_part_records_it(
+    tmp_path: Path,
+) -> None:
+    (part,) = part_files(stage(tmp_path / "a", CITATIONS))
+    assert staged_dtype([tmp_path / "none", tmp_path / "a"]) == ""
+    table = pa.Table.from_batches([read_part(part, s) for s in range(2)])
+    write_part(table.replace_schema_metadata({"dtype": "bfloat16"}), tmp_path / "b", 2)
+    assert staged_dtype([tmp_path / "none", tmp_path / "b"]) == "bfloat16"
 
 
 def test_sources_without_any_text_cannot_be_indexed(tmp_path: Path) -> None:

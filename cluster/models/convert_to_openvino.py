@@ -1,0 +1,127 @@
+"""Convert a transformers model for OpenVINO, cache the result, and compile it for a CPU.
+
+Converted models are cached in the model store. Nothing is fetched, and no code from a model's
+folder is run.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import logging
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+
+from cluster.errors import one_line
+from cluster.models.adapters import quiet_loading
+from cluster.models.store import ModelStore
+
+# Limit of OpenVINO's cache of kernels, which has several entries for each batch shape. With the
+# default of 5,000 a build's batches would fill gigabytes: 156 shapes took 140 MB. With 64 they took
+# 27 MB, and 20% more time when every batch had another shape than the one before.
+MAX_KERNELS = 128
+# Smaller models are not cached: each process converts them.
+CACHED_FROM_BYTES = 10_000_000
+
+log = logging.getLogger("citeray")
+
+
+def convert(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
+    """Convert `module`, or read it from the cache in the model store.
+
+    Conversion takes 1 to 2 s. Read from the cache, the weights are memory-mapped, so that several
+    processes share them. Raises ValueError where an input has no effect on the model.
+    """
+    weights = module.state_dict()
+    if sum(value.nbytes for value in weights.values()) < CACHED_FROM_BYTES:
+        return _converted(module, example, output)
+    openvino = _openvino()
+    versions = (openvino.__version__, torch.__version__, transformers.__version__)
+    shape = (type(module).__name__, module.config.to_json_string(), output, *example)
+    digest = hashlib.sha256("\n".join([*versions, *shape]).encode())
+    for name, value in weights.items():
+        digest.update(name.encode())
+        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy())
+    folder = ModelStore(pins={}).root / "openvino" / digest.hexdigest()
+    if not folder.is_dir():
+        model = _converted(module, example, output)
+        try:
+            _keep(model, folder)
+        except (OSError, RuntimeError) as error:
+            log.info("%s: the converted model is not cached (%s)", folder, one_line(str(error)))
+            return model
+    return openvino.Core().read_model(folder / "model.xml")
+
+
+def compile_for_cpu(model: Any, precision: str, threads: int | None) -> Any:
+    """Compile `model` and return an inference request, which one thread at a time may use."""
+    options: dict[str, Any] = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": precision,
+        # Each process would pin its threads to the first cores, where those of all others are.
+        "ENABLE_CPU_PINNING": False,
+        "CPU_RUNTIME_CACHE_CAPACITY": MAX_KERNELS,
+    }
+    if threads:
+        options["INFERENCE_NUM_THREADS"] = threads
+    return _openvino().Core().compile_model(model, "CPU", options).create_infer_request()
+
+
+def _openvino() -> Any:
+    # OpenVINO reports its use over the network through this package where it is installed. Hidden,
+    # it is replaced by a stub of OpenVINO's own.
+    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+    import openvino
+
+    return openvino
+
+
+def _converted(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
+    """Convert `module` without the cache."""
+    # OpenVINO's own tracing of a transformers model takes three times as long.
+    with quiet_loading(), torch.no_grad(), warnings.catch_warnings():
+        # The tracer warns of values that it takes for constants. The probes have other shapes, so
+        # that a wrong constant shows in their results.
+        warnings.simplefilter("ignore")
+        plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
+        trace: Any = torch.jit.trace
+        traced = trace(plain, tuple(example.values()), check_trace=False)
+    model = _openvino().convert_model(traced, example_input=tuple(example.values()))
+    if len(model.inputs) != len(example):
+        raise ValueError(f"of {list(example)} only {len(model.inputs)} are used")
+    for port, name in zip(model.inputs, example, strict=True):
+        port.get_tensor().set_names({name})
+    return model
+
+
+def _keep(model: Any, folder: Path) -> None:
+    """Write `model` to `folder` atomically."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent, prefix=".partial-") as aside:
+        whole = Path(aside) / "model"
+        whole.mkdir()
+        _openvino().save_model(model, whole / "model.xml", compress_to_fp16=False)
+        # Another process may have written the same model meanwhile.
+        if not folder.is_dir():
+            whole.rename(folder)
+
+
+class _ByPosition(torch.nn.Module):
+    """A model that takes its tensors by position and gives one tensor, as tracing needs it."""
+
+    def __init__(self, module: Any, names: Sequence[str], output: str) -> None:
+        super().__init__()
+        self.module, self.names, self.output = module, names, output
+
+    def forward(self, *tensors: Tensor) -> Any:
+        named = dict(zip(self.names, tensors, strict=True))
+        return self.module(**named, return_dict=True)[self.output]

@@ -1,0 +1,193 @@
+"""Run a transformers model on a CPU with OpenVINO, where that is faster than torch.
+
+OpenVINO is an optional package (the extra `cpu`). A model that it cannot convert, or whose
+results it changes, runs on torch, and the log says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
+from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
+
+from cluster.errors import InputError, cut, one_line
+from cluster.models.convert_to_openvino import compile_for_cpu, convert
+
+Runtime = Literal["auto", "torch", "openvino"]
+# Runs the model on fixed inputs and returns the rows (n, width) that its caller would use.
+Probe = Callable[[], Tensor]
+
+# Lowest accepted cosine between the results of OpenVINO and of torch in the same number type, and
+# between the vectors of one text in two number types that are compared in one index.
+MIN_COSINE = 0.999
+# Timing rounds, in which the candidates alternate; the best time of each counts. No round starts
+# after the budget is spent, so that a busy machine does not delay the start for long.
+ROUNDS = 3
+BUDGET_S = 0.5
+# The tensor that is used of a model's output, and the output's type.
+OUTPUTS = {"last_hidden_state": BaseModelOutput, "logits": TokenClassifierOutput}
+PRECISIONS = {torch.float32: "f32", torch.bfloat16: "bf16"}
+
+PROBE_QUESTIONS = (
+    "Does metformin activate AMPK?",
+    "Which genes are mutated in patients with Noonan syndrome and congenital heart disease?",
+    "What is the role of the TP53 gene in the Li-Fraumeni syndrome?",
+)
+_PASSAGE = (
+    "Noonan syndrome is an autosomal dominant disorder with short stature, a webbed neck and "
+    "congenital heart disease. Mutations of PTPN11 were found in 54 of 119 patients (45%), and "
+    "of SOS1 in 16 others. Pulmonary valve stenosis was more frequent with PTPN11 mutations than "
+    "without (71% and 52%, P = 0.03), and hypertrophic cardiomyopathy was less frequent. These "
+    "genes encode proteins of the RAS-MAPK pathway, which regulates growth and differentiation. "
+    "Genetic testing is advised before surgery, since bleeding disorders are common."
+)
+# Passages as a build cuts them, of about 120 tokens and less.
+PROBE_PASSAGES = tuple(_PASSAGE[:-cut] for cut in (1, 40, 160, 320))
+
+log = logging.getLogger("citeray")
+
+
+def choose_runtime(
+    module: Any,
+    probes: Sequence[Probe],
+    *,
+    runtime: Runtime,
+    device: str,
+    dtype: torch.dtype,
+    threads: int | None,
+    name: str,
+) -> Literal["torch", "openvino"]:
+    """Make `module`, a transformers model, run on `runtime`, and return the runtime in use.
+
+    "auto" times both over `probes` and takes the faster one. The model is traced with the inputs
+    of the first probe, which must be a few short rows with padding. GPUs and float16 always use
+    torch. Raises InputError where OpenVINO is asked for on a GPU or is not installed.
+    """
+    _check(runtime, device)
+    if runtime == "torch" or device != "cpu" or dtype not in PRECISIONS or not is_installed():
+        return "torch"
+    wanted = [probe() for probe in probes]
+    try:
+        compiled = OpenVinoForward(module, _recorded(module, probes[0]), dtype, threads)
+        least = _least_cosine(wanted, _with(module, compiled, probes))
+    except Exception as error:  # the converter raises whatever its frontends meet
+        reason = cut(one_line(str(error)))
+        log.warning("%s runs on torch: OpenVINO cannot run it (%s)", name, reason)
+        return "torch"
+    if not least >= MIN_COSINE:
+        log.warning(
+            "%s runs on torch: OpenVINO's results have a cosine of %.4f with torch's, and %s is "
+            "the least accepted",
+            *(name, least, MIN_COSINE),
+        )
+        return "torch"
+    if runtime == "auto" and not _is_faster(module, compiled, probes):
+        return "torch"
+    module.forward = compiled
+    return "openvino"
+
+
+def is_installed() -> bool:
+    """Whether the package openvino is here; does not import it."""
+    return find_spec("openvino") is not None
+
+
+class OpenVinoForward:
+    """The forward pass of a transformers model on this CPU, with dynamic batch sizes and lengths.
+
+    Takes the tensors of `example` by name and returns the model's output type with one tensor,
+    float32. Calls from several threads run one after another, each on `threads` threads; None
+    takes all cores.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        example: Mapping[str, Tensor],
+        dtype: torch.dtype,
+        threads: int | None,
+    ) -> None:
+        self._names = list(example)
+        with torch.no_grad():
+            outputs = module(**example)
+        self._output = next(key for key in OUTPUTS if key in outputs)
+        model = convert(module, example, self._output)
+        self._request = compile_for_cpu(model, PRECISIONS[dtype], threads)
+        self._lock = Lock()
+
+    def __call__(self, **inputs: Any) -> Any:
+        """The output of the model for tensors of any batch size and length."""
+        tensors = {name: value for name, value in inputs.items() if isinstance(value, Tensor)}
+        if tensors.keys() != set(self._names):
+            raise ValueError(f"the model was compiled for {self._names}, not {list(tensors)}")
+        with self._lock:
+            found = self._request.infer({k: v.numpy() for k, v in tensors.items()})[0]
+        return OUTPUTS[self._output](**{self._output: torch.from_numpy(found)})
+
+
+def _check(runtime: Runtime, device: str) -> None:
+    if runtime != "openvino":
+        return
+    if device != "cpu":
+        raise InputError(
+            f"encoder.runtime is openvino, which is for CPUs, and the device is {device}: set "
+            "encoder.runtime to auto or torch"
+        )
+    if not is_installed():
+        raise InputError(
+            "encoder.runtime is openvino, and the package openvino is not installed: install it "
+            'with `pip install "citeray[cpu]"`, or set encoder.runtime to auto or torch'
+        )
+
+
+def _recorded(module: Any, probe: Probe) -> dict[str, Tensor]:
+    """The tensors that `probe` calls `module` with."""
+    seen: dict[str, Tensor] = {}
+    forward = module.forward
+
+    def record(**inputs: Any) -> Any:
+        seen.update({k: v for k, v in inputs.items() if isinstance(v, Tensor)})
+        return forward(**inputs)
+
+    _with(module, record, [probe])
+    return seen
+
+
+def _with(module: Any, forward: Callable[..., Any], probes: Sequence[Probe]) -> list[Tensor]:
+    """The results of `probes` while `forward` stands in for the forward pass of `module`."""
+    module.forward = forward
+    try:
+        return [probe() for probe in probes]
+    finally:
+        # Without the attribute of the instance the class's own method is found again.
+        del module.forward
+
+
+def _least_cosine(wanted: Sequence[Tensor], found: Sequence[Tensor]) -> float:
+    """The least over all rows; NaN where a row holds one."""
+    pairs = zip(wanted, found, strict=True)
+    return float(torch.cat([cosine_similarity(a.float(), b.float()) for a, b in pairs]).min())
+
+
+def _is_faster(module: Any, compiled: Callable[..., Any], probes: Sequence[Probe]) -> bool:
+    times: dict[str, list[float]] = {"torch": [], "openvino": []}
+    ends = time.perf_counter() + BUDGET_S
+    for number in range(ROUNDS):
+        begun = time.perf_counter()
+        if number and begun > ends:
+            break
+        for probe in probes:
+            probe()
+        between = time.perf_counter()
+        _with(module, compiled, probes)
+        times["torch"].append(between - begun)
+        times["openvino"].append(time.perf_counter() - between)
+    return min(times["openvino"]) < min(times["torch"])
