@@ -84,7 +84,7 @@ def _sections(
     rows = [
         _setting((*path, name), field, shipped, notes)
         for name, field in fields
-        if _nested(field) is None
+        if _nested(field) is None or _may_be_a_word(field)
     ]
     if path:
         yield f"## {'.'.join(path)}\n"
@@ -222,6 +222,8 @@ def _type(annotation: Any) -> str:
             return "map"
         # Of Annotated the first argument is the type, of a union each.
         return _type(arguments[0]) if hasattr(annotation, "__metadata__") else inner
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "the keys of its section"
     names = {"str": "text", "int": "integer", "float": "number", "bool": "true, false"}
     name = getattr(annotation, "__name__", str(annotation))
     return names.get(name, name.lower())
@@ -236,6 +238,11 @@ def _nested(field: FieldInfo) -> type[BaseModel] | None:
             return candidate
         waiting += get_args(candidate)
     return None
+
+
+def _may_be_a_word(field: FieldInfo) -> bool:
+    """Whether a word may stand in the place of the keys of a nested model."""
+    return any(get_origin(choice) is Literal for choice in get_args(field.annotation))
 
 
 def _own_docstring(model: type[BaseModel]) -> str:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 Item = TypeVar("Item")
@@ -26,6 +28,18 @@ def moved(features: dict[str, Any], device: torch.device) -> dict[str, Any]:
         k: v.to(device, non_blocking=True) if isinstance(v, Tensor) else v
         for k, v in features.items()
     }
+
+
+def padded(tokens: Sequence[NDArray[np.int32]], pad: int, left: bool) -> dict[str, Any]:
+    """Texts' token ids as one batch, filled up with `pad` at the end, or at the `left`."""
+    lengths = np.array([len(ids) for ids in tokens])
+    places = np.arange(lengths.max())
+    seen = (places[::-1] if left else places) < lengths[:, None]
+    ids = np.full(seen.shape, pad, np.int64)
+    ids[seen] = np.concatenate(tokens)
+    mask = torch.from_numpy(seen.astype(np.int64))
+    # As sentence-transformers' own preprocessing names it.
+    return {"input_ids": torch.from_numpy(ids), "attention_mask": mask, "modality": "text"}
 
 
 def batched_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

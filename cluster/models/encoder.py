@@ -26,7 +26,7 @@ from transformers.utils import logging as transformers_logging
 from cluster.errors import InputError
 from cluster.index.tokens.codec import TokenCodec
 from cluster.index.vectors import QuestionVectors
-from cluster.models.batches import batched, batched_by_length, moved, one_ahead, pinned
+from cluster.models.batches import batched, batched_by_length, moved, one_ahead, padded, pinned
 from cluster.models.compress_tokens import Compress, make_compress
 from cluster.models.embedded import NO_CODES, Embedded
 from cluster.models.hardware import choose_device, choose_dtype
@@ -131,7 +131,10 @@ class Encoder:
         """
         lengths = [len(ids) for ids in tokens]
         batches = list(batched_by_length(lengths, self.batch_size * self.max_tokens))
-        outputs = self._run_batches(batches, lambda batch: self._pad([tokens[i] for i in batch]))
+        pad, left = self._tokenizer.pad_token_id or 0, self._tokenizer.padding_side == "left"
+        outputs = self._run_batches(
+            batches, lambda batch: padded([tokens[i] for i in batch], pad, left)
+        )
         return self._collect(len(tokens), outputs, compress)
 
     def _collect(self, rows: int, outputs: Iterable[Output], compress: Compress | None) -> Embedded:
@@ -166,8 +169,7 @@ class Encoder:
 
         Of the tokens those of the prefix are left out, as special ones are.
         """
-        prefix = self._tokenizer(self.query_prefix, add_special_tokens=False, verbose=False)
-        skipped = len(prefix["input_ids"]) if self.query_prefix else 0
+        skipped = len(self.token_offsets(self.query_prefix))
         found: dict[int, QuestionVectors] = {}
         for places, output in self._run([self.query_prefix + text for text in texts]):
             vectors = normalize(output["sentence_embedding"].float(), dim=-1).cpu().numpy()
@@ -181,11 +183,10 @@ class Encoder:
         Special tokens and padding are left out, so an empty text gives (0, width).
         `batch_size` in texts is the encoder's own by default.
         """
-        found: list[Vectors] = [np.zeros((0, 0), dtype=np.float32)] * len(texts)
+        found: dict[int, Vectors] = {}
         for places, output in self._run(texts, batch_size):
-            for place, vectors in zip(places, self._own(output), strict=True):
-                found[place] = vectors
-        return found
+            found.update(zip(places, self._own(output), strict=True))
+        return [found[place] for place in range(len(texts))]
 
     def _own(self, output: dict[str, Tensor]) -> Iterator[Vectors]:
         """The vectors, of length 1, of each text's own tokens."""
@@ -267,18 +268,6 @@ class Encoder:
         with self._tokenizing:
             features: dict[str, Any] = self._model.preprocess(texts)
         return features
-
-    def _pad(self, tokens: list[Tokens]) -> dict[str, Any]:
-        lengths = np.array([len(ids) for ids in tokens])
-        places = np.arange(lengths.max())
-        if self._tokenizer.padding_side == "left":
-            places = places[::-1]
-        seen = places < lengths[:, None]
-        ids = np.full(seen.shape, self._tokenizer.pad_token_id or 0, np.int64)
-        ids[seen] = np.concatenate(tokens)
-        mask = torch.from_numpy(seen.astype(np.int64))
-        # As the model's own preprocessing names it.
-        return {"input_ids": torch.from_numpy(ids), "attention_mask": mask, "modality": "text"}
 
 
 def _load(model_dir: Path, device: str, dtype: torch.dtype) -> SentenceTransformer:
