@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from cluster.index.vectors import Vectors
 from cluster.models.adapters import model_folder
-from cluster.settings.settings import Settings
+from cluster.records import Citation
+from cluster.settings.settings import IndexSettings, Settings
 from cluster.storage.object_store import File
 from pipelines.build.plan_build import segment_plan
 from pipelines.build.split_passages import make_splitter
@@ -108,6 +110,20 @@ def measure_all(
     return _with_fixed_seconds(found, real, settings)
 
 
+def _stand_in(
+    encoded: Vectors, encoder: Encoder, citations: Sequence[Citation], index: IndexSettings
+) -> StandIn:
+    """Vectors by the encoder's own, and as many tokens as it sees of the same texts."""
+    coded = index.token_codec
+    if coded is None:
+        return StandIn(encoded)
+    texts = [c.abstract[:500] for c in citations if c.abstract][:64]
+    tokens = sum(map(len, encoder.token_vectors(texts))) / coded.pool
+    return StandIn(
+        encoded, tokens / max(sum(map(len, texts)), 1), coded.components * coded.bits // 8
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Measured:
     """What was seen of a build; pairs are of the small size and the large one."""
@@ -148,10 +164,10 @@ def _measure_building(
     encoded, encode_s = build.measure_encoding(
         encoder, citations, splitter, effort.passages, effort.repeats, threads
     )
+    stand_in = _stand_in(encoded, encoder, citations, index)
     sizes = (min(effort.small, len(citations) // 2), len(citations))
     few, all_of_them = (
-        build.measure_staging(read, size, StandIn(encoded), folder / f"staged-{size}")
-        for size in sizes
+        build.measure_staging(read, size, stand_in, folder / f"staged-{size}") for size in sizes
     )
     plan = segment_plan("calibration", folder / "quantiser.faiss", encoder.dimensions, index)
     tell("training the quantiser")

@@ -123,7 +123,7 @@ def measure_staging(read: Read, count: int, stand_in: StandIn, directory: Path) 
     directory.mkdir(parents=True)
     table = read.table.slice(0, count)
     found = stand_in.vectors(sum(map(len, table.column("spans").to_pylist())))
-    _, spent = core_seconds(lambda: stage(table, directory, found))
+    _, spent = core_seconds(lambda: stage(table, directory, stand_in, found))
     return Staged(directory, found, spent)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cluster.errors import InputError
+from cluster.index.tokens.codec import Codes
 from cluster.index.vectors import Vectors
 from cluster.models.embedded import Embedded
 from cluster.pubmed.parse_articles import read_records
@@ -22,8 +23,6 @@ from pipelines.sample.generate_citations import write_generated
 
 GENERATED = "generated: 65% with abstracts of 1,300 characters, Zipf's words, 4,000 topics"
 PART_ROWS = 2048
-# Of the words of PubMed by the wordpieces of our encoder, and what `laptop.yaml` keeps of each.
-CHARACTERS_A_TOKEN, TOKEN_BYTES = 4.6, 16
 
 
 def sample_files(folder: Path, count: int, given: Sequence[File]) -> list[File]:
@@ -61,6 +60,12 @@ class StandIn:
     """
 
     encoded: Vectors
+    tokens_a_character: float = 0.0
+    token_bytes: int = 0
+
+    def codes(self, text: str) -> Codes:
+        """As many codes as the encoder sees tokens of `text`, about."""
+        return np.zeros((round(len(text) * self.tokens_a_character), self.token_bytes), np.uint8)
 
     def vectors(self, count: int, seed: int = 0) -> Vectors:
         """Unit vectors of shape (count, d), float32; the same for the same seed."""
@@ -72,20 +77,14 @@ class StandIn:
         return np.asarray(mixed / np.maximum(norms, 1e-9), np.float32)
 
 
-def tokens_in(text: str) -> int:
-    """About how many tokens the encoder sees of it."""
-    return round(len(text) / CHARACTERS_A_TOKEN)
-
-
-def stage(table: pa.Table, directory: Path, vectors: Vectors) -> None:
+def stage(table: pa.Table, directory: Path, stand_in: StandIn, vectors: Vectors) -> None:
     """Stage rows in SPLIT_SCHEMA for one shard, as a build would, each passage with its vector."""
     remaining: Iterator[np.ndarray] = iter(vectors)
 
     def embed(texts: Sequence[str], _: object) -> Embedded:
         rows = list(islice(remaining, len(texts)))
-        codes = [np.zeros((tokens_in(t), TOKEN_BYTES), np.uint8) for t in texts]
         made = np.asarray(rows, np.float32).reshape(len(texts), vectors.shape[1])
-        return Embedded(made, codes)
+        return Embedded(made, [stand_in.codes(text) for text in texts])
 
     for begin in range(0, table.num_rows, PART_ROWS):
         write_part(embed_citations(table.slice(begin, PART_ROWS), embed, None), directory, 1)

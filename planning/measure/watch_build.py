@@ -46,7 +46,11 @@ class _Clock:
 
 def _artefact_bytes(manifest: Manifest, staged: int) -> dict[str, int]:
     found = {"staging": staged, "vocabulary": manifest.vocabulary.bytes}
-    names = {"vectors.faiss": "vectors", "term-counts.arrow": "term counts"}
+    names = {
+        "vectors.faiss": "vectors",
+        "tokens.bin": "vectors",
+        "term-counts.arrow": "term counts",
+    }
     for segment in manifest.segments:
         for name, entry in segment.artefacts.items():
             kind = "BM25" if name.startswith("bm25-") else names.get(name, "records")

@@ -18,6 +18,8 @@ import numpy.typing as npt
 import torch
 from torch.nn.functional import embedding_bag, normalize
 
+from cluster.models.embedded import NO_CODES, Embedded
+
 DIMENSIONS = 384
 LATENT = 32
 _ROWS = 1 << 16
@@ -25,6 +27,8 @@ _ROWS = 1 << 16
 
 class BagOfWords:
     """Encodes texts as `cluster.models.encoder.Encoder` does, (n, 384) float32 of length 1."""
+
+    dtype = "float32"
 
     def __init__(self, seed: int = 0, threads: int = 1) -> None:
         torch.set_num_threads(threads)
@@ -48,3 +52,7 @@ class BagOfWords:
         means = embedding_bag(rows, self._table, torch.from_numpy(offsets), mode="mean")
         found: npt.NDArray[np.float32] = normalize(means, dim=-1).numpy()
         return found
+
+    def embed(self, texts: Sequence[str], _: object) -> Embedded:
+        """As `encode`; of words no codes are made."""
+        return Embedded(self.encode(texts), [NO_CODES] * len(texts))

@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from cluster.errors import InputError
-from cluster.models.batches import batched_by_length, one_ahead
+from cluster.models.batches import batched_by_length, one_ahead, padded
 from cluster.models.encoder import Encoder
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.models.store import ModelStore
@@ -213,7 +213,7 @@ def test_tokens_are_padded_as_the_models_own_tokeniser_pads(
     monkeypatch.setattr(encoder._tokenizer, "padding_side", side)
     ids = [np.array([7, 8, 9], np.int32), np.array([5], np.int32)]
     theirs = encoder._tokenizer.pad({"input_ids": [i.tolist() for i in ids]}, return_tensors="pt")
-    ours = encoder._pad(ids)
+    ours = padded(ids, encoder._tokenizer.pad_token_id, side == "left")
     for name in ("input_ids", "attention_mask"):
         assert torch.equal(ours[name], theirs[name])
 
