@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,8 +24,9 @@ import tantivy
 from cluster.index.filters import post_filters
 from cluster.index.filters.passing_rows import FilteredRows
 from cluster.index.filters.write_filters import NOTHING_POSTED, Posted
+from cluster.index.terms.bags import Bags, BagWriter
 from cluster.index.terms.collection import Statistics
-from cluster.text.analysis import analyse, analyse_joined
+from cluster.text.analysis import analyse_joined
 
 WRITER_HEAP_BYTES = 128 << 20
 # How many times as many as asked for are found first, since re-scoring lifts some past others.
@@ -54,6 +55,7 @@ class Bm25Writer:
         directory.mkdir(parents=True)
         index = tantivy.Index(_schema(), path=str(directory))
         self._writer = index.writer(heap_size=WRITER_HEAP_BYTES, num_threads=1)
+        self._bags = BagWriter(directory)
         self._rows = 0
         self.terms = 0
 
@@ -66,12 +68,14 @@ class Bm25Writer:
         filters = post_filters.fields_of(posted)
         self._writer.add_document(tantivy.Document(row=self._rows, body=joined, **filters))
         terms = joined.split()
+        self._bags.add(terms)
         self._rows += 1
         self.terms += len(terms)
         return terms
 
     def close(self) -> None:
         """Commit and merge what was added; blocks until tantivy's threads are done."""
+        self._bags.close()
         self._writer.commit()
         self._writer.wait_merging_threads()
 
@@ -131,18 +135,16 @@ def _links_to(directory: Path) -> TemporaryDirectory[str]:
 
 
 class Bm25Index:
-    """The reader's side. `texts_of` gives the texts of rows, to count their terms."""
+    """The reader's side; raises IndexFormatError where the units' terms cannot be read."""
 
-    def __init__(
-        self, directory: Path, texts_of: Callable[[npt.NDArray[np.int64]], list[str]]
-    ) -> None:
+    def __init__(self, directory: Path) -> None:
         # Held as long as what is opened by them.
         self._links = None if os.access(directory, os.W_OK) else _links_to(directory)
         index = tantivy.Index.open(self._links.name if self._links else str(directory))
         index.reload()
         self._schema = index.schema
         self._searcher = index.searcher()
-        self._texts_of = texts_of
+        self._bags = Bags(directory)
 
     def _tantivy_query(self, query: Bm25Query) -> tantivy.Query | None:
         clauses = []
@@ -219,6 +221,12 @@ class Bm25Index:
         return rows, len(hits) < wanted
 
     def scores(self, query: Bm25Query, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Lucene's BM25 of each of `rows`."""
-        scores = (query.score(analyse(text)) for text in self._texts_of(rows))
-        return np.fromiter(scores, np.float32, len(rows))
+        """Lucene's BM25 of each of `rows`; as `Bm25Query.score` of their texts' terms."""
+        if not len(rows) or not query.weights:
+            return np.zeros(len(rows), np.float32)
+        counts, lengths = self._bags.count(rows, list(query.weights))
+        norms = query.k1 * (1 - query.b + query.b * lengths / max(query.mean_terms, 1e-9))
+        each = np.array([weight * query.idf(term) for term, weight in query.weights.items()])
+        shares = np.zeros(counts.shape)
+        np.divide(counts, counts + norms[:, None], out=shares, where=counts > 0)
+        return np.asarray((each * shares).sum(axis=1), np.float32)

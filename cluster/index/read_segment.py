@@ -59,13 +59,12 @@ def open_segment(
     """
     directory = verified(place, entry.artefacts)
     records = SegmentRecords(directory)
-    texts = {"citations": records.citation_texts, "passages": records.passage_texts}
     return OpenSegment(
         entry,
         records,
         VectorIndex(directory / VECTORS, ef_search, exact_below),
         StoredTokens(directory / TOKENS, records.token_ends, codec) if codec else None,
-        {name: Bm25Index(directory / bm25_directory(name), texts[name]) for name in entry.terms},
+        {name: Bm25Index(directory / bm25_directory(name)) for name in entry.terms},
         map_terms(directory / TERMS),
         records.supersedes(),
         FilterColumns(directory / FILTERS),
@@ -161,14 +160,15 @@ class SegmentReader:
     def bm25_scores(
         self, query: Bm25Query, rows: Rows, over: Literal["citations", "passages"]
     ) -> Vectors:
-        """BM25 of each citation row, or of its best passage."""
+        """BM25 of each of ascending citation rows, or of its best passage."""
+        index = self.opened.bm25[over]
         if over == "citations":
-            return self.opened.bm25[over].scores(query, rows)
-        best = [
-            max(self.opened.bm25[over].scores(query, np.arange(r.start, r.stop)), default=0.0)
-            for r in (self.records.passage_rows(int(row)) for row in rows)
-        ]
-        return np.asarray(best, np.float32)
+            return index.scores(query, rows)
+        passages = self.records.passages_of(rows)
+        owners = np.searchsorted(rows, self.records.passage_citation[passages])
+        best = np.zeros(len(rows), np.float32)
+        np.maximum.at(best, owners, index.scores(query, passages))
+        return best
 
     def live_rows(self) -> Rows:
         """The citation rows that are not dead, ascending."""

@@ -29,6 +29,7 @@ from cluster.index.layout import (
     shard_of,
 )
 from cluster.index.manifest import Manifest, SegmentEntry
+from cluster.index.terms.bags import BAGS, Bags
 from pipelines.verify.check_artefact import artefact_fault
 from pipelines.verify.check_filters import check_filters
 from pipelines.verify.check_postings import absent_rows, count_documents
@@ -272,4 +273,15 @@ class SegmentChecker:
             message = f"{documents:,} documents for {units:,} {side}"
             self._notes.note("bm25", message, rows.pmids[owners], file=name)
             return False
-        return True
+        return self._check_bags(name, side, units)
+
+    def _check_bags(self, name: str, side: str, units: int) -> bool:
+        try:
+            found = Bags(self._directory / name).units
+        except IndexFormatError as error:
+            self._unreadable(f"{name}/{BAGS}", error)
+            return False
+        if found != units:
+            message = f"{found:,} bags of terms for {units:,} {side}"
+            self._notes.note("bm25", message, file=f"{name}/{BAGS}")
+        return bool(found == units)

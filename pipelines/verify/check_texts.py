@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from cluster.errors import IndexFormatError
-from cluster.index.layout import CITATIONS, PASSAGES, TERMS
+from cluster.index.layout import CITATIONS, PASSAGES, TERMS, bm25_directory
 from cluster.index.manifest import Manifest, SegmentEntry
+from cluster.index.terms.bags import BAGS, Bags, numbered
 from cluster.index.terms.term_table import TermCounter, map_terms, merge_terms, negated
 from cluster.records import Section, abstract_text, search_text
 from cluster.text.analysis import ANALYSER, analyse
@@ -24,9 +26,12 @@ Span = dict[str, int]
 class _Texts:
     """Goes over the citations of a segment, each with its spans, and counts."""
 
-    def __init__(self, over: tuple[str, ...]) -> None:
+    def __init__(self, over: tuple[str, ...], bags: Mapping[str, Bags]) -> None:
         self.terms = dict.fromkeys(over, 0)
         self.counter = TermCounter()
+        self.bags = bags
+        self.wrong = dict.fromkeys(over, 0)
+        self._rows = dict.fromkeys(over, 0)
         self.outside: list[int] = []
         self.bare: list[int] = []
 
@@ -47,6 +52,11 @@ class _Texts:
         terms = analyse(text)
         self.terms[over] += len(terms)
         self.counter.add(over, terms)
+        row = self._rows[over]
+        self._rows[over] += 1
+        if over in self.bags:
+            held, _ = self.bags[over].of(np.array([row]))
+            self.wrong[over] += held.tolist() != numbered(terms)
 
 
 def _citations(directory: Path, counts: Ints) -> Iterator[tuple[int, str, str, list[Span]]]:
@@ -64,6 +74,16 @@ def _citations(directory: Path, counts: Ints) -> Iterator[tuple[int, str, str, l
                 yield citation["pmid"], citation["title"], abstract_text(sections), own
 
 
+def _open_bags(directory: Path, over: Sequence[str], counts: Ints) -> dict[str, Bags]:
+    """Those that hold a row for each unit; who counts the postings tells of the others."""
+    units = {"citations": len(counts), "passages": int(counts.sum())}
+    found = {}
+    for name in over:
+        with suppress(IndexFormatError):
+            found[name] = Bags(directory / bm25_directory(name))
+    return {name: bags for name, bags in found.items() if bags.units == units[name]}
+
+
 def check_texts(
     directory: Path, manifest: Manifest, entry: SegmentEntry, counts: Ints, notes: Notes
 ) -> bool:
@@ -73,7 +93,8 @@ def check_texts(
     Gives whether the texts could be read.
     """
     known = manifest.analyser == ANALYSER
-    texts = _Texts(manifest.bm25_over if known else ())
+    over = manifest.bm25_over if known else ()
+    texts = _Texts(over, _open_bags(directory, over, np.asarray(counts)))
     try:
         for citation in _citations(directory, np.asarray(counts)):
             texts.add(*citation)
@@ -86,6 +107,10 @@ def check_texts(
     if texts.bare:
         message = f"{len(texts.bare):,} citations have a text and no passage"
         notes.note("span", message, texts.bare, file=PASSAGES)
+    for side, wrong in texts.wrong.items():
+        if wrong:
+            message = f"{wrong:,} {side} have not the terms that their texts have"
+            notes.note("bm25", message, file=f"{bm25_directory(side)}/{BAGS}")
     for side, found in texts.terms.items():
         expected = entry.terms.get(side, 0)
         if found != expected:

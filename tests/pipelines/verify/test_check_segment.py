@@ -22,6 +22,7 @@ from cluster.index.layout import (
     shard_of,
 )
 from cluster.index.manifest import Manifest, read_manifest
+from cluster.index.terms.bags import BAGS, BagWriter
 from pipelines.build.publish_index import publish_terms
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
@@ -188,8 +189,20 @@ def test_postings_that_are_missing_are_found(index: Path, quick: bool) -> None:
 
 def test_a_citation_whose_passages_no_posting_holds_is_named(index: Path) -> None:
     rewrite_postings(index, "passages", 2 * len(HERE), shift=3)
-    finding = only(verify_index(index))
-    assert (finding.place, finding.pmids) == (f"{SEGMENT}/bm25-passages", tuple(HERE[:2]))
+    postings, bags = verify_index(index).findings
+    assert (postings.place, postings.pmids) == (f"{SEGMENT}/bm25-passages", tuple(HERE[:2]))
+    # They were made of another text.
+    assert bags.place == f"{SEGMENT}/bm25-passages/{BAGS}"
+    assert bags.message == f"{2 * len(HERE)} passages have not the terms that their texts have"
+
+
+def test_bags_of_fewer_units_are_found(index: Path) -> None:
+    writer = BagWriter(index / SEGMENT / "bm25-citations")
+    writer.add(["fever"])
+    writer.close()
+    reseal(index, read_manifest(index), 0)
+    finding = only(verify_index(index, quick=True))
+    assert finding.message == f"1 bags of terms for {len(HERE)} citations"
 
 
 @pytest.mark.parametrize(("row", "value"), [(0, 7), (3, 10_000)])
