@@ -74,6 +74,9 @@ def artefact_bytes(found: Coefficients, size: Size) -> list[Figure]:
         ),
         Figure.of("vectors", "bytes", "passages x bytes_per_passage",
                   size.passages, a.vector_bytes_per_passage),
+        # Mapped like the others, and of it a question reads only its candidates'.
+        Figure.of("token vectors", "bytes", "passages x bytes_per_passage",
+                  size.passages, a.token_bytes_per_passage),
         Figure.of("term counts", "bytes", "shards x term_rows_of_a_shard x bytes_per_row",
                   size.shards, size.shard_terms, a.term_count_bytes_per_row),
         Figure.of("vocabulary", "bytes", "base_bytes + term_rows x bytes_per_row",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ class SegmentRecords:
         return np.asarray(np.repeat(begins - before, counts) + np.arange(counts.sum()), np.int64)
 
     def span_lists(self, rows: Rows) -> pa.ListArray:
-        """The spans of each citation row, as `spans` gives them, in Arrow."""
+        """The spans of each citation row, in their order, in Arrow."""
         begins = np.searchsorted(self.passage_citation, rows)
         counts = np.searchsorted(self.passage_citation, rows, side="right") - begins
         chosen = self._passage_rows.take(self.passages_of(rows), ["section", "begin", "end"])
@@ -85,26 +86,11 @@ class SegmentRecords:
             pa.array(np.append(0, np.cumsum(counts)), pa.int32()), values
         )
 
-    def spans(self, row: int) -> list[dict[str, Any]]:
-        """The section, begin and end of each passage of a citation row, in their order."""
-        rows = self.passage_rows(row)
-        columns = self._passages.select(["section", "begin", "end"])
-        found: list[dict[str, Any]] = columns.slice(rows.start, len(rows)).to_pylist()
-        return found
-
-    def passages(self, row: int, citation: Citation) -> list[Passage]:
-        """The passages of the citation at `row`, in their order."""
-        texts = (citation.title, citation.abstract)
-        return [
-            Passage(
-                citation.pmid,
-                SECTION_NAMES[s["section"]],
-                s["begin"],
-                s["end"],
-                texts[s["section"]][s["begin"] : s["end"]],
-            )
-            for s in self.spans(row)
-        ]
+    def with_passages(self, rows: Rows) -> list[tuple[Citation, tuple[Passage, ...]]]:
+        """The citations at rows, in the order asked for, each with its passages in theirs."""
+        citations = map(citation_from_row, self.table(rows).to_pylist())
+        spans = self.span_lists(rows).to_pylist()
+        return [(c, _passages(c, own)) for c, own in zip(citations, spans, strict=True)]
 
     def _titles_and_abstracts(self, rows: Rows) -> list[tuple[str, str]]:
         """The title and the canonical abstract of citation rows, without their other fields."""
@@ -123,3 +109,17 @@ class SegmentRecords:
             texts[place][span["section"]][span["begin"] : span["end"]]
             for place, span in zip(places, spans, strict=True)
         ]
+
+
+def _passages(citation: Citation, spans: Sequence[Mapping[str, Any]]) -> tuple[Passage, ...]:
+    texts = (citation.title, citation.abstract)
+    return tuple(
+        Passage(
+            citation.pmid,
+            SECTION_NAMES[s["section"]],
+            s["begin"],
+            s["end"],
+            texts[s["section"]][s["begin"] : s["end"]],
+        )
+        for s in spans
+    )

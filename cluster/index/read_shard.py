@@ -6,7 +6,7 @@ so that fused scores depend neither on a branch's cut-off nor on the number of s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import comb
@@ -19,6 +19,7 @@ from cluster.index.bm25 import Bm25Query
 from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.layout import segment_directory
 from cluster.index.manifest import ShardEntry
+from cluster.index.read_records import Rows
 from cluster.index.read_segment import SegmentReader, open_segment
 from cluster.index.terms.collection import Statistics
 from cluster.index.tokens.codec import Halves, TokenCodec
@@ -250,27 +251,49 @@ class ShardReader:
 
         Each is scored by the question's `vector` (d,) and by its `tokens` (n, width).
         """
-        found = ((pmid, self._locate(pmid)) for pmid in pmids)
-        return [_fetched(*place, vector, tokens) for _, place in found if place is not None]
+        rows: dict[int, list[int]] = {}
+        owners: dict[int, SegmentReader] = {}
+        for place in map(self._locate, dict.fromkeys(pmids)):
+            if place is not None:
+                owners[id(place[0])] = place[0]
+                rows.setdefault(id(place[0]), []).append(place[1])
+        held = {
+            fetched.citation.pmid: fetched
+            for key, segment in owners.items()
+            for fetched in _fetched(segment, np.asarray(rows[key]), vector, tokens)
+        }
+        return [held[pmid] for pmid in pmids if pmid in held]
 
 
 def _fetched(
-    segment: SegmentReader, row: int, vector: Vectors | None, tokens: Halves | None
-) -> Fetched:
-    citation = segment.records.citation(row)
-    passages = tuple(segment.records.passages(row, citation))
-    dense = (0.0,) * len(passages)
+    segment: SegmentReader, rows: Rows, vector: Vectors | None, tokens: Halves | None
+) -> Iterator[Fetched]:
+    """The citations at `rows` of one segment: what can be read of all at once is."""
+    parts = segment.records.with_passages(rows)
+    counts = [len(passages) for _, passages in parts]
+    every = segment.records.passages_of(rows)
+    dense = np.zeros(len(every), np.float32)
     if vector is not None:
-        dense = tuple(segment.dense_scores(vector, np.asarray([row]))[0].tolist())
-    stored = segment.opened.tokens
-    if tokens is None or stored is None:
-        return Fetched(citation, passages, dense)
-    rows = segment.records.passage_rows(row)
-    best = stored.best_cosines(stored.codec.project(tokens), np.arange(rows.start, rows.stop))
+        dense = segment.opened.vectors.scores(vector, every)
+    stored, best = segment.opened.tokens, None
+    if tokens is not None and stored is not None:
+        best = stored.best_cosines(stored.codec.project(tokens), every)
+    begin = 0
+    for (citation, passages), count in zip(parts, counts, strict=True):
+        own, begin = slice(begin, begin + count), begin + count
+        scores = tuple(dense[own].tolist())
+        late = (None, None) if best is None else _late(passages, scores, best[own])
+        yield Fetched(citation, passages, scores, *late)
+
+
+def _late(
+    passages: Sequence[Passage], dense: Sequence[float], best: Vectors
+) -> tuple[tuple[float, ...], float]:
+    """Each passage's late-interaction score, and that of what a reranker reads."""
     read = {i for i, passage in enumerate(passages) if passage.section == "title"}
     if (place := best_place(abstract_first(passages), dense)) is not None:
         read.add(place)
-    late_read = (
-        float(mean_max_sim(best[sorted(read)].max(axis=0, keepdims=True))[0]) if read else 0.0
-    )
-    return Fetched(citation, passages, dense, tuple(mean_max_sim(best).tolist()), late_read)
+    if not read:
+        return (), 0.0
+    together = best[sorted(read)].max(axis=0, keepdims=True)
+    return tuple(mean_max_sim(best).tolist()), float(mean_max_sim(together)[0])

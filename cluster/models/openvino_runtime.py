@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cosine_similarity
+from torch.nn.functional import cosine_similarity, pad
 from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 
 from cluster.errors import InputError, cut, one_line
@@ -32,6 +32,8 @@ MIN_COSINE = 0.999
 # after the budget is spent, so that a busy machine does not delay the start for long.
 ROUNDS = 3
 BUDGET_S = 0.5
+# Tokens by which lengths grow.
+LENGTHS = 16
 # The tensor that is used of a model's output, and the output's type.
 OUTPUTS = {"last_hidden_state": BaseModelOutput, "logits": TokenClassifierOutput}
 PRECISIONS = {torch.float32: "f32", torch.bfloat16: "bf16"}
@@ -103,6 +105,8 @@ def is_installed() -> bool:
 class OpenVinoForward:
     """The forward pass of a transformers model on this CPU, with dynamic batch sizes and lengths.
 
+    Lengths are filled up to multiples of LENGTHS, since kernels are made for each new shape.
+
     Takes the tensors of `example` by name and returns the model's output type with one tensor,
     float32. Calls from several threads run one after another, each on `threads` threads; None
     takes all cores.
@@ -121,6 +125,7 @@ class OpenVinoForward:
         self._output = next(key for key in OUTPUTS if key in outputs)
         model = convert(module, example, self._output)
         self._request = compile_for_cpu(model, PRECISIONS[dtype], threads)
+        self._most = int(getattr(module.config, "max_position_embeddings", 0) or 0)
         self._lock = Lock()
 
     def __call__(self, **inputs: Any) -> Any:
@@ -128,9 +133,13 @@ class OpenVinoForward:
         tensors = {name: value for name, value in inputs.items() if isinstance(value, Tensor)}
         if tensors.keys() != set(self._names):
             raise ValueError(f"the model was compiled for {self._names}, not {list(tensors)}")
+        length = next(iter(tensors.values())).shape[1]
+        wide = max(min(-(-length // LENGTHS) * LENGTHS, self._most), length)
+        # What is added is masked: the mask is 0 there too.
+        filled = {k: pad(v, (0, wide - length)).numpy() for k, v in tensors.items()}
         with self._lock:
-            found = self._request.infer({k: v.numpy() for k, v in tensors.items()})[0]
-        return OUTPUTS[self._output](**{self._output: torch.from_numpy(found)})
+            found = torch.from_numpy(self._request.infer(filled)[0])[:, :length]
+        return OUTPUTS[self._output](**{self._output: found})
 
 
 def _check(runtime: Runtime, device: str) -> None:

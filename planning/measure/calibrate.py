@@ -97,7 +97,7 @@ def measure_all(
             settings, encoder, tell, effort.questions, shards, vocabulary, m.read.citations
         )
         found = Coefficients(
-            format=2,
+            format=3,
             made=datetime.now(UTC).isoformat(timespec="seconds"),
             machine=_machine(encoder.device, load),
             measured_with=MeasuredWith.of(settings),
@@ -238,7 +238,8 @@ def _artefacts(m: _Measured) -> Artefacts:
         staging_bytes_per_citation=large.staged.bytes / m.count,
         record_bytes_per_citation=records / m.count,
         bm25_bytes_per_citation=large.bytes_of("bm25") / m.count,
-        vector_bytes_per_passage=large.bytes_of("vectors", "tokens") / large.entry.passages,
+        vector_bytes_per_passage=large.bytes_of("vectors") / large.entry.passages,
+        token_bytes_per_passage=large.bytes_of("tokens") / large.entry.passages,
         term_count_bytes_per_row=large.bytes_of("term-counts") / terms,
         vocabulary_bytes=Line.of([(p.rows, p.bytes) for p in m.published]),
     )

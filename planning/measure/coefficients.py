@@ -85,6 +85,7 @@ class Artefacts(Strict):
     record_bytes_per_citation: float
     bm25_bytes_per_citation: float
     vector_bytes_per_passage: float
+    token_bytes_per_passage: float
     term_count_bytes_per_row: float
     vocabulary_bytes: Line  # of the term rows; MeSH stands in it whatever the corpus
 
@@ -172,7 +173,7 @@ class Coefficients(Strict):
     `checked` tells how far a plan made from them was off, where a real build has checked them.
     """
 
-    format: Literal[2]
+    format: Literal[3]
     made: str
     machine: Machine
     measured_with: MeasuredWith

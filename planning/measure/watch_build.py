@@ -48,7 +48,7 @@ def _artefact_bytes(manifest: Manifest, staged: int) -> dict[str, int]:
     found = {"staging": staged, "vocabulary": manifest.vocabulary.bytes}
     names = {
         "vectors.faiss": "vectors",
-        "tokens.bin": "vectors",
+        "tokens.bin": "token vectors",
         "term-counts.arrow": "term counts",
     }
     for segment in manifest.segments:

@@ -21,7 +21,7 @@ from planning.measure.fit import Heaps, Line, Logarithmic
 def coefficients(**serving: object) -> Coefficients:
     """Two passages a citation, a kilobyte a passage; 10 ms a stage. `serving` overrides."""
     return Coefficients(
-        format=2,
+        format=3,
         made="2026-01-01T00:00:00+00:00",
         machine=Machine(words="4 cores", cpus=4, memory_bytes=2**34, device="cpu", load=0.0),
         measured_with=MeasuredWith.of(load_settings()),
@@ -38,6 +38,7 @@ def coefficients(**serving: object) -> Coefficients:
             record_bytes_per_citation=1500,
             bm25_bytes_per_citation=500,
             vector_bytes_per_passage=1000,
+            token_bytes_per_passage=500,
             term_count_bytes_per_row=80,
             vocabulary_bytes=Line(base=1000, slope=100),
         ),

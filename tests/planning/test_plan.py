@@ -35,6 +35,7 @@ def test_bytes_are_what_the_coefficients_say() -> None:
     found = {f.name: f.value for f in artefact_bytes(coefficients(), size)}
     assert found["records"] == 1.5e9
     assert found["vectors"] == 2e9
+    assert found["token vectors"] == 1e9
     assert found["term counts"] == 4 * 10 * 250_000**0.5 * 80
     assert found["vocabulary"] == 1000 + 10 * 1000 * 100
 

@@ -129,7 +129,7 @@ def test_the_bytes_of_another_size_are_foretold(
 ) -> None:
     size = Size.of(calibrated, BUILT, 2)
     predicted = {f.name: f.value for f in artefact_bytes(calibrated, size)}
-    for name in ("records", "vectors", "staging"):
+    for name in ("records", "vectors", "token vectors", "staging"):
         assert predicted[name] == pytest.approx(built.bytes[name], rel=0.15), name
     assert size.passages == pytest.approx(built.manifest.passages, rel=0.15)
 
@@ -164,7 +164,7 @@ def test_a_sample_that_is_too_small_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{}", "format"), ("no json", "calibration"), ('{"format": 1}', "format: Input should be 2")],
+    [("{}", "format"), ("no json", "calibration"), ('{"format": 2}', "format: Input should be 3")],
 )
 def test_what_is_no_calibration_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "calibration.json"
