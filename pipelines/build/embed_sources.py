@@ -19,7 +19,8 @@ import ray.data
 from cluster.settings.settings import EncoderSettings, Settings
 from cluster.storage.object_store import File
 from cluster.storage.places import Place
-from pipelines.build.plan_build import BYTES_PER_CITATION, Progress, Report, expected_citations
+from pipelines.build.plan_build import Progress, Report, expected_citations
+from pipelines.build.read_source import BYTES_PER_CITATION
 from pipelines.build.stage_citations import runs_of, staged_positions
 from pipelines.build.stage_steps import (
     CodedTokens,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
 
 SOURCES = 8
+# From so few, cosines of coded tokens agree with those of the vectors nearly as well as from more.
+FEWEST_PASSAGES = 100
 
 
 def sample_passages(sources: Sequence[File], splitter: Splitter, limit: int) -> list[str]:

@@ -16,11 +16,9 @@ from cluster.index.write_segment import SegmentPlan
 from cluster.settings.settings import IndexSettings, Settings
 from cluster.storage.object_store import File
 from cluster.storage.places import Place, list_files
+from pipelines.build.read_source import BYTES_PER_CITATION
 from pipelines.build.stage_citations import ParsedSource, read_account, staged_positions
 from pipelines.build.stage_steps import CodedTokens
-
-# A gzipped PubMed record is about this long; only progress and the size of parts depend on it.
-BYTES_PER_CITATION = 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ from pipelines.build.split_passages import Splitter
 from pipelines.build.stage_citations import ParsedSource, positions_in, write_account
 
 BATCH_CITATIONS = 256
+# A gzipped PubMed record is about this long; progress, the size of parts and that of the sample
+# for token vectors depend on it.
+BYTES_PER_CITATION = 1000
 # How many dropped records the account describes in words; the rest are only counted.
 EXAMPLES = 20
 

@@ -15,8 +15,8 @@ from cluster.storage.object_store import File, named_file
 from cluster.storage.places import Place
 from cluster.text.tokenise import make_tokeniser
 from pipelines.build.embed_passages import embed_citations, embed_tokens, tokenise_citations
-from pipelines.build.learn_codec import keep_codec, sample_passages
-from pipelines.build.read_source import read_source
+from pipelines.build.learn_codec import FEWEST_PASSAGES, keep_codec, sample_passages
+from pipelines.build.read_source import BYTES_PER_CITATION, read_source
 from pipelines.build.split_passages import Splitter, make_splitter
 from pipelines.build.stage_citations import DTYPE, write_part
 
@@ -50,9 +50,16 @@ def learn_codec_of(
     coded: TokenVectorSettings,
     model: Path,
 ) -> Place:
-    """Keep the codec of the token vectors of `sources` below `index`, and say where."""
-    texts = sample_passages(sources, load_splitter(split, settings, model), coded.training_passages)
-    return keep_codec(index, texts, load_encoder(settings, model), coded)
+    """Keep the codec of the token vectors of `sources` below `index`, and say where.
+
+    A small corpus is not embedded twice for it: a tenth of its passages will do.
+    """
+    expected = sum(source.stat().st_size for source in sources) // BYTES_PER_CITATION
+    limit = min(coded.training_passages, max(expected // 10, FEWEST_PASSAGES))
+    texts = sample_passages(sources, load_splitter(split, settings, model), limit)
+    # For so few texts OpenVINO's measurement at start would not pay.
+    plain = settings.model_copy(update={"runtime": "torch"})
+    return keep_codec(index, texts, load_encoder(plain, model), coded)
 
 
 def read_source_rows(

@@ -1,0 +1,66 @@
+"""What codes token vectors is learnt from passages of all sources, whatever their state."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster.index.tokens.codec import read_codec
+from cluster.models.encoder import Encoder
+from cluster.settings.settings import TokenVectorSettings
+from pipelines.build.learn_codec import SOURCES, keep_codec, sample_passages
+from pipelines.build.split_passages import make_splitter
+from tests.pipelines.verify.built_index import record, write_source
+from tests.tiny_models import make_tiny_encoder
+
+SPLITTER = make_splitter("characters", 512, 64)
+
+
+def sources(folder: Path, count: int) -> list[Path]:
+    return [
+        write_source(
+            folder / f"n{n:02d}.xml.gz",
+            *(record(100 * n + i, f"Text {i} of file {n}.") for i in range(1, 9)),
+        )
+        for n in range(count)
+    ]
+
+
+def test_passages_come_from_files_spread_over_all(tmp_path: Path) -> None:
+    found = sample_passages(sources(tmp_path, 30), SPLITTER, 16)
+    files = {int(text.split()[-1].rstrip(".")) for text in found if text.startswith("Text")}
+    assert len(found) == 16
+    assert (min(files), max(files), len(files)) == (0, 29, SOURCES)
+
+
+@pytest.mark.parametrize(("count", "limit", "kept"), [(1, 5, 5), (2, 100, 32), (3, 0, 0)])
+def test_few_sources_give_what_they_have(tmp_path: Path, count: int, limit: int, kept: int) -> None:
+    assert len(sample_passages(sources(tmp_path, count), SPLITTER, limit)) == kept
+
+
+def test_a_file_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:
+    files = sources(tmp_path, 3)
+    files[1].write_bytes(files[1].read_bytes()[:40])
+    files[2].unlink()
+    found = sample_passages(files, SPLITTER, 30)
+    assert found
+    assert not any("file 2" in text for text in found)
+
+
+def test_the_codec_is_kept_under_its_checksum_and_fits_the_encoder(tmp_path: Path) -> None:
+    encoder = Encoder(make_tiny_encoder(tmp_path / "model"), device="cpu", dtype="float32")
+    chosen = TokenVectorSettings(components=16, bits=2, pool=1, training_passages=5)
+    texts = ["aspirin reduces fever", "the gene inhibits a protein"]
+    path = keep_codec(tmp_path / "index", texts, encoder, chosen)
+    assert path == keep_codec(tmp_path / "index", texts, encoder, chosen)
+    codec = read_codec(path)
+    (vectors,) = encoder.token_vectors(["aspirin reduces fever"])
+    embedded = encoder.embed(["aspirin reduces fever"], encoder.compress_by(codec, 1))
+    assert embedded.codes[0].shape == (len(vectors), 4)
+    np.testing.assert_allclose(embedded.vectors, encoder.encode(["aspirin reduces fever"]))
+
+
+def test_sources_without_a_text_still_give_a_codec(tmp_path: Path) -> None:
+    encoder = Encoder(make_tiny_encoder(tmp_path / "model"), device="cpu", dtype="float32")
+    chosen = TokenVectorSettings(components=8, bits=1, pool=1, training_passages=5)
+    assert read_codec(keep_codec(tmp_path, [], encoder, chosen)).bytes_a_token == 1
