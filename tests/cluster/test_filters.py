@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +128,13 @@ def similar(scores: dict[int, float]) -> list[object]:
     return [pytest.approx(score, rel=1e-4, abs=1e-5) for score in sorted(scores.values())]
 
 
-@pytest.mark.parametrize(("filters", "meaning"), MEANINGS, ids=str)
+def said(filters: Filters) -> str:
+    """The fields that are given."""
+    given = {k: v for k, v in asdict(filters).items() if v != getattr(NO_FILTERS, k)}
+    return " ".join(f"{name}={value}" for name, value in given.items())
+
+
+@pytest.mark.parametrize(("filters", "meaning"), MEANINGS, ids=[said(f) for f, _ in MEANINGS])
 @pytest.mark.parametrize("over", ["citations", "passages"])
 def test_a_search_finds_the_best_that_pass_with_the_scores_of_a_search_of_all(
     index: tuple[Path, Manifest],
