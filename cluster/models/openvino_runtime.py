@@ -131,6 +131,9 @@ class OpenVinoForward:
     def __call__(self, **inputs: Any) -> Any:
         """The output of the model for tensors of any batch size and length."""
         tensors = {name: value for name, value in inputs.items() if isinstance(value, Tensor)}
+        if "token_type_ids" in self._names and "token_type_ids" not in tensors:
+            # As the model itself takes them: one text a row.
+            tensors["token_type_ids"] = torch.zeros_like(tensors["input_ids"])
         if tensors.keys() != set(self._names):
             raise ValueError(f"the model was compiled for {self._names}, not {list(tensors)}")
         length = next(iter(tensors.values())).shape[1]

@@ -16,12 +16,12 @@ from cluster.index.read_shard import Fetched
 from cluster.index.terms.collection import Statistics
 from cluster.index.tokens.codec import Halves
 from cluster.records import Entity
-from cluster.settings.search_settings import RetrieverSettings
+from cluster.settings.search_settings import RerankSettings, RetrieverSettings
 from cluster.settings.settings import ServeSettings
 from cluster.settings.system_settings import SystemSettings
 from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageWatch
-from serve.graph.watched_stages import OWN_COUNTS, WatchedStages
+from serve.graph.watched_stages import WatchedStages
 from serve.question.understand_question import Understood
 from serve.request import Request
 from serve.search.check_confidence import search_until_sure
@@ -194,11 +194,10 @@ class _QuestionSearch:
         return citation_hits(fused, wanted, fetched)
 
     async def _statistics(self, query: Query, retrieve: RetrieverSettings) -> Statistics | None:
-        """Those of the query's terms; None where the expander is lost, which is noted."""
+        """Those of the query's terms; None where the expander is lost."""
         understood = await self.understanding
         if understood is None:
-            # It is not waited for a second time.
-            self._stages.watch.note(OWN_COUNTS)
+            # It is noted, and is not waited for a second time.
             return None
         known, over = understood.statistics, self._system.retrieve.bm25_over
         if over == retrieve.bm25_over and query.weights.keys() <= known.frequencies.keys():
@@ -214,16 +213,22 @@ class _QuestionSearch:
         held = {**found.fetched, **{f.citation.pmid: f for f in later}}
         return [held[pmid] for pmid in pmids if pmid in held]
 
+    def _reranks_late(self, part: RerankSettings) -> bool:
+        """Whether the shards' late-interaction scores are what `part` ranks by."""
+        return bool(part.depth) and part.by == "model" and self._stages.stages.facts.late
+
     async def _tokens(self) -> Halves | None:
-        """The question's tokens, where the shards rerank by them."""
-        parts = (self._system.rerank, self._system.refine)
-        wanted = any(part.depth and part.by == "model" for part in parts)
-        if not wanted or not self._stages.stages.facts.late:
+        """The question's tokens, where the shards rerank by them; None where that is lost."""
+        if not any(map(self._reranks_late, (self._system.rerank, self._system.refine))):
             return None
         vectors = await self._stages.encode(self._question.body)
         return vectors.tokens if vectors else None
 
     async def _rerank(self, hits: Sequence[Hit]) -> list[Hit]:
-        body = self._question.body
-        reranked = await rerank_hits(body, hits, self._system.rerank, self._stages)
-        return await rerank_hits(body, reranked, self._system.refine, self._stages)
+        reranked, tokens = list(hits), await self._tokens()
+        for part in (self._system.rerank, self._system.refine):
+            # Without the encoder, whose loss is noted, the order of the first stage stays.
+            if tokens is not None or not self._reranks_late(part):
+                body = self._question.body
+                reranked = await rerank_hits(body, reranked, part, self._stages)
+        return reranked

@@ -242,7 +242,7 @@ def test_every_figure_of_the_dashboard_is_on_that_page(service: Service) -> None
 
 def test_a_question_is_one_trace_across_all_its_stages(service: Service) -> None:
     service.http.post("/v1/answer", json=asked(stream=False)).raise_for_status()
-    wanted = {"encode", "retrieve", "rerank", "write"}
+    wanted = {"encode", "expand", "retrieve", "read", "write"}
 
     def names() -> set[str]:
         return {span.name for span in service.collector.trace_with("write")}
@@ -250,7 +250,7 @@ def test_a_question_is_one_trace_across_all_its_stages(service: Service) -> None
     assert eventually(lambda: wanted <= names()), names()
     # The stages' own processes told their part of the same trace.
     served = " ".join(names())
-    for deployment in ("Encoder", "Reranker", "Shard-0000", "Writer"):
+    for deployment in ("Encoder", "Expander", "Shard-0000", "Writer"):
         assert deployment in served, served
 
 
@@ -288,7 +288,7 @@ def test_a_batch_goes_on_where_its_process_was_killed(service: Service) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["Gateway", "Expander", "Shard-0000", "Reranker", "Writer"])
+@pytest.mark.parametrize("name", ["Gateway", "Expander", "Shard-0000", "Encoder", "Writer"])
 def test_a_replica_that_is_killed_costs_no_question_and_comes_back(
     service: Service, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

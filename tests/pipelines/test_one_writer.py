@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import CiteRayError, InputError
-from cluster.index.layout import vocabulary_file
+from cluster.index.layout import terms_file, vocabulary_file
 from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
 from cluster.index.manifest import Artefact, current_version
 from cluster.settings.settings import Settings, load_settings
@@ -118,7 +118,8 @@ def test_an_update_paused_before_its_switch_takes_nothing_from_the_other(
     assert index.manifest.history[0].version == base.version
     assert index.citations(range(1, 5)).keys() == live([FIRST, SECOND]).keys()
     left = set(list_files(tmp_path / "versions")) - before
-    assert left == {"v000003.json", vocabulary_file("v000003").name}
+    files = (vocabulary_file("v000003"), terms_file("v000003"))
+    assert left == {"v000003.json", *(file.name for file in files)}
 
 
 def publish_paused(index: SmallIndex, meanwhile: publish_index.BeforeSwitch) -> None:
@@ -126,9 +127,8 @@ def publish_paused(index: SmallIndex, meanwhile: publish_index.BeforeSwitch) -> 
     vocabulary, told = index.settings.vocabulary, [account(name_of(9), 0)]
     with hold_lease(index.path, "update") as lease:
         publish_update(
-            lease, index.manifest, vocabulary, NO_NAMES, told, [None, None], publish_vocabulary,
-            meanwhile,
-        )  # fmt: skip
+            lease, index.manifest, vocabulary, NO_NAMES, told, [None, None], before_switch=meanwhile
+        )
 
 
 def test_a_publish_that_fails_leaves_no_file_and_its_number_to_nobody(tmp_path: Path) -> None:

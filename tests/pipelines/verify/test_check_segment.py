@@ -17,12 +17,15 @@ from cluster.index.layout import (
     CITATIONS,
     PASSAGES,
     SUPERSEDES,
+    TERMS,
+    TOKENS,
     VECTORS,
     segment_directory,
     shard_of,
 )
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.terms.bags import BAGS, BagWriter
+from cluster.index.terms.term_table import TermCounter, write_terms
 from pipelines.build.publish_index import publish_terms
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
@@ -34,6 +37,7 @@ from tests.pipelines.verify.built_index import (
     kinds,
     only,
     put,
+    read_table,
     record,
     replace_segments,
     replaced,
@@ -273,3 +277,36 @@ def test_a_pmid_of_another_shard_in_supersedes_is_named(index: Path, tmp_path: P
 def test_supersedes_that_the_manifest_does_not_name_are_found(index: Path) -> None:
     write_table(index / SEGMENT / SUPERSEDES, pa.table({"pmid": np.asarray([HERE[0]], np.int64)}))
     assert only(verify_index(index)).place == f"{SEGMENT}/{SUPERSEDES}"
+
+
+def test_codes_of_fewer_tokens_are_found(index: Path) -> None:
+    path = index / SEGMENT / TOKENS
+    held = path.stat().st_size
+    path.write_bytes(path.read_bytes()[: held - 16])
+    reseal(index, read_manifest(index), 0)
+    finding = only(verify_index(index, quick=True))
+    assert (finding.kind, finding.place) == ("tokens", f"{SEGMENT}/{TOKENS}")
+    assert finding.message == f"{held - 16:,} bytes where {held // 16:,} tokens take {held:,}"
+
+
+def test_a_passage_without_a_token_is_named(index: Path) -> None:
+    def none_of_the_first(table: pa.Table) -> pa.Table:
+        ends = table["token_end"].to_numpy()
+        return replaced(table, "token_end", lambda _: pa.array(ends - ends[0], pa.uint64()))
+
+    first = int(read_table(index / SEGMENT / PASSAGES)["token_end"][0].as_py())
+    codes = (index / SEGMENT / TOKENS).read_bytes()
+    (index / SEGMENT / TOKENS).write_bytes(codes[16 * first :])
+    alter_here(index, PASSAGES, none_of_the_first)
+    finding = next(f for f in verify_index(index, quick=True).findings if f.kind == "tokens")
+    assert (finding.message, finding.pmids) == ("1 passages without a token", (HERE[0],))
+
+
+def test_counts_of_terms_that_no_text_has_are_found(index: Path) -> None:
+    counter = TermCounter()
+    counter.add("citations", ["fever"])
+    write_terms(counter.table().to_batches(), index / SEGMENT / TERMS)
+    reseal(index, read_manifest(index), 0)
+    places = {f.place for f in verify_index(index).findings if f.kind == "terms"}
+    # The segment's own, and those of the version, which are sums of others.
+    assert places == {f"{SEGMENT}/{TERMS}", "versions/v000001.json"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.index.layout import quantiser_file
+from cluster.index.layout import codec_file, quantiser_file, terms_file
 from pipelines.verify.verify_index import Verification, verify_index
 from tests.pipelines.histories import SmallIndex
 
@@ -66,3 +66,17 @@ def test_a_lost_quantiser_is_found(grown: SmallIndex) -> None:
     (grown.path / file).unlink()
     (finding,) = verify_index(grown.path).findings
     assert (finding.kind, finding.place) == ("artefact", str(file))
+
+
+@pytest.mark.parametrize("kind", ["codec", "terms"])
+def test_what_all_segments_share_is_missed_where_it_is_lost(grown: SmallIndex, kind: str) -> None:
+    manifest = grown.manifest
+    assert manifest is not None
+    assert manifest.tokens is not None
+    files = {
+        "codec": codec_file(manifest.tokens.codec.sha256),
+        "terms": terms_file(manifest.terms[-1].version),
+    }
+    (grown.path / files[kind]).unlink()
+    (finding,) = verify_index(grown.path).findings
+    assert (finding.kind, finding.place) == ("artefact", str(files[kind]))
