@@ -28,10 +28,16 @@ from cluster.models.store import ModelStore
 # default of 5,000 a build's batches would fill gigabytes: 156 shapes took 140 MB. With 64 they took
 # 27 MB, and 20% more time when every batch had another shape than the one before.
 MAX_KERNELS = 128
-# Smaller models are not cached: each process converts them.
-CACHED_FROM_BYTES = 10_000_000
+# Smaller models are not cached, and run on torch unless they are asked to run here: to convert one
+# takes longer than it saves.
+SMALL_BYTES = 10_000_000
 
 log = logging.getLogger("citeray")
+
+
+def is_small(module: Any) -> bool:
+    """Whether a model's weights are less than SMALL_BYTES."""
+    return bool(sum(value.nbytes for value in module.state_dict().values()) < SMALL_BYTES)
 
 
 def convert(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
@@ -40,9 +46,9 @@ def convert(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
     Conversion takes 1 to 2 s. Read from the cache, the weights are memory-mapped, so that several
     processes share them. Raises ValueError where an input has no effect on the model.
     """
-    weights = module.state_dict()
-    if sum(value.nbytes for value in weights.values()) < CACHED_FROM_BYTES:
+    if is_small(module):
         return _converted(module, example, output)
+    weights = module.state_dict()
     openvino = _openvino()
     versions = (openvino.__version__, torch.__version__, transformers.__version__)
     shape = (type(module).__name__, module.config.to_json_string(), output, *example)

@@ -19,7 +19,7 @@ from torch.nn.functional import cosine_similarity, pad
 from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 
 from cluster.errors import InputError, cut, one_line
-from cluster.models.convert_to_openvino import compile_for_cpu, convert
+from cluster.models.convert_to_openvino import compile_for_cpu, convert, is_small
 
 Runtime = Literal["auto", "torch", "openvino"]
 # Runs the model on fixed inputs and returns the rows (n, width) that its caller would use.
@@ -69,12 +69,15 @@ def choose_runtime(
 ) -> Literal["torch", "openvino"]:
     """Make `module`, a transformers model, run on `runtime`, and return the runtime in use.
 
-    "auto" times both over `probes` and takes the faster one. The model is traced with the inputs
-    of the first probe, which must be a few short rows with padding. GPUs and float16 always use
-    torch. Raises InputError where OpenVINO is asked for on a GPU or is not installed.
+    "auto" times both over `probes` and takes the faster one; a small model stays on torch. The
+    model is traced with the inputs of the first probe, which must be a few short rows with
+    padding. GPUs and float16 always use torch. Raises InputError where OpenVINO is asked for on a
+    GPU or is not installed.
     """
     _check(runtime, device)
     if runtime == "torch" or device != "cpu" or dtype not in PRECISIONS or not is_installed():
+        return "torch"
+    if runtime == "auto" and is_small(module):
         return "torch"
     wanted = [probe() for probe in probes]
     try:

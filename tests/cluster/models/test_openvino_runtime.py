@@ -108,6 +108,8 @@ def test_readings_are_those_of_torch(tmp_path: Path) -> None:
 def test_auto_takes_the_faster_one(
     model_dir: Path, slow: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert encoder(model_dir, "auto").runtime == "torch"
+    monkeypatch.setattr(convert_to_openvino, "SMALL_BYTES", 0)
     monkeypatch.setattr(openvino_runtime, "BUDGET_S", 0.1)
     if slow == "openvino":
         slowed(OpenVinoForward.__call__, monkeypatch, OpenVinoForward)
@@ -158,7 +160,7 @@ def test_a_large_model_is_converted_once_and_one_with_other_weights_again(
     model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
-    monkeypatch.setattr(convert_to_openvino, "CACHED_FROM_BYTES", 0)
+    monkeypatch.setattr(convert_to_openvino, "SMALL_BYTES", 0)
     first = encoder(model_dir, "openvino").encode(TEXTS)
     other = encoder(make_tiny_encoder(tmp_path, seed=1), "openvino")
     assert len(list((tmp_path / "store" / "openvino").iterdir())) == 2
@@ -174,7 +176,7 @@ def test_a_model_runs_on_openvino_where_the_cache_cannot_be_written(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "file"))
-    monkeypatch.setattr(convert_to_openvino, "CACHED_FROM_BYTES", 0)
+    monkeypatch.setattr(convert_to_openvino, "SMALL_BYTES", 0)
     assert encoder(model_dir, "openvino").runtime == "openvino"
 
 
