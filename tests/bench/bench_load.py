@@ -40,7 +40,7 @@ ANSWERS = 0.5
 SAMPLE_S = 5.0
 KILL_S = 10.0
 PROBE_S = 0.1
-KINDS = ("Expander", "Encoder", "Shard-0000", "Reranker", "Writer", "PubMed", "Turns", "Gateway")
+KINDS = ("Expander", "Encoder", "Shard-0000", "Writer", "PubMed", "Turns", "Gateway")
 # The process of each kind of replica; the language model computes in one beside its replica.
 KILLED = {
     **{kind: f"ray::ServeReplica:citeray:{kind}" for kind in KINDS},

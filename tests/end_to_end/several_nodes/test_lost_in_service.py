@@ -18,7 +18,7 @@ from tests.end_to_end.several_nodes.asking import Asker, asking
 from tests.end_to_end.several_nodes.pods import Pod, Pods, await_that, pods
 from tests.end_to_end.small_graph import SHARDS, graph_settings, make_graphs_index
 
-ON_WORKERS = ("gateway", "expander", "encoder", "reranker", "writer")
+ON_WORKERS = ("gateway", "expander", "encoder", "writer")
 STAGES = [*map(str.title, ON_WORKERS), *(f"Shard-{n:04d}" for n in range(SHARDS))]
 # Of the shards a worker has room for half: what is lost stays so until its node is back.
 CPUS, SHARD_CPUS = 3, 1.2
