@@ -33,7 +33,9 @@ def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: 
     assert "factor IXa and factor X" in mechanism
     # No passage that supports the answer is told as being against it.
     assert not any(sentence["contradicted"] for sentence in answers[0]["ideal"])
-    question = "Which protein do the antibodies of neuromyelitis optica attack?"
+    question = (
+        "Which EGFR mutation is the main cause of acquired resistance to gefitinib and erlotinib?"
+    )
     _assert_that_the_language_model_writes(tmp_path / "index", question)
 
 
