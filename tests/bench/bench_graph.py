@@ -29,7 +29,7 @@ from tests.bench.served_graph import Graph, served_graph
 
 SYSTEMS = ("dense", "hybrid", "citeray")
 CALLERS = (1, 8, 16, 32)
-STAGES = ("expand", "encode", "statistics", "retrieve", "fetch", "rerank")
+STAGES = ("expand", "encode", "statistics", "retrieve", "fetch", "rerank", "read")
 
 
 def read(path: Path, limit: int) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
+
+from cachetools import LRUCache
 
 from cluster.index.filters.filters import Filters
 from cluster.index.filters.read_filters import FilterColumns, SegmentFilters
@@ -39,20 +40,17 @@ class PassingRowsCache:
 
     def __init__(self, columns: FilterColumns, records: SegmentRecords, dead: Rows) -> None:
         self._columns, self._records, self._dead = columns, records, dead
-        self._kept: OrderedDict[Filters, PassingRows] = OrderedDict()
+        self._kept: LRUCache[Filters, PassingRows] = LRUCache(KEPT)
         self._lock = Lock()
 
     def find(self, filters: Filters) -> PassingRows:
         """The rows that pass, from an earlier search by equal filters if there was one."""
         with self._lock:
-            if filters in self._kept:
-                self._kept.move_to_end(filters)
-                return self._kept[filters]
-        found = self._evaluate(filters)
-        with self._lock:
-            self._kept[filters] = found
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            found = self._kept.get(filters)
+        if found is None:
+            found = self._evaluate(filters)
+            with self._lock:
+                self._kept[filters] = found
         return found
 
     def _evaluate(self, filters: Filters) -> PassingRows:

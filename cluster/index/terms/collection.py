@@ -10,7 +10,7 @@ import pyarrow as pa
 from cluster.index.copies import verified
 from cluster.index.layout import terms_file
 from cluster.index.manifest import Manifest
-from cluster.index.terms.term_table import frequency_of, map_terms
+from cluster.index.terms.term_table import OVER, frequency_of, map_terms
 from cluster.storage.places import Place
 
 
@@ -27,7 +27,13 @@ class CollectionTerms:
     """The tables that a version names, mapped, with the totals of its manifest."""
 
     def __init__(self, manifest: Manifest, tables: Sequence[pa.Table]) -> None:
-        self._shards = manifest.shards
+        self._totals: dict[str, tuple[int, int]] = {
+            over: (
+                sum(shard.units(over) for shard in manifest.shards),
+                sum(shard.live_terms(over) for shard in manifest.shards),
+            )
+            for over in OVER
+        }
         self._tables = tables
 
     @classmethod
@@ -41,8 +47,6 @@ class CollectionTerms:
 
     def statistics(self, terms: Iterable[str], over: str) -> Statistics:
         """What BM25 `over` "citations" or "passages" needs to know of these terms."""
-        return Statistics(
-            sum(shard.units(over) for shard in self._shards),
-            sum(shard.live_terms(over) for shard in self._shards),
-            {term: frequency_of(self._tables, term, over) for term in terms},
-        )
+        units, length = self._totals[over]
+        found = {term: frequency_of(self._tables, term, over) for term in terms}
+        return Statistics(units, length, found)
