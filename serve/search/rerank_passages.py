@@ -18,6 +18,7 @@ from sentence_transformers import CrossEncoder
 from torch.nn import Sigmoid
 
 from cluster.errors import InputError
+from cluster.index.tokens.stored import best_cosines, mean_max_sim
 from cluster.models.encoder import Encoder
 from cluster.models.hardware import choose_device, choose_dtype
 
@@ -63,7 +64,7 @@ class LateInteractionReranker:
         scores = np.zeros(len(pairs), dtype=np.float32)
         for question in dict.fromkeys(question for question, _ in pairs):
             places = [i for i, pair in enumerate(pairs) if pair[0] == question]
-            scores[places] = mean_max_sim(vectors[question], [vectors[pairs[i][1]] for i in places])
+            scores[places] = late_scores(vectors[question], [vectors[pairs[i][1]] for i in places])
         return scores
 
     def _token_vectors(self, texts: Sequence[str]) -> dict[str, Scores]:
@@ -80,15 +81,11 @@ class LateInteractionReranker:
         return {text: vectors.astype(np.float32) for text, vectors in halves.items()}
 
 
-def mean_max_sim(question: Scores, passages: Sequence[Scores]) -> Scores:
+def late_scores(question: Scores, passages: Sequence[Scores]) -> Scores:
     """Scores (n,) of passages, each (tokens, d), for a question (tokens, d); all of length 1."""
-    scores = np.zeros(len(passages), dtype=np.float32)
-    filled = [place for place, passage in enumerate(passages) if len(passage)]
-    if filled and len(question):
-        starts = np.cumsum([0, *(len(passages[place]) for place in filled[:-1])])
-        cosines = np.concatenate([passages[place] for place in filled]) @ question.T
-        scores[filled] = np.maximum.reduceat(cosines, starts).mean(axis=1)
-    return scores
+    counts = np.array([len(passage) for passage in passages], np.int64)
+    tokens = np.concatenate([question[:0], *(p for p in passages if len(p))])
+    return mean_max_sim(best_cosines(tokens, counts, question))
 
 
 class CrossEncoderReranker:

@@ -106,7 +106,9 @@ def test_passages_are_scored_in_any_order_by_their_own_tokens_alone(
     rows = np.array([3, 1, 0, 2, 0])
     best = shelf.best_cosines(asked, rows)
     for found, row in zip(best, rows, strict=True):
-        cosines = codec.decode(codes[row]) @ asked.T if len(codes[row]) else np.full((1, 5), -1)
+        cosines = (
+            codec.decode(codes[row]) @ asked.T if len(codes[row]) else np.full((1, 5), -np.inf)
+        )
         np.testing.assert_allclose(found, cosines.max(axis=0), atol=1e-6)
     scores = mean_max_sim(best)
     np.testing.assert_allclose(scores[[0, 2, 3, 4]], best[[0, 2, 3, 4]].mean(axis=1), atol=1e-6)

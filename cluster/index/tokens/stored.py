@@ -47,17 +47,24 @@ class StoredTokens:
     def best_cosines(self, question: Vectors, passages: Rows) -> Vectors:
         """For each passage row the best cosine with each token of `question`: (n, tokens).
 
-        `question` (tokens, c) is as `TokenCodec.project` gives it. A passage without tokens has
-        -1 throughout.
+        `question` (tokens, c) is as `TokenCodec.project` gives it. See `best_cosines` below.
         """
         codes, counts = self.of(passages)
-        best = np.full((len(passages), len(question)), -1, np.float32)
-        filled = np.flatnonzero(counts)
-        if len(filled) and len(question):
-            cosines = self.codec.decode(codes) @ question.T
-            starts = (np.cumsum(counts) - counts)[filled]
-            best[filled] = np.maximum.reduceat(cosines, starts)
-        return best
+        return best_cosines(self.codec.decode(codes), counts, question)
+
+
+def best_cosines(tokens: Vectors, counts: Rows, question: Vectors) -> Vectors:
+    """For each text the best cosine of its tokens with each of the question's: (n, question's).
+
+    `tokens` (m, d) are those of texts, one's after the other's, and `counts` (n,) how many each
+    has; `question` (q, d). A text without tokens has -inf throughout.
+    """
+    best = np.full((len(counts), len(question)), -np.inf, np.float32)
+    filled = np.flatnonzero(counts)
+    if len(filled) and len(question):
+        starts = (np.cumsum(counts) - counts)[filled]
+        best[filled] = np.maximum.reduceat(tokens @ question.T, starts)
+    return best
 
 
 def mean_max_sim(best: Vectors) -> Vectors:
@@ -69,4 +76,4 @@ def mean_max_sim(best: Vectors) -> Vectors:
     if not best.shape[1]:
         return np.zeros(len(best), np.float32)
     scores = best.mean(axis=1)
-    return np.asarray(np.where((best > -1).any(axis=1), scores, 0), np.float32)
+    return np.asarray(np.where(np.isfinite(scores), scores, 0), np.float32)

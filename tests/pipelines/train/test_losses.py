@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import cross_entropy, normalize
 
 from pipelines.train.losses import allowed_labels_loss, contrastive_loss, mean_max_sim
-from serve.search.rerank_passages import mean_max_sim as served_max_sim
+from serve.search.rerank_passages import late_scores as served_max_sim
 
 
 def test_one_allowed_label_is_cross_entropy() -> None:

@@ -14,7 +14,7 @@ from cluster.models.encoder import Encoder
 from serve.search.rerank_passages import (
     CrossEncoderReranker,
     LateInteractionReranker,
-    mean_max_sim,
+    late_scores,
 )
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder
 
@@ -51,21 +51,21 @@ def rows(*vectors: tuple[float, float]) -> np.ndarray:
 def test_mean_max_sim_is_the_mean_of_the_best_cosines() -> None:
     question = rows((1, 0), (0, 1))
     # By hand: (0.6, 0.8) gives (0.6 + 0.8) / 2; with (1, 0) beside it (1 + 0.8) / 2.
-    scores = mean_max_sim(question, [rows((0.6, 0.8)), rows((0.6, 0.8), (1, 0))])
+    scores = late_scores(question, [rows((0.6, 0.8)), rows((0.6, 0.8), (1, 0))])
     np.testing.assert_allclose(scores, [0.7, 0.9], atol=1e-6)
 
 
 def test_padding_does_not_beat_a_negative_cosine() -> None:
     long = rows((0, 1), (0, 1), (0, 1))
-    scores = mean_max_sim(rows((1, 0)), [rows((-1, 0)), long])
+    scores = late_scores(rows((1, 0)), [rows((-1, 0)), long])
     np.testing.assert_allclose(scores, [-1.0, 0.0], atol=1e-6)
 
 
 def test_a_passage_or_question_without_tokens_scores_zero() -> None:
     nothing = np.zeros((0, 2), dtype=np.float32)
-    assert mean_max_sim(rows((1, 0)), [nothing, rows((1, 0))]).tolist() == [0.0, 1.0]
-    assert mean_max_sim(rows((1, 0)), [nothing]).tolist() == [0.0]
-    assert mean_max_sim(nothing, [rows((1, 0))]).tolist() == [0.0]
+    assert late_scores(rows((1, 0)), [nothing, rows((1, 0))]).tolist() == [0.0, 1.0]
+    assert late_scores(rows((1, 0)), [nothing]).tolist() == [0.0]
+    assert late_scores(nothing, [rows((1, 0))]).tolist() == [0.0]
 
 
 def test_late_interaction_agrees_with_a_loop_over_tokens(
