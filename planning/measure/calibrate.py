@@ -14,7 +14,6 @@ import psutil
 
 from cluster.index.vectors import Vectors
 from cluster.models.adapters import model_folder
-from cluster.records import Citation
 from cluster.settings.settings import IndexSettings, Settings
 from cluster.storage.object_store import File
 from pipelines.build.plan_build import segment_plan
@@ -111,13 +110,12 @@ def measure_all(
 
 
 def _stand_in(
-    encoded: Vectors, encoder: Encoder, citations: Sequence[Citation], index: IndexSettings
+    encoded: Vectors, encoder: Encoder, texts: Sequence[str], index: IndexSettings
 ) -> StandIn:
-    """Vectors by the encoder's own, and as many tokens as it sees of the same texts."""
+    """Vectors by the encoder's own, and as many tokens as it sees of the same passages."""
     coded = index.token_codec
     if coded is None:
         return StandIn(encoded)
-    texts = [c.abstract[:500] for c in citations if c.abstract][:64]
     tokens = sum(map(len, encoder.token_vectors(texts))) / coded.pool
     return StandIn(
         encoded, tokens / max(sum(map(len, texts)), 1), coded.components * coded.bits // 8
@@ -161,10 +159,9 @@ def _measure_building(
     citations = read.citations
     tell(f"encoding {effort.passages:,} passages")
     threads = min(settings.encoder.threads, usable_cpus())
-    encoded, encode_s = build.measure_encoding(
-        encoder, citations, splitter, effort.passages, effort.repeats, threads
-    )
-    stand_in = _stand_in(encoded, encoder, citations, index)
+    texts = build.first_passages(citations, splitter, effort.passages)
+    encoded, encode_s = build.measure_encoding(encoder, texts, effort.repeats, threads)
+    stand_in = _stand_in(encoded, encoder, texts, index)
     sizes = (min(effort.small, len(citations) // 2), len(citations))
     few, all_of_them = (
         build.measure_staging(read, size, stand_in, folder / f"staged-{size}") for size in sizes

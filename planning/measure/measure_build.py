@@ -78,24 +78,24 @@ def measure_reading(files: Sequence[File], count: int, splitter: Splitter) -> Re
     return Read(citations, table, size, parse_s / total, split_s / len(citations))
 
 
-def measure_encoding(
-    encoder: Encoder,
-    citations: Sequence[Citation],
-    splitter: Splitter,
-    count: int,
-    repeats: int,
-    threads: int,
-) -> tuple[vectors.Vectors, float]:
-    """Encode the first `count` passages as a build does: vectors, and seconds for one.
-
-    On a CPU that others use too the clock says little: there it is how long its threads
-    kept cores busy, shared among them, where that is less.
-    """
+def first_passages(citations: Sequence[Citation], splitter: Splitter, count: int) -> list[str]:
+    """Texts of the passages of `citations`, whole citations, until there are `count`."""
     texts: list[str] = []
     for citation in citations:
         texts += [passage.text for passage in split_citation(citation, splitter)]
         if len(texts) >= count:
             break
+    return texts
+
+
+def measure_encoding(
+    encoder: Encoder, texts: Sequence[str], repeats: int, threads: int
+) -> tuple[vectors.Vectors, float]:
+    """Encode passages as a build does: their vectors, and seconds for one.
+
+    On a CPU that others use too the clock says little: there it is how long its threads
+    kept cores busy, shared among them, where that is less.
+    """
     encoder.encode(texts[: encoder.batch_size])
     seconds = median_seconds(lambda: encoder.encode(texts), repeats)
     found, busy = core_seconds(lambda: encoder.encode(texts))

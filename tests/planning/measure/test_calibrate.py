@@ -109,7 +109,7 @@ def test_a_reranker_that_remembers_is_timed_on_passages_that_it_has_not_seen(
     monkeypatch.setattr(measure_search, "load_late_interaction", made)
     encoder = load_encoder(settings)
     asked = measure_search.Asked.of(encoder, settings, 12, 1)
-    citations = list(generate_citations(1000, 5))
+    citations = list(generate_citations(2000, 5))
     measure_search.measure_reranking(settings, encoder, asked, citations, 1)
     assert len(scored) == (1 + 12 + 2 * settings.serve.reranker.batch) * asked.system.rerank.depth
     assert len(set(scored)) == len(scored)
