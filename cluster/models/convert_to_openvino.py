@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -40,14 +41,15 @@ def is_small(module: Any) -> bool:
     return bool(sum(value.nbytes for value in module.state_dict().values()) < SMALL_BYTES)
 
 
-def convert(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
-    """Convert `module`, or read it from the cache in the model store.
+def convert(module: Any, example: Mapping[str, Tensor], output: str) -> tuple[Any, Path | None]:
+    """Convert `module`, or read it from the cache in the model store: (model, its cache's folder).
 
-    Conversion takes 1 to 2 s. Read from the cache, the weights are memory-mapped, so that several
-    processes share them. Raises ValueError where an input has no effect on the model.
+    The folder is None for a model that is not cached. Conversion takes 1 to 2 s. Read from the
+    cache, the weights are memory-mapped, so that several processes share them. Raises ValueError
+    where an input has no effect on the model.
     """
     if is_small(module):
-        return _converted(module, example, output)
+        return _converted(module, example, output), None
     weights = module.state_dict()
     openvino = _openvino()
     versions = (openvino.__version__, torch.__version__, transformers.__version__)
@@ -63,8 +65,13 @@ def convert(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
             _keep(model, folder)
         except (OSError, RuntimeError) as error:
             log.info("%s: the converted model is not cached (%s)", folder, one_line(str(error)))
-            return model
-    return openvino.Core().read_model(folder / "model.xml")
+            return model, None
+    return openvino.Core().read_model(folder / "model.xml"), folder
+
+
+def processor() -> str:
+    """The processor's name and its number of cores."""
+    return f"{_openvino().Core().get_property('CPU', 'FULL_DEVICE_NAME')}, {os.cpu_count()} cores"
 
 
 def compile_for_cpu(model: Any, precision: str, threads: int | None) -> Any:

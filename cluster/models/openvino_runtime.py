@@ -6,9 +6,11 @@ results it changes, runs on torch, and the log says why.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from threading import Lock
 from typing import Any, Literal
@@ -19,7 +21,8 @@ from torch.nn.functional import cosine_similarity, pad
 from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 
 from cluster.errors import InputError, cut, one_line
-from cluster.models.convert_to_openvino import compile_for_cpu, convert, is_small
+from cluster.models.convert_to_openvino import compile_for_cpu, convert, is_small, processor
+from cluster.storage.whole_files import write_atomically
 
 Runtime = Literal["auto", "torch", "openvino"]
 # Runs the model on fixed inputs and returns the rows (n, width) that its caller would use.
@@ -69,8 +72,9 @@ def choose_runtime(
 ) -> Literal["torch", "openvino"]:
     """Make `module`, a transformers model, run on `runtime`, and return the runtime in use.
 
-    "auto" times both over `probes` and takes the faster one; a small model stays on torch. The
-    model is traced with the inputs of the first probe, which must be a few short rows with
+    "auto" times both over `probes` and takes the faster one, as does whoever loads the model on
+    this machine later: the choice is kept beside the converted model. A small model stays on torch.
+    The model is traced with the inputs of the first probe, which must be a few short rows with
     padding. GPUs and float16 always use torch. Raises InputError where OpenVINO is asked for on a
     GPU or is not installed.
     """
@@ -94,7 +98,7 @@ def choose_runtime(
             *(name, least, MIN_COSINE),
         )
         return "torch"
-    if runtime == "auto" and not _is_faster(module, compiled, probes):
+    if runtime == "auto" and not _chosen(module, compiled, probes, f"{dtype}, {threads} threads"):
         return "torch"
     module.forward = compiled
     return "openvino"
@@ -126,7 +130,7 @@ class OpenVinoForward:
         with torch.no_grad():
             outputs = module(**example)
         self._output = next(key for key in OUTPUTS if key in outputs)
-        model = convert(module, example, self._output)
+        model, self.folder = convert(module, example, self._output)
         self._request = compile_for_cpu(model, PRECISIONS[dtype], threads)
         self._most = int(getattr(module.config, "max_position_embeddings", 0) or 0)
         self._lock = Lock()
@@ -190,6 +194,25 @@ def _least_cosine(wanted: Sequence[Tensor], found: Sequence[Tensor]) -> float:
     """The least over all rows; NaN where a row holds one."""
     pairs = zip(wanted, found, strict=True)
     return float(torch.cat([cosine_similarity(a.float(), b.float()) for a, b in pairs]).min())
+
+
+def _chosen(
+    module: Any, compiled: OpenVinoForward, probes: Sequence[Probe], conditions: str
+) -> bool:
+    """Whether OpenVINO is faster, as measured here and now or, under the same conditions, before.
+
+    Otherwise two processes of a busy machine could choose differently.
+    """
+    if compiled.folder is None:
+        return _is_faster(module, compiled, probes)
+    name = hashlib.sha256(f"{processor()}, {conditions}".encode()).hexdigest()[:16]
+    kept = compiled.folder / f"faster-{name}.txt"
+    with suppress(OSError):
+        return kept.read_text(encoding="utf-8") == "openvino"
+    faster = _is_faster(module, compiled, probes)
+    with suppress(OSError):
+        write_atomically(kept, b"openvino" if faster else b"torch")
+    return faster
 
 
 def _is_faster(module: Any, compiled: Callable[..., Any], probes: Sequence[Probe]) -> bool:

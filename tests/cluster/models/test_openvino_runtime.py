@@ -106,9 +106,10 @@ def test_readings_are_those_of_torch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slow", ["torch", "openvino"])
 def test_auto_takes_the_faster_one(
-    model_dir: Path, slow: str, monkeypatch: pytest.MonkeyPatch
+    model_dir: Path, tmp_path: Path, slow: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert encoder(model_dir, "auto").runtime == "torch"
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path))
     monkeypatch.setattr(convert_to_openvino, "SMALL_BYTES", 0)
     monkeypatch.setattr(openvino_runtime, "BUDGET_S", 0.1)
     if slow == "openvino":
@@ -119,6 +120,21 @@ def test_auto_takes_the_faster_one(
 
         slowed(BertModel.forward, monkeypatch, BertModel)
     assert encoder(model_dir, "auto").runtime == {"torch": "openvino", "openvino": "torch"}[slow]
+
+
+@pytest.mark.parametrize("faster", [False, True])
+def test_auto_keeps_to_its_first_choice_for_the_same_number_of_threads(
+    model_dir: Path, tmp_path: Path, faster: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path))
+    monkeypatch.setattr(convert_to_openvino, "SMALL_BYTES", 0)
+    measured = iter([faster, not faster])
+    monkeypatch.setattr(openvino_runtime, "_is_faster", lambda *_: next(measured))
+    names = {True: "openvino", False: "torch"}
+    assert encoder(model_dir, "auto").runtime == names[faster]
+    assert encoder(model_dir, "auto").runtime == names[faster]
+    other = Encoder(model_dir, device="cpu", dtype="float32", runtime="auto", threads=2)
+    assert other.runtime == names[not faster]
 
 
 def test_a_model_that_cannot_be_converted_runs_on_torch_and_the_log_says_so(
