@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from cluster.index.layout import TOKENS
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.versions import read_as_of
 from cluster.models.adapters import full_name
@@ -100,6 +101,7 @@ def info(
         ("encoder", f"{full_name(encoder)} ({encoder.dimensions} dimensions{dtype})"),
         ("split", f"{manifest.split.method} {manifest.split.size}/{manifest.split.overlap}"),
         ("vectors", manifest.vectors),
+        ("token vectors", _token_vectors(manifest)),
         ("shards, segments", f"{len(manifest.shards)}, {len(manifest.segments)}"),
         ("earlier versions", ", ".join(e.version for e in manifest.history) or "none"),
         ("size", f"{size / 1e6:,.1f} MB"),
@@ -107,6 +109,16 @@ def info(
         table.add_row(name, value)
     context.out.print(table)
     context.out.print(_source_table(manifest))
+
+
+def _token_vectors(manifest: Manifest) -> str:
+    """Form of the stored token vectors, and their bytes for a passage."""
+    codec = manifest.tokens
+    if codec is None:
+        return "none"
+    size = sum(s.artefacts[TOKENS].bytes for s in manifest.segments)
+    each = size / max(sum(s.passages for s in manifest.segments), 1)
+    return f"{codec.components} components of {codec.bits} bits, {each:,.0f} bytes a passage"
 
 
 def _source_table(manifest: Manifest) -> Table:
