@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 DOCS_STAMP := $(VENV)/.installed-docs
 AUDIT := build/audit
+PEERS := build/peers
 PIP := $(BIN)/pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --no-deps --no-compile --progress-bar on
 # On all cores, which pip does not; a few files of old templates never compile.
@@ -14,7 +15,7 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || tru
 
 CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
 
-.PHONY: demo serve test test-long test-all test-fast coverage lint bench docs sbom lock clean
+.PHONY: demo serve test test-long test-all test-fast coverage lint bench bench-peers docs sbom lock clean
 
 demo: $(STAMP)
 	$(BIN)/citeray demo
@@ -52,6 +53,10 @@ bench: $(DEV_STAMP)
 	$(BIN)/citeray sample build/sample
 	$(BIN)/python -m tests.bench.bench_index build/sample
 
+# Part by part beside what one would use instead; the sample corpus, or QUESTIONS=... SOURCES=...
+bench-peers: $(PEERS)/.installed
+	PYTHONPATH=$(PEERS) $(BIN)/python -m tests.bench.bench_peers $(QUESTIONS) $(SOURCES)
+
 # Reads commands and settings from the code, so it needs the whole set-up; --strict: a broken link,
 # anchor or page outside the navigation is an error.
 docs: $(DOCS_STAMP)
@@ -76,6 +81,10 @@ $(DEV_STAMP): $(STAMP) requirements/dev.txt
 	$(PIP) install --quiet --no-deps -r requirements/dev.txt
 	@command -v chromium >/dev/null || $(CHROMIUM) >/dev/null 2>&1 || \
 		echo "no chromium on PATH: the page's tests are skipped (on Debian: apt-get install chromium)"
+	@touch $@
+
+$(PEERS)/.installed: $(DEV_STAMP) requirements/peers.txt
+	$(PIP) install --quiet --no-deps --target $(PEERS) -r requirements/peers.txt
 	@touch $@
 
 $(DOCS_STAMP): $(STAMP) requirements/docs.txt

@@ -16,7 +16,8 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
@@ -54,6 +55,9 @@ PIPELINES = (
     ("dense, reranked", False, True),
 )
 TOP = 10
+SYSTEMS = ("hybrid", "citeray")
+# A user would rerank no more with a model that encodes each passage again.
+DEPTH = 20
 Ask = Callable[[str], Awaitable[list[int]]]
 
 
@@ -101,11 +105,10 @@ def haystack(settings: Settings, documents: Sequence[Document], bm25: bool, rera
         local_files_only=True,
         model_kwargs={"dtype": choose_dtype("auto", encoder.device)},
     )
-    depth = preset.rerank.depth
     weights = [preset.fuse.dense, preset.fuse.bm25] if bm25 else [1.0]
     pipeline.add_component("embed", embedder)
     pipeline.add_component("dense", FAISSEmbeddingRetriever(document_store=store, top_k=100))
-    pipeline.add_component("join", DocumentJoiner("merge", weights, top_k=depth))
+    pipeline.add_component("join", DocumentJoiner("merge", weights, top_k=DEPTH))
     if reranked:
         pipeline.add_component("rerank", Rerank(encoder))
         pipeline.connect("join.documents", "rerank.documents")
@@ -142,7 +145,20 @@ def precision(question: dict, found: Sequence[int]) -> float:
     return score_documents(gold, list(map(str, found)))[3]
 
 
-async def measure(name: str, ask: Ask, questions: Sequence[dict]) -> None:
+@dataclass(frozen=True)
+class Measured:
+    """Median ms of a question alone, questions a second by CALLERS, and MAP@10."""
+
+    name: str
+    milliseconds: float
+    rate: float
+    precision: float
+
+    def row(self) -> str:
+        return f"| {self.name} | {self.milliseconds:.0f} | {self.rate:.2f} | {self.precision:.3f} |"
+
+
+async def measure(name: str, ask: Ask, questions: Sequence[dict]) -> Measured:
     """Each question is asked once, so that none is remembered."""
     warm, alone = questions[:WARM], questions[WARM : WARM + len(questions) // 3]
     together = questions[WARM + len(alone) :]
@@ -163,14 +179,26 @@ async def measure(name: str, ask: Ask, questions: Sequence[dict]) -> None:
     begun = time.perf_counter()
     precisions += await asyncio.gather(*map(turn, together))
     rate = len(together) / (time.perf_counter() - begun)
-    mean = statistics.mean(precisions)
-    print(f"| {name} | {statistics.median(took):.0f} | {rate:.2f} | {mean:.3f} |", flush=True)
+    return Measured(name, statistics.median(took), rate, statistics.mean(precisions))
 
 
-async def measure_ours(url: str, questions: Sequence[dict]) -> None:
+async def measure_ours(url: str, questions: Sequence[dict]) -> list[Measured]:
     async with httpx.AsyncClient(base_url=url, timeout=120) as http:
-        for system in ("hybrid", "citeray"):
+        return [
             await measure(f"CiteRay, `{system}` over HTTP", ours(http, system), questions)
+            for system in SYSTEMS
+        ]
+
+
+def measure_all(questions: Sequence[dict], index: Path) -> Iterator[Measured]:
+    """Ours, as SYSTEMS and over HTTP, then Haystack's PIPELINES, in this process."""
+    overrides = [f"index.path={index.resolve()}", "llm.kind=none"]
+    with served_graph([*overrides, "serve.http.at_once=64", "serve.http.wait_s=200"]) as graph:
+        yield from asyncio.run(measure_ours(graph.url, questions))
+    settings, documents = load_settings(overrides=overrides), documents_of(index)
+    for name, *parts in PIPELINES:
+        pipeline = haystack(settings, documents, *parts)
+        yield asyncio.run(measure(f"Haystack, {name}", pipeline, questions))
 
 
 def main() -> None:
@@ -180,16 +208,11 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=96)
     given = parser.parse_args()
     questions = json.loads(given.questions.read_text())["questions"][: given.limit]
-    overrides = [f"index.path={given.index.resolve()}", "llm.kind=none"]
-    documents = documents_of(given.index)
-    print(f"{len(documents):,} passages, {len(questions)} questions\n")
+    print(f"{len(questions)} questions\n")
     print(f"| pipeline | one at a time, median ms | {CALLERS} at once, a second | MAP@10 |")
     print("| --- | --- | --- | --- |")
-    with served_graph([*overrides, "serve.http.at_once=64", "serve.http.wait_s=200"]) as graph:
-        asyncio.run(measure_ours(graph.url, questions))
-    settings = load_settings(overrides=overrides)
-    for name, *parts in PIPELINES:
-        asyncio.run(measure(f"Haystack, {name}", haystack(settings, documents, *parts), questions))
+    for measured in measure_all(questions, given.index):
+        print(measured.row(), flush=True)
 
 
 if __name__ == "__main__":

@@ -48,24 +48,23 @@ def bare_rate(texts: list[str], dtype: torch.dtype) -> float:
     return len(texts) / (time.perf_counter() - begun)
 
 
-def build(sources: list[str], overrides: list[str]) -> tuple[dict[str, float], float]:
+def build(sources: list[str], overrides: list[str], index: Path) -> tuple[dict[str, float], float]:
     """(the build's own summary, peak MB of its largest process)."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "commands.cli", "index", "build", *sources, "--json"]
-        for override in [*overrides, f"index.path={folder}/index"]:
-            command += ["--set", override]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        parent = psutil.Process(process.pid)
-        peak = 0
-        while process.poll() is None:
-            for child in [parent, *parent.children(recursive=True)]:
-                try:
-                    peak = max(peak, child.memory_info().rss)
-                except psutil.Error:
-                    continue
-            time.sleep(0.5)
-        summary: dict[str, float] = json.loads(process.communicate()[0])
-        return summary, peak / 1e6
+    command = [sys.executable, "-m", "commands.cli", "index", "build", *sources, "--json"]
+    for override in [*overrides, f"index.path={index}"]:
+        command += ["--set", override]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    parent = psutil.Process(process.pid)
+    peak = 0
+    while process.poll() is None:
+        for child in [parent, *parent.children(recursive=True)]:
+            try:
+                peak = max(peak, child.memory_info().rss)
+            except psutil.Error:
+                continue
+        time.sleep(0.5)
+    summary: dict[str, float] = json.loads(process.communicate()[0])
+    return summary, peak / 1e6
 
 
 def main() -> None:
@@ -77,7 +76,8 @@ def main() -> None:
     sample = texts[:: max(len(texts) // BARE_PASSAGES, 1)]
     before = bare_rate(sample, torch.bfloat16)
     plain = bare_rate(sample, torch.float32)
-    summary, peak = build(arguments.sources, arguments.overrides)
+    with tempfile.TemporaryDirectory() as folder:
+        summary, peak = build(arguments.sources, arguments.overrides, Path(folder) / "index")
     after = bare_rate(sample, torch.bfloat16)
     bare = (before + after) / 2
     rate = len(texts) / summary["seconds"]
