@@ -149,13 +149,13 @@ class SegmentReader:
         """The stored vectors (n, d) of passage rows; adding them again gives the same codes."""
         return self.opened.vectors.stored(passages)
 
-    def dense_scores(self, query: Vectors, rows: Rows) -> list[Vectors]:
-        """For each citation row, the inner products of its passages, in their order."""
-        passages = [self.records.passage_rows(int(row)) for row in rows]
-        flat = np.fromiter((p for r in passages for p in r), np.int64)
-        scores = self.opened.vectors.scores(query, flat)
-        ends = np.cumsum([len(r) for r in passages], dtype=np.int64)
-        return [scores[end - len(r) : end] for r, end in zip(passages, ends, strict=True)]
+    def dense_scores(self, query: Vectors, rows: Rows) -> Vectors:
+        """The inner product of each of ascending citation rows' best passage; 0 without any."""
+        passages = self.records.passages_of(rows)
+        owners = np.searchsorted(rows, self.records.passage_citation[passages])
+        best = np.full(len(rows), -np.inf, np.float32)
+        np.maximum.at(best, owners, self.opened.vectors.scores(query, passages))
+        return np.where(np.isinf(best), np.float32(0), best)
 
     def bm25_scores(
         self, query: Bm25Query, rows: Rows, over: Literal["citations", "passages"]

@@ -7,7 +7,7 @@ so that fused scores depend neither on a branch's cut-off nor on the number of s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import comb
 from typing import Literal
@@ -85,8 +85,9 @@ class Candidates:
 class Fetched:
     """A citation with its passages and each passage's dense score (0 without a vector).
 
-    `late` is each passage's late-interaction score, and `late_read` that of the title and the
-    best passage together, as a reranker reads them; None without stored token vectors.
+    `late` is each passage's late-interaction score, and `late_read` that of title and best passage
+    together, as a reranker reads them; None without stored token vectors. `vectors` (passages, d)
+    are as stored; None without the question's.
     """
 
     citation: Citation
@@ -94,6 +95,7 @@ class Fetched:
     dense: tuple[float, ...]
     late: tuple[float, ...] | None = None
     late_read: float | None = None
+    vectors: Halves | None = field(default=None, compare=False)
 
     def abstract_first(self) -> list[int]:
         """The places of the abstract's passages; of the title's where there is no other."""
@@ -126,8 +128,7 @@ class Found:
 def join_candidates(parts: Sequence[Candidates]) -> Candidates:
     """The rows of all parts, in their order; no part at all gives no rows."""
     if not parts:
-        flags = np.empty(0, np.bool_)
-        scores = np.empty(0, np.float32)
+        flags, scores = np.empty(0, np.bool_), np.empty(0, np.float32)
         return Candidates(np.empty(0, np.int64), scores, scores, flags, flags)
     return Candidates(
         np.concatenate([p.pmids for p in parts]),
@@ -151,8 +152,7 @@ def _search_segment(segment: SegmentReader, query: ShardQuery) -> Candidates:
     rows = np.union1d(by_dense, by_bm25)
     dense = np.zeros(len(rows), np.float32)
     if query.vector is not None:
-        passages = segment.dense_scores(query.vector, rows)
-        dense = np.asarray([max(s, default=0.0) for s in passages], np.float32)
+        dense = segment.dense_scores(query.vector, rows)
     bm25 = np.zeros(len(rows), np.float32)
     if query.bm25 is not None:
         known = np.isin(rows, by_bm25)
@@ -270,20 +270,21 @@ def _fetched(
 ) -> Iterator[Fetched]:
     """The citations at `rows` of one segment: what can be read of all at once is."""
     parts = segment.records.with_passages(rows)
-    counts = [len(passages) for _, passages in parts]
+    ends = np.cumsum([len(passages) for _, passages in parts])
     every = segment.records.passages_of(rows)
-    dense = np.zeros(len(every), np.float32)
+    dense, halves = np.zeros(len(every), np.float32), None
     if vector is not None:
-        dense = segment.opened.vectors.scores(vector, every)
+        vectors = segment.opened.vectors.stored(every)
+        dense, halves = vectors @ vector, vectors.astype(np.float16)
     stored, best = segment.opened.tokens, None
     if tokens is not None and stored is not None:
         best = stored.best_cosines(stored.codec.project(tokens), every)
-    begin = 0
-    for (citation, passages), count in zip(parts, counts, strict=True):
-        own, begin = slice(begin, begin + count), begin + count
+    for (citation, passages), end in zip(parts, ends, strict=True):
+        own = slice(end - len(passages), end)
         scores = tuple(dense[own].tolist())
-        late = (None, None) if best is None else _late(passages, scores, best[own])
-        yield Fetched(citation, passages, scores, *late)
+        late, read = (None, None) if best is None else _late(passages, scores, best[own])
+        kept = None if halves is None else halves[own]
+        yield Fetched(citation, passages, scores, late, read, kept)
 
 
 def _late(

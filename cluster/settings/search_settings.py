@@ -80,13 +80,15 @@ class RerankSettings(_Part):
 
     The new score is `weight` of the reranker's and the rest of the fused one, each
     scaled by its maximum. `by` model is the settings' `reranker`, `reader` the cross-encoder that
-    answers from the evidence; `listwise` and `pointwise` ask the language model, the first in
-    windows of `window` that move by `stride` (004).
+    answers from the evidence; `feedback` is how near a hit's passage is to those of the first
+    `examples` (pseudo-relevance feedback); `listwise` and `pointwise` ask the language model, the
+    first in windows of `window` that move by `stride` (004).
     """
 
     depth: Annotated[int, Field(ge=0, le=1000)] = 0
     weight: Share = 1.0
-    by: Literal["model", "reader", "listwise", "pointwise"] = "model"
+    by: Literal["model", "reader", "feedback", "listwise", "pointwise"] = "model"
+    examples: Annotated[int, Field(ge=1, le=10)] = 2
     window: Annotated[int, Field(ge=2, le=100)] = 20
     stride: Positive = 10
 

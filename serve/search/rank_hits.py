@@ -10,6 +10,7 @@ import numpy as np
 from cluster.answers import Evidence, RankedCitation
 from cluster.index.bm25 import Bm25Query
 from cluster.index.read_shard import Candidates, Fetched
+from cluster.index.tokens.codec import Halves
 from cluster.settings.search_settings import FusionSettings, RetrieverSettings
 from cluster.text.analysis import analyse
 from serve.search.fuse_scores import Fused, fuse
@@ -66,6 +67,12 @@ class Hit:
         if not self.alone or self.place is None or self.fetched.late is None:
             return self.fetched.late_read
         return self.fetched.late[self.place]
+
+    @property
+    def vector(self) -> Halves | None:
+        """The vector (d,) of its passage; None where no shard sent it."""
+        held = self.fetched.vectors
+        return None if held is None or self.place is None else held[self.place]
 
     def citation(self) -> RankedCitation:
         """The hit as a ranked citation, with its score and its scores by stage."""

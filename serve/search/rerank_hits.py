@@ -1,13 +1,15 @@
-"""The head of a ranking scored again: by the reranker, the reader or the language model."""
+"""The head of a ranking scored again: by a model, or by how like its best hits it is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from cluster.settings.search_settings import RerankSettings
 from serve.graph.watched_stages import WatchedStages
-from serve.search.fuse_scores import rerank_order
+from serve.search.fuse_scores import rerank_order, scaled
 from serve.search.rank_hits import Hit
 from serve.search.rerank_by_llm import rerank_listwise, rerank_pointwise
 
@@ -24,7 +26,7 @@ async def rerank_hits(
     if scores is None:
         return list(hits)
     mixed = rerank_order([h.score for h in head], scores, rerank.weight)
-    by = "reader" if rerank.by == "reader" else "rerank"
+    by = rerank.by if rerank.by in ("reader", "feedback") else "rerank"
     head = [
         replace(h, score=m, scores={**h.scores, by: s})
         for h, m, s in zip(head, mixed, scores, strict=True)
@@ -32,6 +34,23 @@ async def rerank_hits(
     head.sort(key=lambda h: (-h.score, h.pmid, h.place or 0))
     lowest = head[-1].score
     return head + [replace(h, score=min(h.score, lowest) * 0.999) for h in tail]
+
+
+def feedback_scores(hits: Sequence[Hit], examples: int) -> list[float]:
+    """How near each hit's passage is to the mean of those of the first `examples`, 0 to 1.
+
+    Pseudo-relevance feedback over the stored vectors (Rocchio 1971; with dense vectors Li et al.
+    2021, arXiv 2108.11044, who search again with the mean: here only the head is ordered by it).
+    An example counts by its score. A hit without a vector, such as one from PubMed online, keeps
+    its place among the others: its score is what the search gave it.
+    """
+    own = scaled(np.asarray([h.score for h in hits], np.float32))
+    known = [place for place, h in enumerate(hits) if h.vector is not None]
+    if known:
+        vectors = np.asarray([hits[place].vector for place in known], np.float32)
+        mean = own[known[:examples]] @ vectors[:examples]
+        own[known] = scaled(vectors @ mean)
+    return [float(score) for score in own]
 
 
 async def _scores(
@@ -48,6 +67,8 @@ async def _scores(
         case "reader":
             scores = await stages.answering(question, [h.passage for h in head])
             return None if scores is None else [float(s) for s in scores]
+        case "feedback":
+            return feedback_scores(head, rerank.examples)
         case "pointwise":
             return await rerank_pointwise(question, texts, stages.model)
         case "listwise":

@@ -103,12 +103,27 @@ def test_without_the_encoder_bm25_carries_the_search(tmp_path: Path, system: str
     assert "encode: failed, BM25 only" in found.degraded
 
 
-def test_without_the_reranker_the_first_order_stands(tmp_path: Path) -> None:
-    broken = search(make_answerer(tmp_path / "a", CORPUS, broken=["rerank", "read"]))
+def test_without_reranker_and_reader_the_first_order_stands(tmp_path: Path) -> None:
+    refine = RerankSettings(by="reader", depth=20, weight=0.2)
+    system = load_system("citeray").model_copy(update={"refine": refine})
+    answerer = make_answerer(tmp_path / "a", CORPUS, broken=["rerank", "read"])
+    broken = asyncio.run(answerer.search(Request(QUESTION, system, 10)))
     plain = search(make_answerer(tmp_path / "b", CORPUS), "hybrid")
     assert [c.pmid for c in broken.citations] == [c.pmid for c in plain.citations]
     assert "rerank: failed, first-stage order kept" in broken.degraded
     assert "read: failed, ranked without the reader" in broken.degraded
+
+
+def test_feedback_ranks_by_the_vectors_that_shards_send(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    refine = RerankSettings(by="feedback", depth=20, weight=1.0, examples=1)
+    system = load_system("citeray").model_copy(update={"refine": refine})
+    plain = system.model_copy(update={"refine": RerankSettings()})
+    best = asyncio.run(answerer.search(Request(QUESTION, plain, 10))).citations[0]
+    found = asyncio.run(answerer.search(Request(QUESTION, system, 10))).citations
+    assert found[0].pmid == best.pmid
+    assert found[0].scores["feedback"] == 1
+    assert len({c.scores["feedback"] for c in found}) > 1
 
 
 def test_the_reader_ranks_by_how_far_a_passage_answers(tmp_path: Path) -> None:
