@@ -24,6 +24,7 @@ from serve.graph.watched_stages import WatchedStages
 from serve.question.given_evidence import take_given
 from serve.question.guess_type import typed
 from serve.request import Request
+from serve.search.choose_snippets import whole_passages
 from serve.search.climb_ladder import COMPARED, Budget, Costs, climb
 from serve.search.search_citations import QUOTED, Searcher
 from serve.search.search_shards import ShardSearch
@@ -140,6 +141,8 @@ class QuestionAnswerer:
         if not request.snippets:
             return ()
         length = request.system.snippet_sentences
+        if not length:
+            return tuple(whole_passages(found.evidence))
         work = self._stages.snippets(request.question.body, found.evidence, length)
         deadline = self._settings.encoder.deadline_s
         return tuple(await watch.run("snippets", work, deadline, "no snippets") or ())

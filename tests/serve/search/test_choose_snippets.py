@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.answers import Evidence
-from serve.search.choose_snippets import choose_snippets, cut_passage
+from serve.search.choose_snippets import choose_snippets, cut_passage, whole_passages
 from tests.serve.answering import encode, evidence, passage
 
 ABSTRACT = "Cats sleep. Metformin lowers glucose. Dogs bark. Birds fly."
@@ -24,9 +24,11 @@ def test_window_holds_neighbouring_sentences() -> None:
     assert found.text == "Cats sleep. Metformin lowers glucose."
 
 
-def test_window_zero_gives_whole_passages() -> None:
-    (found,) = choose_snippets(BODY, [Evidence(passage(ABSTRACT))], encode, window=0)
-    assert found.text == ABSTRACT
+def test_whole_passages_leave_out_overlaps_and_retracted_citations() -> None:
+    one, two = passage("Metformin lowers glucose.", begin=0), passage("lowers glucose.", begin=10)
+    given = [*evidence(ABSTRACT, retracted=True), Evidence(one), Evidence(two)]
+    assert whole_passages(given) == [one]
+    assert len(whole_passages(evidence(*"abcd"), limit=3)) == 3
 
 
 def test_order_of_the_evidence_is_kept() -> None:
