@@ -76,15 +76,16 @@ def answer(
     answers = _check_format(file_format, feedback or [], no_answers=no_answers)
     given = _check_evidence(evidence, file_format, answers=answers)
     chosen = check_options(context, system)
+    context = chosen.context
     batch = make_batch(
-        context.settings, file_format, questions, chosen, feedback or [],
+        context.settings, file_format, questions, chosen.system, feedback or [],
         answers=answers, given=given,
     )  # fmt: skip
     learnt = _learn(context, feedback or [])
     begun = time.monotonic()
-    with open_client(context, chosen, answers=answers) as client:
+    with open_client(chosen, answers=answers) as client:
         counted = answer_batch(
-            client, batch, output, chosen, answers=answers, concurrent=concurrent,
+            client, batch, output, chosen.system, answers=answers, concurrent=concurrent,
             log=context.log,
         )  # fmt: skip
     seconds = round(time.monotonic() - begun, 1)

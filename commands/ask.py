@@ -31,8 +31,8 @@ def search(
     """Ranked citations for a question."""
     context = make_context(config, overrides, json)
     chosen = check_options(context, system)
-    with open_client(context, chosen, answers=False) as client:
-        found = client.search({"question": question, "system": chosen, "k": k})
+    with open_client(chosen, answers=False) as client:
+        found = client.search({"question": question, "system": chosen.system, "k": k})
         # Before the graph stops: with a language model that takes seconds.
         if json:
             context.print_json(found)
@@ -52,8 +52,8 @@ def ask(
     """A cited answer to a question."""
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, question_type)
-    request = {"question": question, "type": question_type, "system": chosen, "k": k}
-    with open_client(context, chosen, answers=True) as client:
+    request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
+    with open_client(chosen, answers=True) as client:
         found = client.answer(request)
         if json:
             context.print_json(found)

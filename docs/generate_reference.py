@@ -17,7 +17,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from cluster.settings.settings import Settings, load_settings, load_system, system_names
+from cluster.settings.presets import load_system, system_names
+from cluster.settings.settings import Settings, load_settings
 from cluster.settings.system_settings import SystemSettings
 from commands.cli import COMMANDS, load_command
 
@@ -230,12 +231,15 @@ def _type(annotation: Any) -> str:
 
 
 def _nested(field: FieldInfo) -> type[BaseModel] | None:
-    """The model that a field holds: itself, in a list, or where there may be none."""
+    """The model that a field holds: itself, in a list, or where there may be none.
+
+    A preset, which settings may hold, has a page of its own.
+    """
     waiting: list[Any] = [field.annotation]
     while waiting:
         candidate = waiting.pop()
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-            return candidate
+            return None if candidate is SystemSettings else candidate
         waiting += get_args(candidate)
     return None
 

@@ -7,9 +7,7 @@ Unknown keys are refused by name.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,16 +21,16 @@ from pydantic import (
 
 from cluster.errors import InputError, cut
 from cluster.settings.answer_settings import WrittenBy
-from cluster.settings.parse_yaml import MAX_DEPTH, parse_yaml
-from cluster.settings.system_settings import SystemSettings
+from cluster.settings.parse_yaml import MAX_DEPTH
+from cluster.settings.presets import NamedSystems
+from cluster.settings.read_config import CONFIGS, explain, merge, place_of, read_text, read_yaml
 from cluster.storage.object_store import check_url, local_path
 from cluster.storage.places import Place, StoredPlace
 
-# By place and not by name: in the wheel all packages lie under `citeray`.
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 DEFAULT_CONFIG = "laptop.yaml"
-MAX_CONFIG_BYTES = 64 * 1024
-MAX_PROBLEMS = 10
+# Laid over as a whole: what suits a laptop's engine would cripple another config's on a GPU, and a
+# preset says itself what it is laid over.
+WHOLE = frozenset({"engine", "environment", "systems"})
 
 Positive = Annotated[int, Field(gt=0)]
 # A socket takes no more than some billions.
@@ -330,13 +328,15 @@ class BatchSettings(Strict):
 class ServeSettings(Strict):
     """Every `follow_s` seconds each replica looks for a newer version of the index; 0: never.
 
-    Who stops the graph waits up to `drain_s` seconds for questions at work. Of `trace_share` of
-    the requests traces are sent to OpenTelemetry.
+    `systems` are presets beside the shipped ones, by name: what each is, or a file of it. Who
+    stops the graph waits up to `drain_s` seconds for questions at work. Of `trace_share` of the
+    requests traces are sent to OpenTelemetry.
     """
 
     host: str
     port: Annotated[int, Field(ge=1, le=65535)]
     system: str
+    systems: NamedSystems = {}
     request_deadline_s: Seconds
     follow_s: Annotated[float, Field(ge=0)]
     drain_s: Annotated[float, Field(ge=0)]
@@ -369,67 +369,6 @@ class Settings(Strict):
     serve: ServeSettings
 
 
-# vLLM's own: what suits a laptop's engine would cripple another config's on a GPU.
-WHOLE = frozenset({"engine", "environment"})
-
-
-def _merge(
-    base: dict[str, Any], over: Mapping[str, Any], whole: Collection[str] = ()
-) -> dict[str, Any]:
-    """`over` laid on `base`, map by map; a map under a key of `whole` replaces the old one."""
-    merged = dict(base)
-    for key, value in over.items():
-        old = merged.get(key)
-        if isinstance(old, dict) and isinstance(value, Mapping) and key not in whole:
-            value = _merge(old, value, whole)
-        merged[key] = value
-    return merged
-
-
-def _read_yaml(text: str, origin: str) -> dict[str, Any]:
-    data = parse_yaml(text, origin)
-    if data is None:
-        return {}
-    if not isinstance(data, dict):
-        raise InputError(f"{origin}: expected a mapping of settings, got {type(data).__name__}")
-    return data
-
-
-def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
-    """The valid names at `path` inside `model`, for the nearest-name hint."""
-    for part in path:
-        annotation = model.model_fields[part].annotation if part in model.model_fields else None
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return []
-        model = annotation
-    return list(model.model_fields)
-
-
-def _place(problem: Mapping[str, Any]) -> str:
-    """The key of a problem, with dots."""
-    # Pydantic names a branch of a union as one, with brackets.
-    return ".".join(str(part) for part in problem["loc"] if "[" not in str(part))
-
-
-def _explain(error: ValidationError, model: type[BaseModel], origin: str) -> InputError:
-    problems = error.errors()
-    lines = []
-    for problem in problems[:MAX_PROBLEMS]:
-        place = cut(_place(problem))
-        if problem["type"] == "extra_forbidden":
-            valid = _field_names(model, problem["loc"][:-1])
-            near = difflib.get_close_matches(str(problem["loc"][-1])[:80], valid, n=1, cutoff=0.0)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            lines.append(f"unknown key {place}{hint}")
-        elif place:
-            lines.append(f"{place}: {problem['msg']} (got {cut(repr(problem.get('input')))})")
-        else:
-            lines.append(problem["msg"].removeprefix("Value error, "))
-    if more := len(problems[MAX_PROBLEMS:]):
-        lines.append(f"and {more} more")
-    return InputError(f"{origin}: " + "; ".join(lines))
-
-
 def _apply_override(data: dict[str, Any], override: str) -> dict[str, Any]:
     key, separator, value = override.partition("=")
     origin = f"--set {cut(override)}"
@@ -437,31 +376,22 @@ def _apply_override(data: dict[str, Any], override: str) -> dict[str, Any]:
         raise InputError(f"{origin}: expected key=value, such as index.shards=4")
     if len(value.splitlines()) > 1:
         raise InputError(f"{origin}: expected a value of one line")
-    nested: Any = _read_yaml(f"value: {value}", origin)["value"] if value else ""
+    nested: Any = read_yaml(f"value: {value}", origin)["value"] if value else ""
     for part in reversed(key.split(".")):
         nested = {part: nested}
-    return _merge(data, nested)
+    return merge(data, nested)
 
 
 def _config_text(name: str | Path) -> str:
     try:
-        for path in (Path(name), CONFIGS / str(name)):
-            if path.is_file():
-                with path.open("rb") as file:
-                    content = file.read(MAX_CONFIG_BYTES + 1)
-                break
-        else:
-            raise InputError(
-                f"--config {name}: no such file; shipped with CiteRay: {', '.join(_shipped())}"
-            )
+        found = next((p for p in (Path(name), CONFIGS / str(name)) if p.is_file()), None)
     except OSError as error:
         raise InputError(f"--config {cut(str(name))}: cannot be read: {error.strerror}") from None
-    if len(content) > MAX_CONFIG_BYTES:
-        raise InputError(f"--config {name}: more than {MAX_CONFIG_BYTES} bytes; no config is")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"--config {name}: not in UTF-8: {error}; save it as UTF-8") from None
+    if found is None:
+        raise InputError(
+            f"--config {name}: no such file; shipped with CiteRay: {', '.join(_shipped())}"
+        )
+    return read_text(found, f"--config {name}")
 
 
 def _read_under(name: Any, origin: str) -> dict[str, Any]:
@@ -471,7 +401,7 @@ def _read_under(name: Any, origin: str) -> dict[str, Any]:
             f"{origin}: over: {cut(str(name))} is none of the files shipped with CiteRay: "
             + ", ".join(_shipped())
         )
-    return _read_yaml(_config_text(name), name)
+    return read_yaml(_config_text(name), name)
 
 
 def _shipped() -> list[str]:
@@ -486,55 +416,24 @@ def load_settings(config: str | Path | None = None, overrides: Sequence[str] = (
     Raises InputError naming every unknown key, with the nearest valid one, and every
     bad value.
     """
-    data = _read_yaml(_config_text(DEFAULT_CONFIG), DEFAULT_CONFIG)
+    data = read_yaml(_config_text(DEFAULT_CONFIG), DEFAULT_CONFIG)
     origin = DEFAULT_CONFIG
     if config is not None and str(config) != DEFAULT_CONFIG:
-        own = _read_yaml(_config_text(config), str(config))
+        own = read_yaml(_config_text(config), str(config))
         if (under := own.pop("over", None)) is not None:
-            data = _merge(data, _read_under(under, str(config)), WHOLE)
-        data = _merge(data, own, WHOLE)
+            data = merge(data, _read_under(under, str(config)), WHOLE)
+        data = merge(data, own, WHOLE)
         origin = str(config)
     for override in overrides:
         data = _apply_override(data, override)
     try:
         return Settings.model_validate(data)
     except ValidationError as error:
-        raise _explain(error, Settings, _blamed(error, overrides) or origin) from error
+        raise explain(error, Settings, _blamed(error, overrides) or origin) from error
 
 
 def _blamed(error: ValidationError, overrides: Sequence[str]) -> str:
     """`--set` where the first problem comes from one; else ""."""
-    place = _place(error.errors()[0])
+    place = place_of(error.errors()[0])
     keys = [override.partition("=")[0] for override in overrides]
     return "--set" if any(f"{place}.".startswith(f"{key}.") for key in keys) else ""
-
-
-def system_names() -> list[str]:
-    """The presets shipped in configs/systems."""
-    return sorted(
-        p.name.removesuffix(".yaml")
-        for p in (CONFIGS / "systems").iterdir()
-        if p.name.endswith(".yaml")
-    )
-
-
-def nearest_system(name: str) -> str:
-    """What a message says beside a preset that there is not: the likeliest one, and all."""
-    near = difflib.get_close_matches(name[:80], system_names(), n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"{hint}there are: {', '.join(system_names())}"
-
-
-@cache
-def load_system(name: str) -> SystemSettings:
-    """Read the preset `name`; raises InputError naming the presets there are.
-
-    Read once: every question names one, and YAML takes 3 ms.
-    """
-    if name not in system_names():
-        raise InputError(f"unknown system {cut(name)!r}; {nearest_system(name)}")
-    text = (CONFIGS / "systems" / f"{name}.yaml").read_text(encoding="utf-8")
-    try:
-        return SystemSettings.model_validate(_read_yaml(text, f"systems/{name}.yaml"))
-    except ValidationError as error:
-        raise _explain(error, SystemSettings, f"systems/{name}.yaml") from error

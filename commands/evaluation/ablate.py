@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cluster.answers import Question
-from cluster.errors import InputError
-from cluster.settings.settings import load_system
+from cluster.errors import InputError, cut
+from cluster.settings.parse_yaml import parse_yaml
+from cluster.settings.presets import is_file, load_system, read_system, shipped_systems, vary
+from cluster.settings.system_settings import SystemSettings
 from commands.context import Config, Json, Overrides, make_context
 from evaluation.ablation.ask_graph import Plan, open_graph
 from evaluation.ablation.markdown_table import markdown_table
@@ -28,7 +31,19 @@ CUTOFFS = (3, 5, 10)
 FOLDER = Path(".citeray/ablate")
 
 
-Systems = Annotated[list[str], typer.Argument(help="Presets; each is compared with the first.")]
+Systems = Annotated[
+    list[str],
+    typer.Argument(help="Presets, or YAML files of your own; each is compared with the first."),
+]
+Varied = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vary",
+        metavar="KEY=VALUES",
+        help="Each preset with other values of a part, such as rerank.depth=0,20,50; repeatable: "
+        "then every combination.",
+    ),
+]
 Questions = Annotated[Path, typer.Option(help="Questions in BioASQ's JSON form.")]
 Gold = Annotated[Path, typer.Option(help="Their gold file; it may be the same file.")]
 Output = Annotated[
@@ -80,6 +95,7 @@ def ablate(
     k: Cutoffs = None,
     answers: Answers = False,
     oracle: Oracles = None,
+    vary: Varied = None,
     depth: Depth = MAX_DOCUMENTS,
     markdown: Markdown = False,
     config: Config = None,
@@ -94,7 +110,8 @@ def ablate(
     context = make_context(config, overrides, json)
     settings = context.settings
     asked, wanted = read_questions(questions), read_gold(gold)
-    plans = make_plans(systems, k or (), answers, oracle or (), depth)
+    chosen = vary_systems(read_systems(systems), vary or ())
+    plans = make_plans(chosen, k or (), answers, oracle or (), depth)
     check_gold(asked, wanted, questions, gold)
     if any(plan.oracle for plan in plans):
         for question in asked:
@@ -123,26 +140,55 @@ def read_seeds(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
+def read_systems(systems: Sequence[str]) -> list[SystemSettings]:
+    """The presets of names and files, each once. Raises InputError for one that there is not."""
+    found = [
+        read_system(system) if is_file(system) else load_system(system)
+        for system in dict.fromkeys(systems)
+    ]
+    names = Counter(system.name for system in found)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise InputError(f"two of the systems are named {twice[0]}: give one of the files another")
+    return found
+
+
+def vary_systems(systems: Sequence[SystemSettings], varied: Sequence[str]) -> list[SystemSettings]:
+    """Each system with every combination of the values; without any the systems themselves.
+
+    Each of `varied` is KEY=VALUES, the values with commas. Raises InputError for another form,
+    and for a key or value that no preset has.
+    """
+    for option in varied:
+        key, separator, values = option.partition("=")
+        if not separator or not key or not all(v.strip() for v in values.split(",")):
+            raise InputError(
+                f"--vary {cut(option)}: expected key=values with commas, such as rerank.depth=0,20"
+            )
+        read = [parse_yaml(value, f"--vary {cut(option)}") for value in values.split(",")]
+        systems = [vary(system, key, value) for system in systems for value in read]
+    return list(systems)
+
+
 def make_plans(
-    systems: Sequence[str],
+    systems: Sequence[SystemSettings],
     cutoffs: Sequence[int],
     answers: bool,
     oracles: Sequence[str],
     depth: int = MAX_DOCUMENTS,
 ) -> list[Plan]:
-    """The runs, the presets first. Raises InputError for an unknown system or oracle."""
+    """The runs, the presets first. Raises InputError for an unknown oracle."""
     for oracle in oracles:
         if oracle not in ORACLES:
             raise InputError(f"--oracle {oracle}: unknown; there are: {', '.join(ORACLES)}")
     deepest = max(MAX_DOCUMENTS, depth, *cutoffs, *CUTOFFS)
-    presets = [Plan(load_system(name), deepest, answers) for name in dict.fromkeys(systems)]
+    shipped = shipped_systems()
+    presets = [Plan(s, deepest, answers, own=s.name not in shipped) for s in systems]
     plans = list(presets)
     for plan in presets:
-        system = plan.system
         if answers:
-            others = sorted(set(cutoffs) - {system.evidence})
-            plans += [Plan(system, deepest, answers, evidence=k) for k in others]
-        plans += [Plan(system, deepest, answers, oracle=name) for name in dict.fromkeys(oracles)]
+            others = sorted(set(cutoffs) - {plan.system.evidence})
+            plans += [replace(plan, evidence=k) for k in others]
+        plans += [replace(plan, oracle=name) for name in dict.fromkeys(oracles)]
     return plans
 
 

@@ -14,13 +14,14 @@ from cluster.answers import Answer, Question, SearchResult
 from cluster.errors import InputError
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
-from evaluation.ablation.oracle import ORACLES, material, perfectly_reranked
+from evaluation.ablation.oracle import ORACLES, GoldEvidence, material, perfectly_reranked
 from evaluation.bioasq.read_bioasq import Entry
 from serve.answer.ask_model import asks_model
 from serve.answer_question import QuestionAnswerer
 from serve.client.open_client import Client, as_answer, endpoint_url, local_client, running_client
 from serve.graph.stages import Stages
 from serve.request import Request
+from serve.search.choose_snippets import whole_passages
 
 _SEARCH = TypeAdapter(SearchResult)
 
@@ -29,7 +30,8 @@ _SEARCH = TypeAdapter(SearchResult)
 class Plan:
     """One run: a system, with gold at a stage or other `evidence` than the preset's.
 
-    `k` citations are ranked. Without `answers` only documents and snippets are asked for.
+    `k` citations are ranked. Without `answers` only documents and snippets are asked for. A system
+    of one's `own` is not among the presets that ship.
     """
 
     system: SystemSettings
@@ -37,6 +39,7 @@ class Plan:
     answers: bool
     oracle: str | None = None
     evidence: int | None = None
+    own: bool = False
 
     @property
     def name(self) -> str:
@@ -47,9 +50,14 @@ class Plan:
         return ".".join(parts)
 
     @property
-    def is_preset(self) -> bool:
-        """Whether an endpoint can run it, which knows presets by name alone."""
+    def is_plain(self) -> bool:
+        """Whether the system runs as it is."""
         return self.oracle is None and self.evidence is None
+
+    @property
+    def has_a_name(self) -> bool:
+        """Whether an endpoint can run it, which knows presets by name alone."""
+        return self.is_plain and not self.own
 
 
 Found = SearchResult | Answer
@@ -82,18 +90,25 @@ async def ask_stages(
     system = plan.system
     if plan.evidence is not None:
         system = system.model_copy(update={"evidence": plan.evidence})
+    oracle = None
     if plan.oracle is not None:
         known = material(gold[question.id])
-        oracle, shards = ORACLES[plan.oracle], stages.facts.shards
-        stages = stages.around(lambda backend: oracle(backend, known, shards))
+        oracle = ORACLES[plan.oracle](stages.backend, known, stages.facts.shards)
+        stages = Stages(oracle, stages.facts)
     if plan.oracle == "rerank":
         system = perfectly_reranked(system)
     answerer = QuestionAnswerer(stages, settings.serve, settings.llm.evidence_characters)
     asked = Request(question, system, plan.k, snippets=True)
     if plan.answers:
         # Its answers are scored in BioASQ's form, which forces a choice.
-        return await answerer.answer(replace(asked, question=replace(question, guess=True)))
-    return await answerer.search(asked)
+        asked = replace(asked, question=replace(question, guess=True))
+        found: Found = await answerer.answer(asked)
+    else:
+        found = await answerer.search(asked)
+    if isinstance(oracle, GoldEvidence) and not system.snippet_sentences:
+        # Whole passages are taken as snippets without a call that the oracle could answer.
+        found = replace(found, snippets=tuple(whole_passages(await oracle.evidence())))
+    return found
 
 
 @contextmanager
@@ -106,7 +121,7 @@ def open_graph(
     model which the settings name.
     """
     model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
-    if all(plan.is_preset for plan in plans):
+    if all(plan.has_a_name for plan in plans):
         client = running_client(settings)
         if client is None:
             log.print(f"no endpoint at {endpoint_url(settings)}; loading the graph here")
@@ -116,11 +131,14 @@ def open_graph(
         return
     if model and settings.llm.kind == "vllm":
         raise InputError(
-            "oracles and answers from k passages run in this process, which starts no vLLM for "
-            "answers and for presets that ask a model; "
+            "oracles, answers from k passages and presets of your own run in this process, which "
+            "starts no vLLM for answers and for presets that ask a model; "
             "--set llm.kind=url with llm.url of a running one, or --set llm.kind=none"
         )
-    log.print("oracles and answers from k passages run in this process; loading the graph here")
+    log.print(
+        "oracles, answers from k passages and presets of your own run in this process; loading "
+        "the graph here"
+    )
     from serve.graph.load_stages import remote_model
     from serve.graph.local_graph import local_stages
 

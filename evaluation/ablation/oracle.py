@@ -186,16 +186,17 @@ class GoldReranking(Oracle):
 
 
 class GoldEvidence(Oracle):
-    """The gold snippets are the evidence, for the writer and for the choice of snippets."""
+    """The gold snippets are the evidence, for the writer and for the choice of sentences."""
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
         """Put the gold snippets in place of the evidence of "snippets" and "write"."""
         if method in ("snippets", "write"):
             question, _, last = arguments
-            arguments = (question, await self._evidence(), last)
+            arguments = (question, await self.evidence(), last)
         return await super().call(stage, method, *arguments)
 
-    async def _evidence(self) -> list[Evidence]:
+    async def evidence(self) -> list[Evidence]:
+        """The gold snippets of citations that the index holds."""
         passages = self._gold.snippets
         found = [await self._held(pmid) for pmid in {passage.pmid for passage in passages}]
         return as_evidence(passages, {held.pmid: held for held in found if held is not None})
@@ -211,4 +212,5 @@ ORACLES: Mapping[str, type[Oracle]] = {
 def perfectly_reranked(system: SystemSettings) -> SystemSettings:
     """The system with the reranker's score alone, over all candidates if it had no reranker."""
     depth = system.rerank.depth or min(1000, system.retrieve.dense + system.retrieve.bm25)
-    return system.model_copy(update={"rerank": RerankSettings(depth=depth, weight=1.0)})
+    alone = {"rerank": RerankSettings(depth=depth, weight=1.0), "refine": RerankSettings()}
+    return system.model_copy(update=alone)

@@ -112,7 +112,7 @@ def tabulate_runs(
     deep = {CANDIDATES} if all(run.plan.k >= CANDIDATES for run in runs) else set()
     every = sorted({MAX_ITEMS, *cutoffs} | deep)
     scores = {run.plan.name: score_with_cutoffs(run, gold, every) for run in runs}
-    plain = [run for run in runs if run.plan.is_preset]
+    plain = [run for run in runs if run.plan.is_plain]
     first = plain[0].plan.name
     found = {
         name: covering([intervals(table, seed=seed) for seed in seeds])

@@ -10,7 +10,8 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from cluster.errors import InputError, cut
 from cluster.settings.parse_yaml import parse_yaml
-from cluster.settings.settings import CONFIGS, Positive, Share, Strict
+from cluster.settings.read_config import CONFIGS
+from cluster.settings.settings import Positive, Share, Strict
 
 Amount = Annotated[float, Field(ge=0)]
 

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from cluster.errors import InputError
 from cluster.index.read_shard import limit_of_shard
-from cluster.settings.settings import CONFIGS, Settings, Strict
+from cluster.settings.read_config import CONFIGS
+from cluster.settings.settings import Settings, Strict
 from cluster.storage.whole_files import write_atomically
 from planning.error_bar import ErrorBar
 from planning.measure.fit import Heaps, Line, Logarithmic

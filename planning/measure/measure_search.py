@@ -20,7 +20,8 @@ from cluster.index.manifest import SegmentEntry, ShardEntry
 from cluster.index.read_shard import ShardQuery, ShardReader, limit_of_shard
 from cluster.index.vectors import Vectors
 from cluster.records import Citation
-from cluster.settings.settings import Settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
 from cluster.storage.places import Place
 from cluster.text.vocabulary import Vocabulary

@@ -20,6 +20,7 @@ from rich.console import Console
 
 from cluster.answers import Answer
 from cluster.errors import CiteRayError, InputError
+from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
 from serve.client.call_endpoint import Endpoint
 from serve.http.request_forms import AnswerRequest, SearchRequest, explain_problems
@@ -104,6 +105,7 @@ class LocalClient:
         from serve.graph.load_stages import remote_model
         from serve.graph.local_graph import local_answerer
 
+        name_systems(settings.serve.systems)
         self._system = settings.serve.system
         self._answerer = local_answerer(settings, remote_model(settings))
         self._loop = asyncio.new_event_loop()

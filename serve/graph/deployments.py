@@ -19,7 +19,8 @@ from cluster.answers import Answer, Evidence, Question, SearchResult
 from cluster.index.manifest import Manifest
 from cluster.index.vectors import QuestionVectors, Vectors
 from cluster.records import Entity, Passage
-from cluster.settings.settings import Settings, load_system
+from cluster.settings.presets import load_system, name_systems
+from cluster.settings.settings import Settings
 from serve.answer_question import QuestionAnswerer
 from serve.batches.answer_batch import DOCUMENTS
 from serve.batches.serve_jobs import ServedBatches
@@ -167,6 +168,7 @@ class Batches(ServedBatches):
         stages: Mapping[str, DeploymentHandle],
         shards: Sequence[DeploymentHandle],
     ) -> None:
+        name_systems(settings.serve.systems)
         backend = HandleBackend(stages, shards)
         graph = Stages(backend, IndexFacts.of(manifest, settings))
         answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)

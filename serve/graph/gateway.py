@@ -17,6 +17,7 @@ from cluster.answers import Answer, SearchResult
 from cluster.index.manifest import Manifest
 from cluster.models.adapters import full_name
 from cluster.records import Citation
+from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
 from serve.answer_events import Event
 from serve.answer_question import QuestionAnswerer
@@ -66,6 +67,7 @@ class Gateway:
         LOG.parent = logging.getLogger("ray.serve")
         LOG.setLevel(logging.INFO)
         self._settings = settings
+        name_systems(settings.serve.systems)
         self._cluster = cluster
         http = settings.serve.http
         self._admission = Admission(http.at_once, http.waiting, http.wait_s)

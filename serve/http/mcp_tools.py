@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
 from cluster.records import Citation
-from cluster.settings.settings import system_names
+from cluster.settings.presets import system_names
 from serve.http.answer_words import QUOTED, answer_words, citation_words, search_words
 from serve.http.event_stream import as_failure
 from serve.http.request_forms import Pmid, SearchRequest, explain_problems
@@ -38,7 +38,7 @@ INSTRUCTIONS = (
 )
 MEANINGS = {
     "question": "A biomedical question in plain English.",
-    "system": f"A preset: {', '.join(system_names())}. Left out: the server's own.",
+    "system": "A preset; left out: the server's own.",
     "k": "How many citations to give.",
     "type": "What kind of answer is wanted; unknown: guessed from the question.",
     "exclude": "PMIDs to leave out.",
@@ -53,6 +53,7 @@ def _tell_meanings(schema: dict[str, Any]) -> None:
     """Only what a model can use of the form, and what each field means."""
     told = {name: schema["properties"][name] for name in MEANINGS}
     schema["properties"] = {name: {**told[name], "description": MEANINGS[name]} for name in told}
+    schema["properties"]["system"]["description"] += f" There are: {', '.join(system_names())}."
     schema.pop("examples", None)
 
 

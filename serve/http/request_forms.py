@@ -20,7 +20,7 @@ from pydantic import (
 
 from cluster.answers import Question, QuestionType
 from cluster.records import Passage, SectionName
-from cluster.settings.settings import load_system, system_names
+from cluster.settings.presets import load_system, system_names
 from serve.request import Request
 
 MAX_QUESTION_CHARACTERS = 2000
@@ -55,9 +55,12 @@ def known_system(value: str) -> str:
     return value
 
 
-SystemName = Annotated[
-    str, AfterValidator(known_system), Field(json_schema_extra={"enum": [*system_names()]})
-]
+def _list_systems(schema: dict[str, Any]) -> None:
+    """When the form is described: by then a process knows the presets that its settings name."""
+    schema["enum"] = system_names()
+
+
+SystemName = Annotated[str, AfterValidator(known_system), Field(json_schema_extra=_list_systems)]
 
 
 class SearchRequest(BaseModel):

@@ -17,7 +17,7 @@ from string import Template
 
 from cluster.answers import Evidence
 from cluster.errors import InputError
-from cluster.settings.settings import CONFIGS
+from cluster.settings.read_config import CONFIGS
 from serve.llm.chat_form import Message
 
 PROMPTS: Traversable = CONFIGS / "prompts"

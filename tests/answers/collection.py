@@ -15,7 +15,8 @@ from cluster.models.adapters import model_folder, weights_checksum
 from cluster.models.encoder import Encoder
 from cluster.models.store import ModelStore
 from cluster.records import Citation
-from cluster.settings.settings import Settings, load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import Settings, load_settings
 from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
 from pipelines.vocabulary.give_names import NameFiles, given_names
 from pipelines.vocabulary.mine_vocabulary import count_terms

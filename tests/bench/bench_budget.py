@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from cluster.answers import Question
-from cluster.settings.settings import load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import load_settings
 from evaluation.bioasq.score_question import score_documents
 from serve.answer_question import QuestionAnswerer
 from serve.graph.local_graph import local_answerer

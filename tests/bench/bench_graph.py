@@ -22,7 +22,8 @@ import httpx
 import psutil
 
 from cluster.answers import Question
-from cluster.settings.settings import load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import load_settings
 from serve.graph.local_graph import local_answerer
 from serve.request import Request
 from tests.bench.served_graph import Graph, served_graph

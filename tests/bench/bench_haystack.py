@@ -40,7 +40,8 @@ from cluster.index.read_records import SegmentRecords
 from cluster.models.adapters import model_folder
 from cluster.models.encoder import Encoder
 from cluster.models.hardware import choose_dtype
-from cluster.settings.settings import Settings, load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import Settings, load_settings
 from evaluation.bioasq.score_question import score_documents
 from serve.graph.load_stages import load_encoder, open_manifest
 from serve.search.rerank_passages import LateInteractionReranker

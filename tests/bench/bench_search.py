@@ -25,7 +25,8 @@ from cluster.index.layout import VECTORS, segment_directory
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import limit_of_shard
 from cluster.index.vectors import VectorIndex, Vectors
-from cluster.settings.settings import load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import load_settings
 from pipelines.sample.generate_citations import generate_citations
 from tests.bench.stand_in import BagOfWords
 

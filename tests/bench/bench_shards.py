@@ -22,7 +22,8 @@ from cluster.models.adapters import model_folder
 from cluster.models.encoder import Encoder
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
-from cluster.settings.settings import load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import load_settings
 from pipelines.build.find_sources import find_sources
 from serve.answer_question import QuestionAnswerer
 from serve.formats.bioasq import read_questions

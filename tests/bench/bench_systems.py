@@ -23,7 +23,7 @@ from typing import Any
 
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
-from cluster.settings.settings import load_system, system_names
+from cluster.settings.presets import load_system, system_names
 from cluster.storage.whole_files import write_atomically
 from commands.evaluation.ablate import ablate
 from tests.serve.corpus_pubmed import CorpusPubMed

@@ -10,11 +10,14 @@ from typing import Any, Self
 import pytest
 from typer.testing import CliRunner
 
-from cluster.settings.settings import load_settings, load_system
+from cluster.errors import InputError
+from cluster.settings.presets import load_system
+from cluster.settings.settings import Settings, load_settings
 from commands import ask as commands
+from commands import options
 from commands.cli import app
 from commands.context import Context
-from commands.options import open_client
+from commands.options import Chosen, check_options, open_client
 from serve.answer.ask_model import asks_model
 from serve.client import open_client as clients
 from serve.client.open_client import ServedClient
@@ -67,8 +70,9 @@ def test_a_preset_that_asks_no_model_starts_none(
 ) -> None:
     monkeypatch.setattr(clients, "LocalClient", Stated)
     here = (f"serve.port={free_port()}", f"index.path={tmp_path}")
-    assert isinstance(open_client(Context(None, here, False), "citeray", answers=True), Stated)
-    found = open_client(Context(None, here, False), "citeray-model", answers=True)
+    context = Context(None, here, False)
+    assert isinstance(open_client(Chosen(context, "citeray", own=False), answers=True), Stated)
+    found = open_client(Chosen(context, "citeray-model", own=False), answers=True)
     assert isinstance(found, ServedClient)
 
 
@@ -80,3 +84,36 @@ def test_the_answer_is_printed_before_the_graph_stops(
     done = CliRunner().invoke(app, [command, "Does metformin activate AMPK?", "--json"])
     answer, stopped = done.stdout.splitlines()
     assert (json.loads(answer)["said"], stopped) == ("Yes.", "stopped")
+
+
+def test_a_preset_of_a_file_is_asked_of_a_graph_here_under_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    graphs: list[Settings] = []
+
+    def started(settings: Settings) -> Stated:
+        graphs.append(settings)
+        return Stated()
+
+    monkeypatch.setattr(clients, "LocalClient", started)
+    monkeypatch.setattr(options, "running_client", lambda _: pytest.fail("asks an endpoint"))
+    file = tmp_path / "mine.yaml"
+    file.write_text("over: hybrid\nevidence: 4\n", encoding="utf-8")
+    done = CliRunner().invoke(app, ["search", "Metformin?", "--system", str(file), "--json"])
+    assert done.exit_code == 0
+    assert graphs[0].serve.systems["mine"].evidence == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("over: hybrid\nevidens: 4", "unknown key evidens"), (None, "cannot be read")],
+)
+def test_a_file_that_is_no_preset_is_refused_by_its_name(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
+    file = tmp_path / "mine.yaml"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=words) as caught:
+        check_options(Context(None, (), False), str(file))
+    assert "mine.yaml" in str(caught.value)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from cluster.settings.settings import Settings, system_names
+from cluster.settings.presets import system_names
+from cluster.settings.settings import Settings
 from docs.generate_reference import (
     ROOT,
     allowed,

@@ -20,8 +20,9 @@ from pyarrow import ipc
 from cluster.answers import Question
 from cluster.index.layout import CITATIONS, CURRENT, segment_directory
 from cluster.index.manifest import read_manifest
+from cluster.settings.presets import load_system
 from cluster.settings.search_settings import RerankSettings
-from cluster.settings.settings import load_settings, load_system
+from cluster.settings.settings import load_settings
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 from serve.graph.local_graph import local_answerer
 from serve.request import Request

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cluster.settings.settings import system_names
+from cluster.settings.presets import system_names
 from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
 from tests.serve.eutils_server import EUtils, eutils

@@ -25,7 +25,7 @@ from fastapi.responses import StreamingResponse
 from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.answers import SearchResult
-from cluster.settings.settings import CONFIGS
+from cluster.settings.read_config import CONFIGS
 from pipelines.sample.write_sample import write_sample
 from serve.client.call_endpoint import API_KEY_ENV
 from serve.client.python_client import CiteRay

@@ -14,7 +14,8 @@ import pytest
 
 from cluster.answers import Question
 from cluster.index.manifest import read_manifest
-from cluster.settings.settings import load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import load_settings
 from cluster.storage.places import StoredPlace, list_files, upload
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 from serve.graph.local_graph import local_answerer

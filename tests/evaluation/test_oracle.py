@@ -12,7 +12,8 @@ from cluster.answers import Answer, Question, SearchResult
 from cluster.errors import InputError
 from cluster.index.read_shard import ShardReader
 from cluster.records import Citation, Passage
-from cluster.settings.settings import Settings, load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import Settings, load_settings
 from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.ask_graph import Plan, ask_stages
 from evaluation.ablation.oracle import ORACLES, Material, material, perfectly_reranked

@@ -20,7 +20,7 @@ import yaml
 
 from cluster.answers import Answer, Question
 from cluster.records import Citation
-from cluster.settings.settings import load_system
+from cluster.settings.presets import load_system
 from serve.http.openai.openai_request import ChatRequest
 from serve.llm.chat_form import Message
 from serve.llm.prompts import number_passages, quote

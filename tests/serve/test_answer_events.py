@@ -10,7 +10,7 @@ import pytest
 
 from cluster.answers import Question
 from cluster.errors import LLMError
-from cluster.settings.settings import load_system
+from cluster.settings.presets import load_system
 from serve.answer_events import Drafted, Finished, Found, StageDone, told
 from serve.llm.chat_form import read_pieces
 from serve.request import Request

@@ -9,7 +9,7 @@ import promql_parser
 import pytest
 from grafana_foundation_sdk.models.dashboard import Dashboard, Panel, RowPanel
 
-from cluster.settings.settings import CONFIGS
+from cluster.settings.read_config import CONFIGS
 
 TEXT = (CONFIGS / "grafana" / "citeray.json").read_text(encoding="utf-8")
 BOARD = Dashboard.from_json(json.loads(TEXT))

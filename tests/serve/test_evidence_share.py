@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster.answers import Question, SearchResult
-from cluster.settings.settings import load_system
+from cluster.settings.presets import load_system
 from serve.answer_question import QuestionAnswerer
 from serve.request import Request
 from tests.serve.small_graph import make_answerer

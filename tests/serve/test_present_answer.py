@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cluster.answers import Answer, Guess, Question, Sentence
-from cluster.settings.settings import load_system
+from cluster.settings.presets import load_system
 from serve.answer.write_answer import WrittenAnswer
 from serve.answer_question import presented, with_stances
 from serve.request import Request

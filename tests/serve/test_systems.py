@@ -12,8 +12,9 @@ import pytest
 
 from cluster.answers import Question, SearchResult
 from cluster.records import Citation
+from cluster.settings.presets import load_system, system_names
+from cluster.settings.read_config import CONFIGS
 from cluster.settings.search_settings import RecencySettings
-from cluster.settings.settings import CONFIGS, load_system, system_names
 from cluster.settings.system_settings import SystemSettings
 from serve.answer_question import QuestionAnswerer
 from serve.request import Request

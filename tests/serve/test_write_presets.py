@@ -14,7 +14,8 @@ import pytest
 from cluster.answers import Question, QuestionType
 from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
-from cluster.settings.settings import CONFIGS, load_system, system_names
+from cluster.settings.presets import load_system, system_names
+from cluster.settings.read_config import CONFIGS
 from serve.answer.ask_model import WriterLimits
 from serve.answer.write_answer import NO_EXAMPLES, AnswerWriter, WrittenAnswer
 from serve.llm.language_model import OpenAIChatModel

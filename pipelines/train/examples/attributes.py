@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from cluster.settings.settings import CONFIGS
+from cluster.settings.read_config import CONFIGS
 from pipelines.train.examples.mark_names import Marked, find_names
 from pipelines.train.examples.propositions import WEIGHT, Names, read_names
 from pipelines.train.examples.reader_examples import Part, ReaderExample, put_together

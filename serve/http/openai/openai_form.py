@@ -21,7 +21,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from cluster.answers import Answer
 from cluster.errors import InputError
-from cluster.settings.settings import load_system, system_names
+from cluster.settings.presets import load_system, system_names
 from serve.answer_events import Event, Finished
 from serve.http.answer_words import answer_pieces
 from serve.http.event_stream import PING_S, as_failure

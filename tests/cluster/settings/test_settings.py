@@ -5,7 +5,8 @@ import pytest
 from pydantic import ValidationError
 
 from cluster.errors import InputError
-from cluster.settings.settings import load_settings, load_system, system_names
+from cluster.settings.presets import load_system, system_names
+from cluster.settings.settings import load_settings
 from cluster.settings.system_settings import SystemSettings
 
 

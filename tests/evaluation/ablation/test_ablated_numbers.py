@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from cluster.answers import Question
-from cluster.settings.settings import load_system
+from cluster.settings.presets import load_system
 from evaluation.ablation.ask_graph import Ask, Plan
 from evaluation.ablation.print_tables import print_tables
 from evaluation.ablation.run_plans import Run, complete_runs

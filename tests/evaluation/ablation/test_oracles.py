@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError
-from commands.evaluation.ablate import make_plans
+from cluster.settings.presets import load_system
+from commands.evaluation.ablate import make_plans, read_systems, vary_systems
 from evaluation.bioasq.read_bioasq import read_gold, read_run
 from evaluation.bioasq.score_bioasq import score_run
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation
@@ -15,12 +16,12 @@ from tests.serve.http_server import free_port
 
 
 def test_answers_are_run_again_for_each_k_that_is_not_the_presets() -> None:
-    names = [plan.name for plan in make_plans(["bm25"], [5, 10], True, ["retrieve"])]
+    names = [plan.name for plan in make_plans([load_system("bm25")], [5, 10], True, ["retrieve"])]
     assert names == ["bm25", "bm25.evidence-5", "bm25.oracle-retrieve"]
 
 
 def test_rankings_are_not_run_again_for_any_k() -> None:
-    (plan,) = make_plans(["bm25"], [5, 20], False, [])
+    (plan,) = make_plans([load_system("bm25")], [5, 20], False, [])
     assert (plan.name, plan.k) == ("bm25", 20)
 
 
@@ -29,6 +30,34 @@ def test_without_an_endpoint_presets_run_in_this_process(tmp_path: Path, local: 
     found = run.json("bm25", *local)
     assert "loading the graph here" in run.log
     assert found["systems"][0]["measures"]["documents MRR@10"]["value"] == 1.0
+
+
+def test_a_preset_of_a_file_and_its_variants_run_in_this_process(
+    tmp_path: Path, local: list[str]
+) -> None:
+    run = Ablation(tmp_path, free_port())
+    file = tmp_path / "mine.yaml"
+    file.write_text("over: bm25\nevidence: 2\n", encoding="utf-8")
+    found = run.json(str(file), "--vary", "evidence=1,3", "--vary", "retrieve.bm25=5", *local)
+    names = [f"mine.evidence={evidence}.retrieve.bm25=5" for evidence in (1, 3)]
+    assert [system["name"] for system in found["systems"]] == names
+    assert sorted(path.stem for path in run.output.glob("*.json")) == names
+    assert "presets of your own run in this process" in run.log
+
+
+def test_two_systems_of_one_name_are_refused(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "mine.yaml" for folder in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("over: bm25\n", encoding="utf-8")
+    with pytest.raises(InputError, match="two of the systems are named mine"):
+        read_systems([str(file) for file in files])
+
+
+@pytest.mark.parametrize("option", ["evidence", "=5", "evidence=", "evidence=1,,2", ""])
+def test_a_variation_of_another_form_is_refused(option: str) -> None:
+    with pytest.raises(InputError, match=r"expected key=values with commas"):
+        vary_systems([load_system("bm25")], [option])
 
 
 def test_oracles_show_what_is_lost_at_each_stage(tmp_path: Path, local: list[str]) -> None:

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
-from cluster.settings.settings import load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import load_settings
 from evaluation.ablation.ask_graph import Ask, Plan
 from evaluation.ablation.run_plans import complete_runs, open_run, run_key
 from serve.request import Request

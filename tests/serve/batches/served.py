@@ -11,7 +11,8 @@ from pathlib import Path
 import httpx
 
 from cluster.answers import Answer, Question, SearchResult
-from cluster.settings.settings import BatchSettings, load_settings, load_system
+from cluster.settings.presets import load_system
+from cluster.settings.settings import BatchSettings, load_settings
 from serve.batches.serve_jobs import ServedBatches
 from serve.http.api import create_api
 from serve.request import Request

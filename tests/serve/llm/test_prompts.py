@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError
-from cluster.settings.settings import CONFIGS
+from cluster.settings.read_config import CONFIGS
 from serve.llm.prompts import load_prompt, number_passages, quote
 from tests.serve.answering import evidence
 

@@ -8,7 +8,7 @@ import pytest
 
 from cluster.answers import Answer, Question
 from cluster.records import Passage
-from cluster.settings.settings import load_system, system_names
+from cluster.settings.presets import load_system, system_names
 from serve.answer_question import QuestionAnswerer
 from serve.graph.watch_stages import StageLostError
 from serve.question.given_evidence import NOT_HELD, RETRACTED

@@ -8,8 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from cluster.answers import Question, QuestionType, RankedCitation, SearchResult
+from cluster.settings.presets import load_system
 from cluster.settings.search_settings import LadderSettings, RungSettings
-from cluster.settings.settings import load_settings, load_system
+from cluster.settings.settings import load_settings
 from cluster.settings.system_settings import SystemSettings
 from serve.llm.chat_form import Message
 from serve.request import Request

@@ -10,8 +10,9 @@ from cluster.answers import Question, SearchResult
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import Candidates, ShardQuery, ShardReader
 from cluster.records import Citation
+from cluster.settings.presets import load_system
 from cluster.settings.search_settings import RerankSettings
-from cluster.settings.settings import load_settings, load_system
+from cluster.settings.settings import load_settings
 from pipelines.sample.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
 from serve.graph.stages import shard_stage

@@ -2,7 +2,7 @@ from string import Template
 
 import pytest
 
-from cluster.settings.settings import CONFIGS
+from cluster.settings.read_config import CONFIGS
 from serve.search.search_prompts import search_prompt
 
 VARIABLES = {

@@ -8,7 +8,8 @@ from typing import Any
 import openai
 import pytest
 
-from cluster.settings.settings import load_settings, system_names
+from cluster.settings.presets import system_names
+from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService

@@ -1,0 +1,92 @@
+"""Settings as files: read with limits, laid one over another, and in words what is wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from cluster.errors import InputError, cut
+from cluster.settings.parse_yaml import parse_yaml
+
+# By place and not by name: in the wheel all packages lie under `citeray`.
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+MAX_CONFIG_BYTES = 64 * 1024
+MAX_PROBLEMS = 10
+
+
+def read_text(path: Path, origin: str) -> str:
+    """A file of settings; InputError naming `origin` for one that is unreadable or too large."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{cut(origin)}: cannot be read: {error.strerror}") from None
+    if len(content) > MAX_CONFIG_BYTES:
+        raise InputError(f"{origin}: more than {MAX_CONFIG_BYTES} bytes; no config is")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{origin}: not in UTF-8: {error}; save it as UTF-8") from None
+
+
+def merge(
+    base: dict[str, Any], over: Mapping[str, Any], whole: Collection[str] = ()
+) -> dict[str, Any]:
+    """`over` laid on `base`, map by map; a map under a key of `whole` replaces the old one."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, Mapping) and key not in whole:
+            value = merge(old, value, whole)
+        merged[key] = value
+    return merged
+
+
+def read_yaml(text: str, origin: str) -> dict[str, Any]:
+    """The mapping that `text` is; an empty text is an empty one. Raises InputError for others."""
+    data = parse_yaml(text, origin)
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise InputError(f"{origin}: expected a mapping of settings, got {type(data).__name__}")
+    return data
+
+
+def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
+    """The valid names at `path` inside `model`, for the nearest-name hint."""
+    for part in path:
+        annotation = model.model_fields[part].annotation if part in model.model_fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        model = annotation
+    return list(model.model_fields)
+
+
+def place_of(problem: Mapping[str, Any]) -> str:
+    """The key of a problem, with dots."""
+    # Pydantic names a branch of a union as one, with brackets.
+    return ".".join(str(part) for part in problem["loc"] if "[" not in str(part))
+
+
+def explain(error: ValidationError, model: type[BaseModel], origin: str) -> InputError:
+    """The problems of settings, each by its key, and beside an unknown key the nearest one."""
+    problems = error.errors()
+    lines = []
+    for problem in problems[:MAX_PROBLEMS]:
+        place = cut(place_of(problem))
+        if problem["type"] == "extra_forbidden":
+            valid = _field_names(model, problem["loc"][:-1])
+            near = difflib.get_close_matches(str(problem["loc"][-1])[:80], valid, n=1, cutoff=0.0)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            lines.append(f"unknown key {place}{hint}")
+        elif place:
+            lines.append(f"{place}: {problem['msg']} (got {cut(repr(problem.get('input')))})")
+        else:
+            lines.append(problem["msg"].removeprefix("Value error, "))
+    if more := len(problems[MAX_PROBLEMS:]):
+        lines.append(f"and {more} more")
+    return InputError(f"{origin}: " + "; ".join(lines))

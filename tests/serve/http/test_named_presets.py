@@ -1,0 +1,44 @@
+"""Over HTTP only presets that ship or that the operator names can be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+
+from cluster.settings.presets import name_systems
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from tests.serve.service import SmallService
+
+QUESTION = "Does metformin activate AMPK?"
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    override = "serve.systems.one={over: bm25, evidence: 1}"
+    settings = load_settings(overrides=[override]).serve
+    name_systems(settings.systems)
+    yield TestClient(create_api(SmallService(tmp_path_factory.mktemp("index")), settings))
+    name_systems({})
+
+
+def test_a_named_preset_answers(http: TestClient) -> None:
+    found = http.post("/v1/search", json={"question": QUESTION, "system": "one"}).json()
+    assert found["system"] == "one"
+    assert len(found["evidence"]) == 1
+
+
+def test_a_named_preset_is_listed_wherever_presets_are(http: TestClient) -> None:
+    models = [model["id"] for model in http.get("/v1/models").json()["data"]]
+    assert "one" in models
+    form = http.get("/openapi.json").json()["components"]["schemas"]["SearchRequest"]
+    assert "one" in form["properties"]["system"]["anyOf"][0]["enum"]
+
+
+@pytest.mark.parametrize("system", ["two", "one.yaml", "/etc/passwd.yaml", "../one"])
+def test_what_the_operator_does_not_name_is_refused(http: TestClient, system: str) -> None:
+    reply = http.post("/v1/search", json={"question": QUESTION, "system": system})
+    assert reply.status_code == 422
+    assert "unknown; there are: aqams" in reply.text
