@@ -128,7 +128,9 @@ class Answer:
     is there where the question asks for it and the evidence is not enough.
 
     `index_version` and `last_source` are those of the search. `supported` justifies the exact
-    answer, where the preset asks for it.
+    answer, where the preset asks for it. `shown` are the places in `evidence`, from 0, of the
+    passages that the language model was shown, in its order: fewer than all where no more fit. It
+    is None where no model was asked.
     """
 
     question: Question
@@ -150,6 +152,7 @@ class Answer:
     verdict: Verdict = field(kw_only=True)
     confidence: float = field(kw_only=True)
     guess: Guess | None = field(default=None, kw_only=True)
+    shown: tuple[int, ...] | None = field(default=None, kw_only=True)
 
     @property
     def choice(self) -> Guess:

@@ -62,6 +62,14 @@ def with_stances(evidence: Sequence[Evidence], written: WrittenAnswer) -> tuple[
     )
 
 
+def places_of(shown: Sequence[str] | None, evidence: Sequence[Evidence]) -> tuple[int, ...] | None:
+    """Where the passages of these ids stand in the evidence, from 0; None of None."""
+    if shown is None:
+        return None
+    places = {item.passage.id: place for place, item in enumerate(evidence)}
+    return tuple(places[id_] for id_ in shown if id_ in places)
+
+
 def presented(question: Question, written: WrittenAnswer) -> dict[str, Any]:
     """The fields of an Answer that say what was written.
 
@@ -199,6 +207,7 @@ class QuestionAnswerer:
             last_source=found.last_source,
             timings_ms=dict(watch.timings_ms),
             spent=budget.spent(found),
+            shown=places_of(written.shown, found.evidence),
             **presented(question, written),
         )
 

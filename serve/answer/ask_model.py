@@ -16,7 +16,7 @@ from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import ReadPassage
 from serve.llm.chat_form import Say
 from serve.llm.language_model import ChatModel
-from serve.llm.prompts import Prompt, find_prompt, number_passages, quote
+from serve.llm.prompts import Prompt, find_prompt, number_passages, quote, shown_passages
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import Stage, as_text, as_turns
 
@@ -97,6 +97,20 @@ class Briefing:
     def has_own(self, name: str) -> bool:
         """Whether the preset has a prompt `name` of its own, such as a paper's."""
         return self.prompt(name) != find_prompt(name, self.question.type)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the model has a word in this answer."""
+        by_model = {"ideal": self.limits.ideal_from, "exact": self.limits.exact_from}
+        if self.question.type not in EXACT_TYPES:
+            del by_model["exact"]
+        return self.model is not None and (self.style.supported or "model" in by_model.values())
+
+    @property
+    def shown(self) -> list[Evidence]:
+        """The passages that prompts hold as their evidence, in order: those that fit."""
+        most, described = self.limits.evidence_characters, not self.style.prompts
+        return shown_passages(self.evidence, most, described=described)
 
     @property
     def decides_first(self) -> bool:

@@ -74,7 +74,7 @@ class WrittenAnswer:
     does to the answer, by the passage's id. `ideal` and `exact` are the best guess whatever the
     `verdict`; see Answer for it, `confidence` and `stance_on`. `decision` is the model's own,
     None where it was not asked; `share`, 0.5 to 1, is how sure it was of a yes or no, where it
-    told.
+    told. `shown` are the ids of the passages that its prompts held; None where it was not asked.
     """
 
     ideal: tuple[Sentence, ...]
@@ -89,6 +89,7 @@ class WrittenAnswer:
     stance_on: str = ""
     decision: Decision | None = None
     share: float | None = None
+    shown: tuple[str, ...] | None = None
 
 
 class AnswerWriter:
@@ -181,6 +182,7 @@ class AnswerWriter:
             stance_on=decided.stance_on,
             decision=decision,
             share=draft.share,
+            shown=shown_of(briefing, draft),
         )
 
     async def _draft(
@@ -264,6 +266,13 @@ class AnswerWriter:
             supported, fault = await write_supported(briefing, answer, scorer, self._recognise)
             degraded += [f"{fault}, no supported answer"] if fault else []
         return exact, supported
+
+
+def shown_of(briefing: Briefing, draft: Draft) -> tuple[str, ...] | None:
+    """The ids of the passages that the model's prompts held; None where it was not asked."""
+    if not briefing.is_asked:
+        return None
+    return tuple(item.passage.id for item in draft.shown or briefing.shown)
 
 
 def exact_words(exact: ExactAnswer) -> str:

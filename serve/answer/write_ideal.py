@@ -52,7 +52,8 @@ class Draft:
 
     `inferred` is a summary of the model's reasoning. `decision` is a yes or no that the model
     gave before it wrote, or "not stated" where it says that the evidence does not answer, which
-    is no fault. `share` is how sure it was, from 0.5 to 1, of that yes or no.
+    is no fault. `share` is how sure it was, from 0.5 to 1, of that yes or no. `shown` are the
+    passages that its prompt held, where these are not the first ones.
     """
 
     sentences: tuple[Sentence, ...] = ()
@@ -61,6 +62,7 @@ class Draft:
     inferred: str = ""
     decision: Decision | None = None
     share: float | None = None
+    shown: tuple[Evidence, ...] = ()
 
     @property
     def said(self) -> str:
@@ -77,8 +79,9 @@ async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Reco
     """The model's answer. Never raises LLMError: `fault` says what went wrong."""
     if briefing.model is None:
         return Draft(fault=ABSENT)
+    shown: tuple[Evidence, ...] = ()
     if briefing.style.weigh:
-        briefing = await asyncio.to_thread(weighed, briefing, scorer)
+        briefing, shown = await asyncio.to_thread(weighed, briefing, scorer)
     decision, share = None, None
     try:
         if briefing.decides_first:
@@ -88,14 +91,14 @@ async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Reco
             text, reasoning = await _ask(briefing)
     except LLMError as error:
         log.warning("ideal answer of %s: %s", briefing.question.id, error)
-        return Draft(fault=FAILED)
+        return Draft(fault=FAILED, shown=shown)
     if text.strip() and says_nothing(text):
-        return Draft(decision="not stated", inferred=reasoning)
+        return Draft(decision="not stated", inferred=reasoning, shown=shown)
     claimed = _claims(briefing, text)
     if decision:
         claimed = {s: pmids for s, pmids in claimed.items() if agrees(s, decision)}
     draft = await asyncio.to_thread(_attributed, briefing, claimed, scorer, recognise)
-    return replace(draft, inferred=reasoning, decision=decision, share=share)
+    return replace(draft, inferred=reasoning, decision=decision, share=share, shown=shown)
 
 
 async def _decide(briefing: Briefing) -> tuple[Literal["yes", "no"], float]:
@@ -146,8 +149,11 @@ async def write_supported(
     return kept, "" if kept else UNUSABLE
 
 
-def weighed(briefing: Briefing, scorer: SupportScorer) -> Briefing:
-    """The briefing with evidence for and against, each passage with its PMID (paper 004)."""
+def weighed(briefing: Briefing, scorer: SupportScorer) -> tuple[Briefing, tuple[Evidence, ...]]:
+    """The briefing with evidence for and against, each passage with its PMID (paper 004).
+
+    And the passages of both sides that fit into the prompt.
+    """
     limits = briefing.limits
     thresholds = Thresholds(limits.support_threshold, limits.contradiction_threshold)
     for_, against = split_by_stance(
@@ -158,7 +164,9 @@ def weighed(briefing: Briefing, scorer: SupportScorer) -> Briefing:
         "supporting": number_passages(for_, half, by_pmid=True),
         "contradicting": number_passages(against, half, by_pmid=True) or "none found",
     }
-    return replace(briefing, values={**(briefing.values or {}), **values})
+    sides = (shown_passages(side, half, by_pmid=True) for side in (for_, against))
+    shown = tuple(item for side in sides for item in side)
+    return replace(briefing, values={**(briefing.values or {}), **values}), shown
 
 
 async def _ask(briefing: Briefing) -> tuple[str, str]:

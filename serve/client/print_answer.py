@@ -66,6 +66,9 @@ def print_answer(console: Console, reply: Reply) -> None:
     _print_evidence(console, reply)
     if reply["ideal"]:
         console.print(f"  written by: {reply['origin']}", style="dim")
+    if answer.shown is not None and len(answer.shown) < len(answer.evidence):
+        counts = f"{len(answer.shown)} of {len(answer.evidence)}"
+        console.print(f"  the model was shown {counts} passages", style="dim")
     _footer(console, reply)
 
 

@@ -25,8 +25,8 @@ from serve.question.rewrite_question import (
 )
 from serve.question.understand_question import Understood
 
-# An unusually long question costs no more than this many terms.
-MAX_QUERY_TERMS = 64
+# More than a question can hold, or a preset's texts of the model: papers cut neither.
+MAX_QUERY_TERMS = 512
 
 
 @dataclass(frozen=True, slots=True)

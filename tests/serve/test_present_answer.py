@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster.answers import Answer, Guess, Question, Sentence
 from cluster.settings.presets import load_system
 from serve.answer.write_answer import WrittenAnswer
-from serve.answer_question import presented, with_stances
+from serve.answer_question import places_of, presented, with_stances
 from serve.request import Request
 from tests.serve.answering import evidence
 from tests.serve.service import CORPUS
@@ -102,3 +102,10 @@ def test_a_lost_writer_gives_the_nearest_citations_and_says_why(tmp_path: Path) 
     assert (answer.verdict, answer.origin, answer.ideal) == ("not_enough_evidence", "none", ())
     assert answer.citations[0].pmid == 1
     assert "evidence without an answer" in "".join(answer.degraded)
+
+
+def test_shown_passages_are_told_by_their_places_in_the_evidence() -> None:
+    items = evidence("One.", "Two.", "Three.")
+    ids = [items[2].passage.id, items[0].passage.id, "9:abstract:0-4"]
+    assert places_of(ids, items) == (2, 0)
+    assert places_of(None, items) is None

@@ -44,9 +44,11 @@ export function lossesOf(answer) {
 }
 
 function originOf(answer) {
-  const parts = [ORIGINS[answer.origin], `Index ${answer.index_version}, to ${answer.last_source || "its first file"};`,
+  const shown = answer.shown && answer.shown.length < answer.evidence.length
+    ? `The model was shown ${answer.shown.length} of ${answer.evidence.length} passages.` : "";
+  const parts = [ORIGINS[answer.origin], shown, `Index ${answer.index_version}, to ${answer.last_source || "its first file"};`,
     `shards ${answer.coverage}; system ${answer.system}.`];
-  return make("p", { className: "note", textContent: parts.join(" ") });
+  return make("p", { className: "note", textContent: parts.filter(Boolean).join(" ") });
 }
 
 function evidenceOf(answer) {

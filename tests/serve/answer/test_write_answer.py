@@ -377,10 +377,41 @@ def test_names_that_are_links_are_no_exact_answer() -> None:
     assert found == ["metformin"]
 
 
-def test_evidence_is_cut_to_its_budget() -> None:
+def test_evidence_is_cut_to_its_budget_and_the_answer_says_which_passages_were_shown() -> None:
     model = Script(TEXT)
-    write(model, items=evidence(*[TEXT + " x" * 400] * 20))
-    assert len(model.calls[0]["messages"][1]["content"]) < 3000 + 300
+    items = evidence(*[f"{TEXT} {word}" + " x" * 400 for word in "abcdefgh"])
+    answer = write(model, items=items)
+    prompt = model.calls[0]["messages"][1]["content"]
+    assert len(prompt) < 3000 + 300
+    assert answer.shown is not None
+    assert 0 < len(answer.shown) < len(items)
+    assert list(answer.shown) == [i.passage.id for i in items if i.passage.text in prompt]
+
+
+def test_where_all_passages_fit_all_were_shown() -> None:
+    items = evidence(TEXT, "Cats sleep.")
+    assert write(Script(TEXT), items=items).shown == tuple(i.passage.id for i in items)
+
+
+def test_a_model_that_is_not_asked_was_shown_nothing() -> None:
+    assert write(None).shown is None
+    writer = AnswerWriter(
+        Script(), encode, None, recognise, WordReader(), WriterLimits(ideal_from="evidence")
+    )
+    summary = Question("q", "Which drug lowers glucose?", "summary")
+    assert asyncio.run(writer.write(summary, evidence(TEXT))).shown is None
+
+
+def test_evidence_that_is_weighed_was_shown_by_sides() -> None:
+    style = AnswerSettings(prompts="udine", weigh=1, ideal_from="model")
+    said = "Metformin lowers blood glucose in adults."
+    items = evidence("Cats sleep all day long.", said, "Metformin does not lower blood glucose.")
+    writer = AnswerWriter(Script(said, said), encode, None, recognise, WordReader())
+    asked = Question("q", "Metformin lowers blood glucose in adults", "summary")
+    answer = asyncio.run(writer.write(asked, items, style))
+    assert answer.shown is not None
+    assert items[1].passage.id in answer.shown
+    assert items[0].passage.id not in answer.shown
 
 
 def test_schema_bounds_number_and_length() -> None:

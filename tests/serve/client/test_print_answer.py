@@ -87,3 +87,10 @@ def test_a_reply_of_another_version_is_refused_in_a_sentence() -> None:
     del reply["verdict"]
     with pytest.raises(CiteRayError, match=r"verdict: Field required.*run the same version"):
         print_answer(Console(file=io.StringIO()), reply)
+
+
+def test_passages_that_the_model_was_not_shown_are_told() -> None:
+    line = "  the model was shown 2 of 3 passages"
+    assert line in shown(replace(ANSWER, shown=(0, 2)))
+    for every in ((0, 1, 2), None):
+        assert not any("was shown" in other for other in shown(replace(ANSWER, shown=every)))
