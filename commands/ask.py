@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from commands.context import Config, Json, Overrides, make_context
-from commands.options import SystemOption, check_options, open_client
+from commands.options import AsOf, SystemOption, check_options, open_client, with_setting
 from serve.client.open_client import endpoint_url
 from serve.client.print_answer import print_answer, print_search
 
@@ -24,13 +24,14 @@ def search(
     question: QuestionArgument,
     k: KOption = 10,
     system: SystemOption = None,
+    as_of: AsOf = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
     """Ranked citations for a question."""
     context = make_context(config, overrides, json)
-    chosen = check_options(context, system)
+    chosen = check_options(context, system, as_of=as_of)
     with open_client(chosen, answers=False) as client:
         found = client.search({"question": question, "system": chosen.system, "k": k})
         # Before the graph stops: with a language model that takes seconds.
@@ -45,13 +46,14 @@ def ask(
     question_type: TypeOption = "unknown",
     k: KOption = 10,
     system: SystemOption = None,
+    as_of: AsOf = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
     """A cited answer to a question."""
     context = make_context(config, overrides, json)
-    chosen = check_options(context, system, question_type)
+    chosen = check_options(context, system, question_type, as_of)
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
     with open_client(chosen, answers=True) as client:
         found = client.answer(request)
@@ -61,11 +63,13 @@ def ask(
             print_answer(context.out, found)
 
 
-def serve(config: Config = None, overrides: Overrides = None) -> None:
+def serve(as_of: AsOf = None, config: Config = None, overrides: Overrides = None) -> None:
     """The endpoint in the foreground, until interrupted."""
     from serve.graph.run_graph import running_graph
 
     context = make_context(config, overrides, False)
+    if as_of:
+        context = with_setting(context, "serve.as_of", as_of)
     settings = context.settings
     with running_graph(settings, context.log):
         context.log.print(f"serving at {endpoint_url(settings)} (try /docs); Ctrl-C stops it")

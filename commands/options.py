@@ -31,22 +31,47 @@ SystemOption = Annotated[
 ]
 
 
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        help="The state of the index after this source, such as pubmed26n1340.xml.gz.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The name of the preset to use, in a context that knows it; `own`: it came from a file."""
+    """The name of the preset to use, in a context that knows it.
+
+    `here` says why the question cannot be asked of a running endpoint, or "".
+    """
 
     context: Context
     system: str
-    own: bool
+    here: str = ""
 
 
-def check_options(context: Context, system: str | None, question_type: str = "unknown") -> Chosen:
+def with_setting(context: Context, key: str, value: str) -> Context:
+    """The context as with `--set key=value`, whatever characters the value has."""
+    setting = f"{key}={json.dumps(value, ensure_ascii=False)}"
+    return replace(context, overrides=(*context.overrides, setting))
+
+
+def check_options(
+    context: Context,
+    system: str | None,
+    question_type: str = "unknown",
+    as_of: str | None = None,
+) -> Chosen:
     """Raises InputError for a preset that there is not, and for a file that is none."""
-    own = system is not None and is_file(system)
-    if system is not None and own:
-        name = name_of(system)
-        setting = f"serve.systems.{name}={json.dumps(str(Path(system).absolute()))}"
-        context, system = replace(context, overrides=(*context.overrides, setting)), name
+    here = ""
+    if as_of:
+        context, here = with_setting(context, "serve.as_of", as_of), f"as of {as_of}"
+    if system is not None and is_file(system):
+        name, path = name_of(system), str(Path(system).absolute())
+        context = with_setting(context, f"serve.systems.{name}", path)
+        system, here = name, f"{name} is a preset of your own"
     settings = context.settings
     name_systems(settings.serve.systems)
     chosen = system or settings.serve.system
@@ -54,20 +79,20 @@ def check_options(context: Context, system: str | None, question_type: str = "un
         raise InputError(f"--system {chosen}: unknown; {nearest_system(chosen)}")
     if question_type not in QUESTION_TYPES:
         raise InputError(f"--type {question_type}: unknown; there are: {', '.join(QUESTION_TYPES)}")
-    return Chosen(context, chosen, own)
+    return Chosen(context, chosen, here)
 
 
 def open_client(chosen: Chosen, *, answers: bool) -> Client:
     """The running endpoint where there is one; otherwise a graph started for the command.
 
     That graph loads the language model only if the preset asks it. An endpoint knows no preset of
-    a file of one's own, so that such a one always has a graph here.
+    a file of one's own and serves one version, so that such questions always have a graph here.
     """
     from serve.answer.ask_model import asks_model
 
     context, settings = chosen.context, chosen.context.settings
-    if chosen.own:
-        context.log.print(f"{chosen.system} is a preset of your own; loading the graph here")
+    if chosen.here:
+        context.log.print(f"{chosen.here}; loading the graph here")
     else:
         found = running_client(settings)
         if found is not None:

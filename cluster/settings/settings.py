@@ -328,9 +328,10 @@ class BatchSettings(Strict):
 class ServeSettings(Strict):
     """Every `follow_s` seconds each replica looks for a newer version of the index; 0: never.
 
-    `systems` are presets beside the shipped ones, by name: what each is, or a file of it. Who
-    stops the graph waits up to `drain_s` seconds for questions at work. Of `trace_share` of the
-    requests traces are sent to OpenTelemetry.
+    With `as_of`, a source file's name, it serves the version that ends with it or before it, and
+    stays there. `systems` are presets beside the shipped ones, by name: what each is, or a file of
+    it. Who stops the graph waits up to `drain_s` seconds for questions at work. Of `trace_share` of
+    the requests traces are sent to OpenTelemetry.
     """
 
     host: str
@@ -339,6 +340,7 @@ class ServeSettings(Strict):
     systems: NamedSystems = {}
     request_deadline_s: Seconds
     follow_s: Annotated[float, Field(ge=0)]
+    as_of: str = ""
     drain_s: Annotated[float, Field(ge=0)]
     trace_share: Share
     http: HttpSettings

@@ -16,6 +16,7 @@ from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.terms.collection import CollectionTerms
 from cluster.index.tokens.shared_codec import open_codec
+from cluster.index.versions import read_as_of
 from cluster.models.adapters import full_name, model_folder, weights_checksum
 from cluster.models.store import ModelStore, as_transformers_folder
 from cluster.settings.settings import Settings
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
 
 
 def open_manifest(settings: Settings) -> Manifest:
-    """The published manifest, refused where it doesn't fit the settings or this code."""
-    index = settings.index.place
-    manifest = read_manifest(index)
+    """The published manifest, or that of `serve.as_of`; refused where this code cannot use it."""
+    index, as_of = settings.index.place, settings.serve.as_of
+    manifest = read_as_of(index, as_of) if as_of else read_manifest(index)
     check_analyser(manifest)
     return manifest
 

@@ -71,8 +71,8 @@ def test_a_preset_that_asks_no_model_starts_none(
     monkeypatch.setattr(clients, "LocalClient", Stated)
     here = (f"serve.port={free_port()}", f"index.path={tmp_path}")
     context = Context(None, here, False)
-    assert isinstance(open_client(Chosen(context, "citeray", own=False), answers=True), Stated)
-    found = open_client(Chosen(context, "citeray-model", own=False), answers=True)
+    assert isinstance(open_client(Chosen(context, "citeray"), answers=True), Stated)
+    found = open_client(Chosen(context, "citeray-model"), answers=True)
     assert isinstance(found, ServedClient)
 
 
@@ -117,3 +117,20 @@ def test_a_file_that_is_no_preset_is_refused_by_its_name(
     with pytest.raises(InputError, match=words) as caught:
         check_options(Context(None, (), False), str(file))
     assert "mine.yaml" in str(caught.value)
+
+
+def test_a_question_as_of_a_source_is_asked_of_a_graph_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graphs: list[Settings] = []
+
+    def started(settings: Settings) -> Stated:
+        graphs.append(settings)
+        return Stated()
+
+    monkeypatch.setattr(clients, "LocalClient", started)
+    monkeypatch.setattr(options, "running_client", lambda _: pytest.fail("asks an endpoint"))
+    asked = ["search", "Metformin?", "--as-of", "pubmed26n1340.xml.gz", "--json"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0
+    assert graphs[0].serve.as_of == "pubmed26n1340.xml.gz"

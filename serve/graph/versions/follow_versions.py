@@ -81,6 +81,8 @@ class StageVersion:
 class Follower(Generic[T]):
     """Opens the published version, and later ones as `look` finds them.
 
+    `pinned` stays with `deployed`, whatever is published.
+
     `deployed` is what the graph was started on. `open_version` gets a manifest and what is
     open of the version before it, whose files it may share. A replica that starts while
     the published version cannot be served falls back on the one before it, then on
@@ -92,7 +94,10 @@ class Follower(Generic[T]):
         index: Place,
         deployed: Manifest,
         open_version: Callable[[Manifest, T | None], T],
+        *,
+        pinned: bool = False,
     ) -> None:
+        self._pinned = pinned
         self._index = index
         self._deployed = deployed
         self._open_version = open_version
@@ -124,7 +129,7 @@ class Follower(Generic[T]):
 
     def follow(self, every_s: float, turns: Turns) -> None:
         """Look every `every_s` seconds in a thread that ends with the process; 0: never."""
-        if every_s:
+        if every_s and not self._pinned:
             threading.Thread(target=self._follow, args=(every_s, turns), daemon=True).start()
 
     def _follow(self, every_s: float, turns: Turns) -> None:
@@ -148,6 +153,8 @@ class Follower(Generic[T]):
         return self._looks_to_skip >= 0
 
     def _open_first(self) -> Opened[T]:
+        if self._pinned:
+            return self._open(self._deployed, None)
         try:
             self._tried = current_pointer(self._index)
             return self._open_published(None)
@@ -195,6 +202,13 @@ class Follower(Generic[T]):
         self._refused = sentence
 
 
+def _follower(
+    settings: Settings, deployed: Manifest, open_version: Callable[[Manifest, T | None], T]
+) -> Follower[T]:
+    pinned = bool(settings.serve.as_of)
+    return Follower(settings.index.place, deployed, open_version, pinned=pinned)
+
+
 def follow_shard(settings: Settings, deployed: Manifest, number: int) -> Follower[ShardVersion]:
     """Shard `number` of each version; segments that two versions name are opened once."""
 
@@ -202,14 +216,14 @@ def follow_shard(settings: Settings, deployed: Manifest, number: int) -> Followe
         shared = before.reader if before else None
         return ShardVersion(load_shard(settings, manifest, number, shared), manifest)
 
-    return Follower(settings.index.place, deployed, open_version)
+    return _follower(settings, deployed, open_version)
 
 
 def follow_vocabulary(settings: Settings, deployed: Manifest) -> Follower[Recogniser]:
     """The recogniser over each version's vocabulary; a transformer is loaded once."""
-    return Follower(settings.index.place, deployed, partial(load_recogniser, settings))
+    return _follower(settings, deployed, partial(load_recogniser, settings))
 
 
 def follow_expander(settings: Settings, deployed: Manifest) -> Follower[Expander]:
     """As `follow_vocabulary`, with the statistics of each version's terms."""
-    return Follower(settings.index.place, deployed, partial(load_expander, settings))
+    return _follower(settings, deployed, partial(load_expander, settings))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import gc
 import re
 import shutil
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from cluster.errors import InputError
 from cluster.index.layout import CURRENT, VECTORS, segment_directory, vocabulary_file
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.settings.settings import RecogniserSettings, Settings, load_settings
 from pipelines.update.compact_index import prune
+from serve.graph.load_stages import open_manifest
 from serve.graph.versions.follow_versions import Follower, follow_shard, follow_vocabulary
 from serve.graph.versions.read_version import ShardVersion
 from serve.graph.versions.take_turns import Lease
@@ -65,6 +68,30 @@ def test_a_newer_version_is_served_once_it_is_published(index: SmallIndex) -> No
     index.update([SECOND])
     assert (look(found), held(found)) == ("v000002", [1, 3, 4])
     assert found.state().name.last_source == "pubmed26n0002.xml.gz"
+
+
+def test_a_stage_as_of_a_source_opens_its_version_and_stays_there(index: SmallIndex) -> None:
+    index.update([SECOND])
+    pinned = load_settings(
+        overrides=[
+            *(f"index.path={index.path}", "index.shards=1"),
+            "serve.as_of=pubmed26n0001.xml.gz",
+        ]
+    )
+    found = follow_shard(pinned, open_manifest(pinned), 0)
+    found.follow(0.01, Lease())
+    time.sleep(0.1)
+    assert (found.state().name.version, found.state().refused) == ("v000001", "")
+    assert held(found) == [1, 2, 3]
+    assert held(follower(index)) == [1, 3, 4]
+
+
+def test_a_source_before_all_versions_is_refused_by_name(index: SmallIndex) -> None:
+    early = load_settings(
+        overrides=[f"index.path={index.path}", "serve.as_of=pubmed25n0001.xml.gz"]
+    )
+    with pytest.raises(InputError, match=r"pubmed25n0001\.xml\.gz: no version of .* goes back so"):
+        open_manifest(early)
 
 
 def test_segments_that_two_versions_name_are_opened_once(index: SmallIndex) -> None:
