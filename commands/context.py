@@ -10,6 +10,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.console import Console
 
+from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings, load_settings
 
 
@@ -27,8 +28,13 @@ class Context:
 
     @property
     def settings(self) -> Settings:
-        """Read the settings of `--config` and `--set` anew; raises InputError for invalid ones."""
-        return load_settings(self.config, self.overrides)
+        """Read the settings of `--config` and `--set` anew; raises InputError for invalid ones.
+
+        The presets that they name can be asked for from then on.
+        """
+        settings = load_settings(self.config, self.overrides)
+        name_systems(settings.serve.systems)
+        return settings
 
     @property
     def out(self) -> Console:

@@ -15,7 +15,6 @@ from cluster.settings.presets import (
     is_file,
     load_system,
     name_of,
-    name_systems,
     nearest_system,
     system_names,
 )
@@ -73,7 +72,6 @@ def check_options(
         context = with_setting(context, f"serve.systems.{name}", path)
         system, here = name, f"{name} is a preset of your own"
     settings = context.settings
-    name_systems(settings.serve.systems)
     chosen = system or settings.serve.system
     if chosen not in system_names():
         raise InputError(f"--system {chosen}: unknown; {nearest_system(chosen)}")
