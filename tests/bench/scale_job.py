@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import ray.cloudpickle
@@ -50,13 +51,17 @@ def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
         "index.shards": shards,
         "encoder.model": f"file:{model.resolve()}",
         "vocabulary.concepts": "",
+        # The stand-in has no tokens of a text whose vectors could be coded.
+        "index.token_vectors": "none",
     }
     settings = load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
     stage_steps.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
     # Or the workers would import the module anew, with the real encoder.
     ray.cloudpickle.register_pickle_by_value(stage_steps)  # type: ignore[attr-defined]
     clock = StageClock()
-    work = {"build": jobs.build_index, "update": jobs.update_index}[job]
+    # The update's number leaves room for any corpus before it.
+    update = partial(jobs.update_index, allow_gap=True)
+    work = {"build": jobs.build_index, "update": update}[job]
     with ray_session(settings.ray):
         result = work(find_sources(sources), settings, clock)
     stages = clock.stages()
