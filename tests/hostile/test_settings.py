@@ -10,7 +10,8 @@ from time import monotonic
 import pytest
 
 from cluster.errors import InputError
-from cluster.settings.settings import MAX_CONFIG_BYTES, load_settings
+from cluster.settings.read_config import MAX_CONFIG_BYTES
+from cluster.settings.settings import load_settings
 from commands.cli import main
 from tests.hostile.hostile_sets import MAX_SENTENCE
 
