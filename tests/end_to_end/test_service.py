@@ -242,7 +242,7 @@ def test_every_figure_of_the_dashboard_is_on_that_page(service: Service) -> None
 
 def test_a_question_is_one_trace_across_all_its_stages(service: Service) -> None:
     service.http.post("/v1/answer", json=asked(stream=False)).raise_for_status()
-    wanted = {"encode", "expand", "retrieve", "read", "write"}
+    wanted = {"encode", "expand", "retrieve", "write"}
 
     def names() -> set[str]:
         return {span.name for span in service.collector.trace_with("write")}

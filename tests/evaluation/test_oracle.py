@@ -13,6 +13,7 @@ from cluster.errors import InputError
 from cluster.index.read_shard import ShardReader
 from cluster.records import Citation, Passage
 from cluster.settings.presets import load_system
+from cluster.settings.search_settings import RerankSettings
 from cluster.settings.settings import Settings, load_settings
 from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.ask_graph import Plan, ask_stages
@@ -26,6 +27,7 @@ from tests.serve.small_graph import small_stages
 from tests.small_index import citation, make_index
 
 SIZE = 60
+DEPTH = load_system("citeray").rerank.depth
 SETTINGS: Settings = load_settings()
 SNIPPET = Snippet(
     "7", "abstract", "abstract", 0, 55, "Metformin activates AMPK in the liver of diabetic mice."
@@ -157,12 +159,12 @@ def test_gold_retrieval_over_a_part_of_the_index_is_no_result(graph: Graph) -> N
 
 
 def first_stage(name: str) -> SystemSettings:
-    """The system without its reranker."""
-    system = load_system(name)
-    return system.model_copy(update={"rerank": system.rerank.model_copy(update={"depth": 0})})
+    """The system without its reranker and what comes after it."""
+    none = RerankSettings()
+    return load_system(name).model_copy(update={"rerank": none, "refine": none})
 
 
-@pytest.mark.parametrize(("system", "pool"), [("bm25", 100), ("dense", 100), ("citeray", 20)])
+@pytest.mark.parametrize(("system", "pool"), [("bm25", 100), ("dense", 100), ("citeray", DEPTH)])
 @few
 @given(gold=relevant)
 def test_gold_reranking_gives_the_best_average_precision_of_what_was_retrieved(
@@ -178,8 +180,8 @@ def test_gold_reranking_gives_the_best_average_precision_of_what_was_retrieved(
 @few
 @given(gold=relevant)
 def test_gold_reranking_keeps_the_first_order_among_equals(graph: Graph, gold: set[int]) -> None:
-    plain = pmids(graph.ask(first_stage("citeray"), None, gold, k=20))
-    found = pmids(graph.ask(load_system("citeray"), "rerank", gold, k=20))
+    plain = pmids(graph.ask(first_stage("citeray"), None, gold, k=DEPTH))
+    found = pmids(graph.ask(load_system("citeray"), "rerank", gold, k=DEPTH))
     assert found == sorted(plain, key=lambda pmid: pmid not in gold)
 
 
@@ -260,8 +262,8 @@ def test_gold_evidence_that_was_retracted_stays_out(tmp_path: Path) -> None:
 def test_every_other_stage_is_the_graphs_own(graph: Graph, oracle: str) -> None:
     """Without anything relevant an oracle of retrieval or evidence changes no ranking."""
     system = load_system("citeray")
-    plain = graph.ask(system, None, set(), k=20)
-    found = graph.ask(system, oracle, set(), k=20)
+    plain = graph.ask(system, None, set(), k=DEPTH)
+    found = graph.ask(system, oracle, set(), k=DEPTH)
     assert set(pmids(found)) == set(pmids(plain))
     assert found.degraded == ()
     if oracle != "rerank":
