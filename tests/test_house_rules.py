@@ -1,6 +1,7 @@
 """Rules of the house that no single module can show."""
 
 import ast
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,10 @@ def imported_modules(path: Path) -> set[str]:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not for_types:
                 waiting.append(node)
     return found
+
+
+def test_pytest_goes_into_every_folder_of_tests(pytestconfig: pytest.Config) -> None:
+    """By default it leaves out folders of some names, such as build, which is a package's here."""
+    left_out = pytestconfig.getini("norecursedirs")
+    folders = {path.parent.name for path in (ROOT / "tests").rglob("test_*.py")}
+    assert [f for f in folders if any(fnmatch(f, pattern) for pattern in left_out)] == []

@@ -23,6 +23,8 @@ def test_staged_vectors_record_the_number_type_that_the_encoder_computes_in(
     settings = load_settings(overrides=overrides).encoder
     table = split_citations([citation(1, "Aspirin treats fever.")], SPLITTER)
     [source] = table.column("source").unique().to_pylist()
-    step = EmbedAndStage(settings, make_tiny_encoder(tmp_path), {source: tmp_path / "staged"}, 2)
+    step = EmbedAndStage(
+        settings, make_tiny_encoder(tmp_path), {source: tmp_path / "staged"}, 2, None
+    )
     assert step(table).num_rows == 1
     assert staged_dtype([tmp_path / "staged"]) == dtype
