@@ -39,8 +39,8 @@ def train_task(
     train_quantiser(sample_vectors(directories, shards, plan.dimensions, limit), path, plan)
 
 
-# Its process goes with it: another task's would hold the model for nothing.
-@ray.remote(max_retries=3, max_calls=1)
+# Its process stays, and an encoder's actor takes it over with torch imported: 8 s of every build.
+@ray.remote(max_retries=3)
 def _codec_task(*args: Any) -> Place:
     return learn_codec_of(*args)
 
