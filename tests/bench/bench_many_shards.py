@@ -1,13 +1,11 @@
 """What a question costs by the number of shards: messages, bytes, and time.
 
-    python -m tests.bench.bench_many_shards [--shards 1 4 16 64] [--citations 6400] [--http]
+    python -m tests.bench.bench_many_shards [--shards 1 4 16 64] [--citations 6400]
 
 Generated citations in each number of shards, stand-in vectors, the preset `citeray`. In this
 process every call of a stage is pickled and unpickled, both ways, as between processes: prints a
 question's messages, bytes and milliseconds (median and 99th percentile of `--questions`), then
-the same with one shard that takes five seconds, which is left out at its deadline of two. With
-`--http` an index of the sample corpus in as many shards is built with the laptop's encoder and
-served, a replica a shard, and asked over HTTP.
+the same with one shard that takes five seconds, which is left out at its deadline of two.
 """
 
 from __future__ import annotations
@@ -15,15 +13,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import pickle
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 
 from cluster.answers import Question
@@ -33,7 +28,6 @@ from pipelines.sample.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
 from serve.graph.stages import Around, Backend, Stages, shard_stage
 from serve.request import Request
-from tests.bench.served_graph import served_graph
 from tests.serve.small_graph import make_answerer
 
 SYSTEM = "citeray"
@@ -99,50 +93,17 @@ def in_process(shards: int, citations: int, bodies: Sequence[str]) -> str:
     return f"| {shards} | {each} | {spread(took)} | {without} |"
 
 
-def over_http(shards: int, bodies: Sequence[str], folder: Path) -> str:
-    """Each question is asked once before, so that the machine is warm."""
-    overrides = [f"index.path={folder / str(shards)}", f"index.shards={shards}", "llm.kind=none"]
-    command = [sys.executable, "-m", "commands.cli", "index", "build", str(folder / "sample")]
-    command += [part for one in overrides for part in ("--set", one)]
-    subprocess.run(command, check=True, capture_output=True)
-    with (
-        served_graph(overrides) as graph,
-        httpx.Client(base_url=graph.url, timeout=60) as http,
-    ):
-        took = []
-        for body in [*bodies, *bodies]:
-            begun = time.perf_counter()
-            reply = http.post("/v1/search", json={"question": body, "system": SYSTEM})
-            took.append(1e3 * (time.perf_counter() - begun))
-            reply.raise_for_status()
-        memory = sum(graph.memory_mib().values())
-        ready = graph.started["all"]
-    return f"| {shards} | {spread(took[len(bodies) :])} | {ready:.0f} | {memory:,} |"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 4, 16, 64])
     parser.add_argument("--citations", type=int, default=6_400)
     parser.add_argument("--questions", type=int, default=200)
-    parser.add_argument("--http", action="store_true")
     given = parser.parse_args()
     bodies = [c.title for c in generate_citations(given.questions, first_pmid=50_000_001)]
     print("| shards | messages | kB | median ms | p99 | one slow: median ms | p99 | coverage |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for shards in given.shards:
         print(in_process(shards, given.citations, bodies), flush=True)
-    if not given.http:
-        return
-    print("\n| shards, a replica each | median ms | p99 | ready after s | memory MiB |")
-    print("| --- | --- | --- | --- | --- |")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        subprocess.run(
-            [sys.executable, "-m", "commands.cli", "sample", str(folder / "sample")], check=True
-        )
-        for shards in given.shards:
-            print(over_http(shards, bodies[:100], folder), flush=True)
 
 
 if __name__ == "__main__":

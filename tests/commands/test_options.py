@@ -86,22 +86,37 @@ def test_the_answer_is_printed_before_the_graph_stops(
     assert (json.loads(answer)["said"], stopped) == ("Yes.", "stopped")
 
 
-def test_a_preset_of_a_file_is_asked_of_a_graph_here_under_its_name(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    graphs: list[Settings] = []
+@pytest.fixture
+def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """The settings of each graph that is started here; no endpoint may be asked."""
+    found: list[Settings] = []
 
     def started(settings: Settings) -> Stated:
-        graphs.append(settings)
+        found.append(settings)
         return Stated()
 
     monkeypatch.setattr(clients, "LocalClient", started)
     monkeypatch.setattr(options, "running_client", lambda _: pytest.fail("asks an endpoint"))
+    return found
+
+
+def search_with(*option: str) -> None:
+    done = CliRunner().invoke(app, ["search", "Metformin?", *option, "--json"])
+    assert done.exit_code == 0
+
+
+def test_a_preset_of_a_file_is_asked_of_a_graph_here_under_its_name(
+    graphs: list[Settings], tmp_path: Path
+) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("over: hybrid\nevidence: 4\n", encoding="utf-8")
-    done = CliRunner().invoke(app, ["search", "Metformin?", "--system", str(file), "--json"])
-    assert done.exit_code == 0
+    search_with("--system", str(file))
     assert graphs[0].serve.systems["mine"].evidence == 4
+
+
+def test_a_question_as_of_a_source_is_asked_of_a_graph_here(graphs: list[Settings]) -> None:
+    search_with("--as-of", "pubmed26n1340.xml.gz")
+    assert graphs[0].serve.as_of == "pubmed26n1340.xml.gz"
 
 
 @pytest.mark.parametrize(
@@ -117,20 +132,3 @@ def test_a_file_that_is_no_preset_is_refused_by_its_name(
     with pytest.raises(InputError, match=words) as caught:
         check_options(Context(None, (), False), str(file))
     assert "mine.yaml" in str(caught.value)
-
-
-def test_a_question_as_of_a_source_is_asked_of_a_graph_here(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    graphs: list[Settings] = []
-
-    def started(settings: Settings) -> Stated:
-        graphs.append(settings)
-        return Stated()
-
-    monkeypatch.setattr(clients, "LocalClient", started)
-    monkeypatch.setattr(options, "running_client", lambda _: pytest.fail("asks an endpoint"))
-    asked = ["search", "Metformin?", "--as-of", "pubmed26n1340.xml.gz", "--json"]
-    done = CliRunner().invoke(app, asked)
-    assert done.exit_code == 0
-    assert graphs[0].serve.as_of == "pubmed26n1340.xml.gz"
