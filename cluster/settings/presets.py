@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ValidationError
 
 from cluster.errors import InputError, cut
-from cluster.settings.read_config import CONFIGS, explain, merge, read_text, read_yaml
+from cluster.settings.read_config import CONFIGS, explain, merge, read_config, read_yaml
 from cluster.settings.system_settings import SystemSettings
 
 # No dot, which parts keys of settings; no slash, since runs are named after presets.
@@ -68,7 +68,7 @@ def load_system(name: str) -> SystemSettings:
 def _shipped(name: str) -> SystemSettings:
     """Read once: every question names one, and YAML takes 3 ms."""
     origin = f"systems/{name}{ENDING}"
-    return as_system(name, read_yaml(read_text(CONFIGS / origin, origin), origin), origin)
+    return as_system(name, read_yaml(read_config(CONFIGS / origin, origin), origin), origin)
 
 
 def is_file(system: str) -> bool:
@@ -83,7 +83,7 @@ def name_of(file: str) -> str:
 
 def read_system(file: str) -> SystemSettings:
     """The preset in `file`. Raises InputError naming the file and what is wrong with it."""
-    return as_system(name_of(file), read_yaml(read_text(Path(file), file), file), file)
+    return as_system(name_of(file), read_yaml(read_config(Path(file), file), file), file)
 
 
 def as_system(name: str, data: Mapping[str, Any], origin: str) -> SystemSettings:
@@ -147,7 +147,7 @@ def _read(name: str, given: Any) -> SystemSettings:
     if isinstance(given, SystemSettings):
         return given
     if isinstance(given, str):
-        return as_system(name, read_yaml(read_text(Path(given), given), given), given)
+        return as_system(name, read_yaml(read_config(Path(given), given), given), given)
     if not isinstance(given, Mapping):
         raise InputError(f"{origin}: expected a file or a mapping, got {cut(repr(given))}")
     return as_system(name, given, origin)

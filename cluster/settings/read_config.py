@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from cluster.errors import InputError, cut
+from cluster.read_given import read_text
 from cluster.settings.parse_yaml import parse_yaml
 
 # By place and not by name: in the wheel all packages lie under `citeray`.
@@ -18,19 +19,9 @@ MAX_CONFIG_BYTES = 64 * 1024
 MAX_PROBLEMS = 10
 
 
-def read_text(path: Path, origin: str) -> str:
+def read_config(path: Path, origin: str) -> str:
     """A file of settings; InputError naming `origin` for one that is unreadable or too large."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_CONFIG_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{cut(origin)}: cannot be read: {error.strerror}") from None
-    if len(content) > MAX_CONFIG_BYTES:
-        raise InputError(f"{origin}: more than {MAX_CONFIG_BYTES} bytes; no config is")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{origin}: not in UTF-8: {error}; save it as UTF-8") from None
+    return read_text(path, origin, MAX_CONFIG_BYTES, "no config is")
 
 
 def merge(

@@ -23,7 +23,7 @@ from cluster.errors import InputError, cut
 from cluster.settings.answer_settings import WrittenBy
 from cluster.settings.parse_yaml import MAX_DEPTH
 from cluster.settings.presets import NamedSystems
-from cluster.settings.read_config import CONFIGS, explain, merge, place_of, read_text, read_yaml
+from cluster.settings.read_config import CONFIGS, explain, merge, place_of, read_config, read_yaml
 from cluster.storage.object_store import check_url, local_path
 from cluster.storage.places import Place, StoredPlace
 
@@ -393,7 +393,7 @@ def _config_text(name: str | Path) -> str:
         raise InputError(
             f"--config {name}: no such file; shipped with CiteRay: {', '.join(_shipped())}"
         )
-    return read_text(found, f"--config {name}")
+    return read_config(found, f"--config {name}")
 
 
 def _read_under(name: Any, origin: str) -> dict[str, Any]:
