@@ -101,10 +101,9 @@ class Briefing:
     @property
     def is_asked(self) -> bool:
         """Whether the model has a word in this answer."""
-        by_model = {"ideal": self.limits.ideal_from, "exact": self.limits.exact_from}
-        if self.question.type not in EXACT_TYPES:
-            del by_model["exact"]
-        return self.model is not None and (self.style.supported or "model" in by_model.values())
+        exact = self.limits.exact_from if self.question.type in EXACT_TYPES else "evidence"
+        wanted = self.style.supported or "model" in (self.limits.ideal_from, exact)
+        return self.model is not None and wanted
 
     @property
     def shown(self) -> list[Evidence]:
