@@ -2,7 +2,8 @@
 
     python -m tests.bench.bench_peers [QUESTIONS.json SOURCE...] [--limit 96]
 
-Without arguments the questions and citations are those of the sample corpus. Builds an index of
+Without arguments the questions and citations are those of the sample corpus, whose build is all
+start: its ratio says nothing of a larger one. Builds an index of
 the sources first. Each part has a process of its own; rates and times are medians, as the bench
 that a part comes from says. Ratios carry over to other machines, seconds do not.
 """
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from cluster.index.layout import VECTORS, bm25_directory
 from tests.bench.ratios import HEAD, Ratio
 
 ROUNDS = 5
@@ -95,76 +97,70 @@ def build(given: Given) -> Iterator[Ratio]:
     yield Ratio("build an index, all in", rate, peer, loop, "passages/s")
 
 
-def branches(given: Given) -> Iterator[Ratio]:
+def nearest(given: Given) -> Iterator[Ratio]:
     import faiss
-    import tantivy
 
-    from cluster.index.bm25 import Bm25Index, Bm25Query
-    from cluster.index.layout import VECTORS
-    from cluster.index.terms.collection import Statistics
     from cluster.index.vectors import VectorIndex
     from cluster.models.adapters import model_folder
     from cluster.models.encoder import Encoder
     from cluster.settings.settings import load_settings
+
+    settings, bodies = load_settings(), bodies_of(given)
+    vectors = Encoder.by(settings.encoder, model_folder(settings.encoder)).encode(bodies)
+    file = segment_of(given) / VECTORS
+    faiss.omp_set_num_threads(1)
+    ours = VectorIndex(file, settings.index.ef_search, exact_below=0)
+    bare = faiss.read_index(str(file))
+    wide = faiss.SearchParametersHNSW(efSearch=max(settings.index.ef_search, 100))
+    each = a_question(
+        lambda: [ours.search(vector, 100) for vector in vectors],
+        lambda: [bare.search(vector[None], 100, params=wide) for vector in vectors],
+        len(bodies),
+    )
+    yield Ratio("100 nearest of a shard", each[0], "FAISS alone", each[1], "ms")
+
+
+def best_by_words(given: Given) -> Iterator[Ratio]:
+    import tantivy
+
+    from cluster.index.bm25 import Bm25Index, Bm25Query
+    from cluster.index.terms.collection import Statistics
     from serve.search.make_queries import query_weights
+
+    folder = segment_of(given) / bm25_directory("citations")
+    index, postings = tantivy.Index.open(str(folder)), Bm25Index(folder)
+    searcher, units = index.searcher(), index.searcher().num_docs
+    ours, bare = [], []
+    for body in bodies_of(given):
+        weights = query_weights(body, (), 0.0)
+        counts = {term: searcher.doc_freq("body", term) for term in weights}
+        query = Bm25Query(weights, {}, 0, 0.0, 0.9, 0.4)
+        ours.append(query.with_statistics(Statistics(units, 100 * units, counts)))
+        terms = [
+            tantivy.Query.term_query(index.schema, "body", term, index_option="freq")
+            for term in weights
+        ]
+        bare.append(tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms]))
+    each = a_question(
+        lambda: [postings.search(query, 100, frozenset()) for query in ours],
+        lambda: [searcher.search(query, 100, count=False) for query in bare],
+        len(ours),
+    )
+    yield Ratio("100 best of a shard by BM25", each[0], "tantivy alone", each[1], "ms")
+
+
+def segment_of(given: Given) -> Path:
+    return next(given.index.rglob(VECTORS)).parent
+
+
+def a_question(
+    ours: Callable[[], object], theirs: Callable[[], object], count: int
+) -> tuple[float, float]:
+    """Median ms of each for one of `count` questions."""
     from tests.bench.bench_encoder import medians
 
-    settings = load_settings()
-    bodies = bodies_of(given)
-    segment = next(given.index.rglob(VECTORS)).parent
-    vectors = Encoder.by(settings.encoder, model_folder(settings.encoder)).encode(bodies)
-    faiss.omp_set_num_threads(1)
-    ours = VectorIndex(segment / VECTORS, settings.index.ef_search, exact_below=0)
-    bare = faiss.read_index(str(segment / VECTORS))
-    wide = faiss.SearchParametersHNSW(efSearch=max(settings.index.ef_search, 100))
-    spent = medians(
-        {
-            "ours": lambda: [ours.search(vector, 100) for vector in vectors],
-            "bare": lambda: [bare.search(v[None], 100, params=wide) for v in vectors],
-        },
-        ROUNDS,
-    )
-    each = {name: 1e3 * seconds / len(bodies) for name, seconds in spent.items()}
-    yield Ratio("100 nearest of a shard", each["ours"], "FAISS alone", each["bare"], "ms")
-
-    folder = segment / "bm25-citations"
-    index = tantivy.Index.open(str(folder))
-    searcher = index.searcher()
-    postings = Bm25Index(folder)
-    weights = [query_weights(body, (), 0.0) for body in bodies]
-    known = [
-        Statistics(
-            searcher.num_docs,
-            100 * searcher.num_docs,
-            {term: searcher.doc_freq("body", term) for term in each},
-        )
-        for each in weights
-    ]
-    queries = [
-        Bm25Query(each, {}, 0, 0.0, 0.9, 0.4).with_statistics(of)
-        for each, of in zip(weights, known, strict=True)
-    ]
-    plain = [
-        tantivy.Query.boolean_query(
-            [
-                (
-                    tantivy.Occur.Should,
-                    tantivy.Query.term_query(index.schema, "body", term, index_option="freq"),
-                )
-                for term in each
-            ]
-        )
-        for each in weights
-    ]
-    spent = medians(
-        {
-            "ours": lambda: [postings.search(query, 100, frozenset()) for query in queries],
-            "bare": lambda: [searcher.search(query, 100, count=False) for query in plain],
-        },
-        ROUNDS,
-    )
-    each = {name: 1e3 * seconds / len(bodies) for name, seconds in spent.items()}
-    yield Ratio("100 best of a shard by BM25", each["ours"], "tantivy alone", each["bare"], "ms")
+    spent = medians({"ours": ours, "theirs": theirs}, ROUNDS)
+    return 1e3 * spent["ours"] / count, 1e3 * spent["theirs"] / count
 
 
 def late(given: Given) -> Iterator[Ratio]:
@@ -200,7 +196,7 @@ def bodies_of(given: Given) -> list[str]:
 
 # `build` leaves the index that what comes after it searches.
 PARTS: Sequence[Callable[[Given], Iterator[Ratio]]] = (
-    *(parse, encode, build, branches, late, search),
+    *(parse, encode, build, nearest, best_by_words, late, search),
 )
 
 
