@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cluster.records import Entity, Passage
+from cluster.records import Citation, Entity, Passage
 
 QUESTION_TYPES = ("yesno", "factoid", "list", "summary", "unknown")
 QuestionType = Literal["yesno", "factoid", "list", "summary", "unknown"]
@@ -34,7 +34,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A passage that may support an answer, with its scores by stage.
+    """A passage that may support an answer, with its scores by stage; never a retracted one.
 
     `stance` is whether it supports or contradicts the answer, which `stance_on` names: "yes",
     "no" or the answer's first sentence. Without an answer it is unknown, on "".
@@ -44,10 +44,19 @@ class Evidence:
     scores: Mapping[str, float] = field(default_factory=dict)
     title: str = ""
     year: int | None = None
-    retracted: bool = False
     stance: Literal["support", "contradict", "neutral", "unknown"] = "unknown"
     stance_on: str = ""
     publication_types: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, passage: Passage, citation: Citation, scores: Mapping[str, float]
+    ) -> Evidence | None:
+        """The passage of `citation` as evidence; None where that was retracted."""
+        if citation.retracted:
+            return None
+        title, year, types = citation.title, citation.year, citation.publication_types
+        return cls(passage, scores, title, year, publication_types=types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,41 +127,29 @@ class Guess:
     exact: ExactAnswer
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A cited answer. `origin` says who wrote the ideal answer: the model or the evidence.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(SearchResult):
+    """What a search found, and the cited answer that was written from it.
 
-    `ideal` and `exact` are what a reader is shown: both are empty where `verdict` is
-    not_enough_evidence, and `citations` are then the nearest ones. `mixed` means that sources
-    disagree. `confidence`, 0 to 1, is how sure the writer is that its answer is right. `guess`
-    is there where the question asks for it and the evidence is not enough.
+    `origin` says who wrote the ideal answer: the model or the evidence. `ideal` and `exact` are
+    what a reader is shown: both are empty where `verdict` is not_enough_evidence, and `citations`
+    are then the nearest ones. `mixed` means that sources disagree. `confidence`, 0 to 1, is how
+    sure the writer is that its answer is right. `guess` is there where the question asks for it
+    and the evidence is not enough.
 
-    `index_version` and `last_source` are those of the search. `supported` justifies the exact
-    answer, where the preset asks for it. `shown` are the places in `evidence`, from 0, of the
-    passages that the language model was shown, in its order: fewer than all where no more fit. It
-    is None where no model was asked.
+    `supported` justifies the exact answer, where the preset asks for it. `shown` are the places
+    in `evidence`, from 0, of the passages that the language model was shown, in its order: fewer
+    than all where no more fit. It is None where no model was asked.
     """
 
-    question: Question
-    system: str
+    verdict: Verdict
+    confidence: float
     ideal: tuple[Sentence, ...]
     exact: ExactAnswer
     origin: Literal["generated", "extractive", "none"]
-    citations: tuple[RankedCitation, ...]
-    evidence: tuple[Evidence, ...]
-    snippets: tuple[Passage, ...]
-    entities: tuple[Entity, ...]
-    degraded: tuple[str, ...]
-    coverage: str
-    index_version: str
-    last_source: str
-    timings_ms: Mapping[str, float]
     supported: tuple[Sentence, ...] = ()
-    spent: Spent | None = None
-    verdict: Verdict = field(kw_only=True)
-    confidence: float = field(kw_only=True)
-    guess: Guess | None = field(default=None, kw_only=True)
-    shown: tuple[int, ...] | None = field(default=None, kw_only=True)
+    guess: Guess | None = None
+    shown: tuple[int, ...] | None = None
 
     @property
     def choice(self) -> Guess:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, Guess, Question, SearchResult, Spent
@@ -106,6 +106,12 @@ class QuestionAnswerer:
         budget = Budget(request.question.budget_ms)
         watch = self._watch(budget)
         found = await self._search(request, watch, budget)
+        return await self._ended(found, request, watch, budget)
+
+    async def _ended(
+        self, found: SearchResult, request: Request, watch: StageWatch, budget: Budget
+    ) -> SearchResult:
+        """`found` with its snippets, and with what became of the stages by now."""
         return replace(
             found,
             snippets=await self._snippets(request, found, watch),
@@ -194,21 +200,12 @@ class QuestionAnswerer:
         written = written or NOTHING_WRITTEN
         for loss in written.degraded:
             watch.note(loss)
+        found = replace(found, evidence=with_stances(found.evidence, written))
+        found = await self._ended(found, request, watch, budget)
         return Answer(
-            question=question,
-            system=system.name,
-            citations=found.citations,
-            evidence=with_stances(found.evidence, written),
-            snippets=await self._snippets(request, found, watch),
-            entities=found.entities,
-            degraded=tuple(watch.degraded),
-            coverage=found.coverage,
-            index_version=found.index_version,
-            last_source=found.last_source,
-            timings_ms=dict(watch.timings_ms),
-            spent=budget.spent(found),
-            shown=places_of(written.shown, found.evidence),
+            **{name.name: getattr(found, name.name) for name in fields(found)},
             **presented(question, written),
+            shown=places_of(written.shown, found.evidence),
         )
 
     def _writing_ms(self, system: SystemSettings) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pydantic import TypeAdapter
 from rich.console import Console
 
-from cluster.answers import Answer, Question, SearchResult
+from cluster.answers import Question, SearchResult
 from cluster.errors import InputError
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
@@ -60,7 +60,7 @@ class Plan:
         return self.is_plain and not self.own
 
 
-Found = SearchResult | Answer
+Found = SearchResult
 Ask = Callable[[Question, Plan], Found]
 
 

@@ -69,7 +69,8 @@ def evaluate_bioasq(run: Mapping[str, Entry], benchmark: Benchmark) -> Evaluated
     types: dict[str, list[str]] = {}
     for id_ in scores.ids:
         types.setdefault(benchmark.gold[id_].type, []).append(id_)
-    return Evaluated(
+    lost = sum(not snippet.placed for entry in run.values() for snippet in entry.snippets)
+    evaluated = Evaluated(
         scores,
         LOOKED_AT,
         {type_: tuple(ids) for type_, ids in types.items()},
@@ -77,6 +78,12 @@ def evaluate_bioasq(run: Mapping[str, Entry], benchmark: Benchmark) -> Evaluated
             _case(benchmark.gold[id_], run[id_], benchmark.judged[id_], scores)
             for id_, scores in found.items()
         ],
+    )
+    if not lost:
+        return evaluated
+    return evaluated.with_notes(
+        f"snippets with null as an offset, which is scored as 0: {lost}; give each its place in "
+        "its section"
     )
 
 

@@ -22,7 +22,11 @@ VERDICTS: tuple[str, ...] = get_args(Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A span of a document. `end` counts as inside: the official program adds 1 to every length."""
+    """A span of a document. `end` counts as inside: the official program adds 1 to every length.
+
+    `placed` is false where the file gives `null` for an offset, which stands as 0 then: what the
+    official program has before it reads one.
+    """
 
     document: str
     begin_section: str
@@ -30,6 +34,7 @@ class Snippet:
     begin: int
     end: int
     text: str = field(default="", compare=False)
+    placed: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +210,7 @@ def _items(row: Mapping[str, Any], field: str, place: str) -> list[Any]:
 def _snippet(item: Any, place: str) -> Snippet:
     if not isinstance(item, dict):
         raise InputError(f"{place}: must be an object, not {type(item).__name__}")
-    begin, end = (_offset(item, f"offsetIn{edge}Section", place) for edge in ("Begin", "End"))
+    offsets = [_offset(item, f"offsetIn{edge}Section", place) for edge in ("Begin", "End")]
     # "sections.0" is compared as "0".
     sections = [
         read_text(item, f"{edge}Section", place).partition(".") for edge in ("begin", "end")
@@ -216,14 +221,17 @@ def _snippet(item: Any, place: str) -> Snippet:
         read_text(item, "document", place),
         names[0],
         names[1],
-        begin,
-        end,
+        offsets[0] or 0,
+        offsets[1] or 0,
         text if isinstance(text, str) else "",
+        None not in offsets,
     )
 
 
-def _offset(item: Mapping[str, Any], field: str, place: str) -> int:
+def _offset(item: Mapping[str, Any], field: str, place: str) -> int | None:
     value = item.get(field)
+    if value is None and field in item:
+        return None
     if not isinstance(value, int) or isinstance(value, bool):
         raise InputError(f"{place}: field {field} must be a whole number, not {value!r:.40}")
     return value

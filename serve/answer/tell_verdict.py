@@ -60,7 +60,7 @@ def shortened(text: str) -> str:
 
 
 def _on_side(answer: Answer, stance: str) -> Iterator[Evidence]:
-    found = [item for item in answer.evidence if item.stance == stance and not item.retracted]
+    found = [item for item in answer.evidence if item.stance == stance]
     yield from found[:MAX_QUOTED]
 
 

@@ -130,14 +130,12 @@ class AnswerWriter:
 
         `say` gets the pieces of the model's ideal answer, which nothing has checked yet.
 
-        Retracted citations are left out. Never raises LLMError: what the model could not do
-        is in `degraded`.
+        Never raises LLMError: what the model could not do is in `degraded`.
         """
-        usable = [item for item in evidence if not item.retracted]
-        if not usable:
+        if not evidence:
             exact = extract_exact(question, (), ())
             return WrittenAnswer((), exact, "none", degraded=("evidence: none found",))
-        return await self._write(question, usable, style, say)
+        return await self._write(question, evidence, style, say)
 
     async def answering(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
         """How far each of the passages answers the question, 0 to 1, of shape (n,)."""

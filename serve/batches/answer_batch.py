@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 from rich.console import Console
 
-from cluster.answers import Answer, Question, SearchResult
+from cluster.answers import Question, SearchResult
 from cluster.errors import InputError
 from serve.batches.work_through import Eta, Tally, work_through
 from serve.client.open_client import Client, Reply, as_answer
@@ -97,7 +97,7 @@ def bioasq_batch(
     """
 
     def ask(client: Client, question: Question) -> Asked:
-        result: Answer | SearchResult
+        result: SearchResult
         if answers:
             reply = client.answer(answer_request_of(question, system))
             result = as_answer(reply)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from cluster.answers import Answer, Question, SearchResult
+from cluster.answers import Question, SearchResult
 from cluster.errors import CiteRayError
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import Job
@@ -25,7 +25,7 @@ LONGEST_WAIT_S = 30.0
 # How long a question waits for a graph that is short of a stage, before it has failed.
 PATIENCE_S = 1800.0
 
-Ask = Callable[[Question, str, bool], Awaitable[Answer | SearchResult]]
+Ask = Callable[[Question, str, bool], Awaitable[SearchResult]]
 
 
 class JobRunner:
@@ -75,7 +75,7 @@ class JobRunner:
             broken = replace(self._store.progress(job.id), error=INTERNAL, ended=time.time())
             self._store.advance(job.id, replace(broken, state="failed", eta_s=None))
 
-    async def _answer(self, question: Question, job: Job) -> Answer | SearchResult:
+    async def _answer(self, question: Question, job: Job) -> SearchResult:
         """Asked again while the graph is short of a stage, as batches can wait."""
         wait = self._first_wait_s
         ends = time.monotonic() + self._patience_s

@@ -26,7 +26,7 @@ ANY_VERSION = "as served"
 INTERNAL = "internal error; the server's log tells more"
 MAX_REASON_CHARACTERS = 300
 
-Answering = Callable[[Question, Job], Awaitable[Answer | SearchResult]]
+Answering = Callable[[Question, Job], Awaitable[SearchResult]]
 
 
 class JobAtWork:

@@ -109,7 +109,7 @@ def whole_text(text: str, field: str, place: str) -> str:
     return text
 
 
-def to_entry(result: Answer | SearchResult, snippets: Sequence[Passage] | None = None) -> Entry:
+def to_entry(result: SearchResult, snippets: Sequence[Passage] | None = None) -> Entry:
     """One question of a run. `snippets` are by default the result's own.
 
     A SearchResult gives no answers. BioASQ

@@ -15,7 +15,7 @@ import numpy as np
 from ray import serve as ray_serve
 from ray.serve.handle import DeploymentHandle
 
-from cluster.answers import Answer, Evidence, Question, SearchResult
+from cluster.answers import Evidence, Question, SearchResult
 from cluster.index.manifest import Manifest
 from cluster.index.vectors import QuestionVectors, Vectors
 from cluster.records import Entity, Passage
@@ -173,7 +173,7 @@ class Batches(ServedBatches):
         graph = Stages(backend, IndexFacts.of(manifest, settings))
         answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)
 
-        async def ask(question: Question, system: str, answers: bool) -> Answer | SearchResult:
+        async def ask(question: Question, system: str, answers: bool) -> SearchResult:
             asked = Request(question, load_system(system), DOCUMENTS, snippets=True)
             return await (answerer.answer(asked) if answers else answerer.search(asked))
 

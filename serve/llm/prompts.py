@@ -182,9 +182,8 @@ def _lines(evidence: Sequence[Evidence], by_pmid: bool, described: bool = False)
 
 
 def describe(item: Evidence) -> str:
-    """`(Randomized Controlled Trial, 2019, RETRACTED) `, of that what is known; "" for nothing."""
+    """`(Randomized Controlled Trial, 2019) `, of that what is known; "" for nothing."""
     types = [name for name in item.publication_types if not _SAYS_LITTLE.match(name)]
     known = [quote(name) for name in types[:MAX_TYPES]]
     known += [str(item.year)] if item.year else []
-    known += ["RETRACTED"] if item.retracted else []
     return f"({', '.join(known)}) " if known else ""

@@ -15,12 +15,9 @@ RETRACTED = "evidence: given passages of retracted citations left out"
 
 
 def as_evidence(passages: Iterable[Passage], held: Mapping[int, Citation]) -> list[Evidence]:
-    """The passages as evidence; what is known of each comes from its citation in `held`."""
-    known = ((p, held.get(p.pmid, Citation(p.pmid))) for p in passages)
-    return [
-        Evidence(p, {}, c.title, c.year, c.retracted, publication_types=c.publication_types)
-        for p, c in known
-    ]
+    """Those not retracted; what is known of each comes from its citation in `held`."""
+    found = (Evidence.of(p, held.get(p.pmid, Citation(p.pmid)), {}) for p in passages)
+    return [item for item in found if item is not None]
 
 
 async def take_given(
@@ -44,16 +41,15 @@ async def take_given(
     if len(held) < len(pmids):
         watch.note(NOT_HELD)
     evidence = as_evidence(given, held)
-    usable = tuple(item for item in evidence if not item.retracted)
-    if len(usable) < len(evidence):
+    if len(evidence) < len(given):
         watch.note(RETRACTED)
     entities = await stages.entities(question.body) if system.expand else []
     read = await shards.version()
     return SearchResult(
         question,
         system.name,
-        _citations(evidence)[:limit],
-        usable,
+        tuple(_ranked(held.get(pmid, Citation(pmid))) for pmid in pmids[:limit]),
+        tuple(evidence),
         (),
         tuple(entities),
         tuple(watch.degraded),
@@ -64,11 +60,5 @@ async def take_given(
     )
 
 
-def _citations(evidence: Iterable[Evidence]) -> tuple[RankedCitation, ...]:
-    """The citation of each piece of evidence, once, in the order of the first."""
-    first: dict[int, RankedCitation] = {}
-    for item in evidence:
-        pmid = item.passage.pmid
-        citation = RankedCitation(pmid, 0.0, {}, item.title, item.year, item.retracted)
-        first.setdefault(pmid, citation)
-    return tuple(first.values())
+def _ranked(c: Citation) -> RankedCitation:
+    return RankedCitation(c.pmid, 0.0, {}, c.title, c.year, c.retracted)

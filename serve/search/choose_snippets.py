@@ -23,16 +23,15 @@ def choose_snippets(
     """The best `window` or fewer consecutive sentences of each passage, in passage order.
 
     Best is nearest the question by cosine, the earlier and shorter on a tie. A snippet that
-    overlaps one already chosen is left out, as are retracted citations; offsets stay exact into
-    the passage's section.
+    overlaps one already chosen is left out; offsets stay exact into the passage's section.
     """
-    passages = [item.passage for item in evidence if not item.retracted]
+    passages = [item.passage for item in evidence]
     return _apart(_best_windows(body, passages, encode, window), limit)
 
 
 def whole_passages(evidence: Sequence[Evidence], limit: int = 10) -> list[Passage]:
     """The passages themselves, in their order; left out is what `choose_snippets` leaves out."""
-    return _apart([item.passage for item in evidence if not item.retracted], limit)
+    return _apart([item.passage for item in evidence], limit)
 
 
 def _apart(passages: Sequence[Passage], limit: int) -> list[Passage]:

@@ -80,13 +80,12 @@ class Hit:
         return RankedCitation(c.pmid, self.score, self.scores, c.title, c.year, c.retracted)
 
     def evidence(self) -> Evidence | None:
-        """The hit's passage with its scores; None for a citation without passages."""
+        """The hit's passage with its scores; None without passages, or where it was retracted."""
         if self.place is None:
             return None
-        c, place = self.fetched.citation, self.place
+        place = self.place
         scores = {**self.scores, "passage": self.fetched.dense[place], "score": self.score}
-        passage, types = self.fetched.passages[place], c.publication_types
-        return Evidence(passage, scores, c.title, c.year, c.retracted, publication_types=types)
+        return Evidence.of(self.fetched.passages[place], self.fetched.citation, scores)
 
 
 def citation_hits(fused: Fused, wanted: int, fetched: Sequence[Fetched]) -> list[Hit]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import islice
 
 from cluster.answers import Evidence, Question, SearchResult
 from cluster.index.read_shard import Fetched
@@ -47,9 +48,8 @@ def bm25_alone(system: SystemSettings) -> SystemSettings:
 
 
 def evidence_of(hits: Sequence[Hit], limit: int) -> list[Evidence]:
-    """The passages of the first `limit` hits that are not retracted."""
-    live = [h for h in hits if not h.fetched.citation.retracted]
-    return [e for e in (h.evidence() for h in live[:limit]) if e is not None]
+    """The passages of the first `limit` hits that have one and are not retracted."""
+    return list(islice((e for e in (h.evidence() for h in hits) if e is not None), limit))
 
 
 class Searcher:

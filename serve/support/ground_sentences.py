@@ -34,7 +34,7 @@ def ground_sentence(
     thresholds: Thresholds,
     limit: int = MAX_PMIDS,
 ) -> Grounds:
-    """At most `limit` PMIDs on either side, none of `existing` and none retracted.
+    """At most `limit` PMIDs on either side, none of `existing`.
 
     `search` finds evidence by the preset's own way, `search_words` by words alone, for the
     contrary forms. A citation counts by its best passage on either side; one that reaches
@@ -43,7 +43,7 @@ def ground_sentence(
     found: dict[str, Evidence] = {item.passage.id: item for item in search(sentence)}
     for form in contrary_forms(sentence):
         found.update({item.passage.id: item for item in search_words(form)})
-    evidence = [item for item in found.values() if not item.retracted]
+    evidence = list(found.values())
     row = score_rows([sentence], evidence, scorer)[0] if evidence else []
     for_: dict[int, float] = {}
     against: dict[int, float] = {}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cluster.errors import InputError
+from evaluation.bioasq.evaluate_bioasq import evaluate_bioasq, read_answers, read_benchmark
 from evaluation.bioasq.read_bioasq import read_gold, read_run
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bootstrap import Interval, differences, intervals, verdict
@@ -221,6 +222,30 @@ def test_a_snippets_section_and_offsets_are_read(tmp_path: Path) -> None:
     [snippet] = read_gold(write(tmp_path / "g", row))["1"].snippets
     assert (snippet.begin_section, snippet.end_section) == ("0", "abstract")
     assert (snippet.begin, snippet.end) == (3, 9)
+
+
+def test_a_null_offset_is_scored_as_0_and_that_is_said(tmp_path: Path) -> None:
+    unplaced, notes = scored_from(None, tmp_path)
+    assert unplaced == scored_from(0, tmp_path)[0] > 0
+    [note] = notes
+    assert note.startswith("snippets with null as an offset, which is scored as 0: 1;")
+    assert scored_from(0, tmp_path)[1] == ()
+
+
+def scored_from(begin: int | None, folder: Path) -> tuple[float, tuple[str, ...]]:
+    """The F1 of a run whose one snippet begins at `begin`, and what is noted."""
+    gold = {**question("1", "summary", None, "a"), "snippets": [SNIPPET]}
+    said = {**gold, "snippets": [{**SNIPPET, "offsetInBeginSection": begin}]}
+    benchmark = read_benchmark(write(folder / "g", gold))
+    run = read_answers(write(folder / "r", said), benchmark)
+    found = evaluate_bioasq(run, benchmark)
+    return found.scores.values()["snippets F1"], found.notes
+
+
+def test_an_offset_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    snippet = {name: value for name, value in SNIPPET.items() if name != "offsetInEndSection"}
+    with pytest.raises(InputError, match="offsetInEndSection must be a whole number"):
+        read_gold(write(tmp_path / "g", {**question("1"), "snippets": [snippet]}))
 
 
 BAD_ROWS = [

@@ -57,9 +57,9 @@ def passage(text: str, pmid: int = 1, *, begin: int = 0, title: bool = False) ->
     return Passage(pmid, "title" if title else "abstract", begin, begin + len(text), text)
 
 
-def evidence(*texts: str, retracted: bool = False) -> list[Evidence]:
+def evidence(*texts: str) -> list[Evidence]:
     """Passages of PMIDs 1, 2, ... in rank order."""
-    return [Evidence(passage(text, n), retracted=retracted) for n, text in enumerate(texts, 1)]
+    return [Evidence(passage(text, n)) for n, text in enumerate(texts, 1)]
 
 
 def answer(body: str = "Does it help?", **fields: Any) -> Answer:

@@ -86,7 +86,7 @@ class NotedService:
         self._meters = meters
         self._log_questions = log_questions
 
-    def _note(self, kind: str, result: SearchResult | Answer) -> None:
+    def _note(self, kind: str, result: SearchResult) -> None:
         self._meters.question(kind, result.system, result.timings_ms, result.degraded)
         notes = {
             "kind": kind,

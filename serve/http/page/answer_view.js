@@ -52,10 +52,9 @@ function originOf(answer) {
 }
 
 function evidenceOf(answer) {
-  const items = answer.evidence.map(({ passage, title, stance, stance_on, retracted, year }) => {
+  const items = answer.evidence.map(({ passage, title, stance, stance_on, year }) => {
     return make("li", {},
       stanceBadge({ stance, stance_on }),
-      retracted ? make("strong", { className: "lost", textContent: "Retracted. " }) : "",
       title ? make("strong", { textContent: `${title} ` }) : "", year ? `(${year}) ` : "",
       passage.text, " ", pmidButton(answer, passage.pmid, answer.ideal[0]?.text ?? answer.question.body));
   });

@@ -40,7 +40,7 @@ function nearest(answer, pmidButton) {
 
 function sides(answer, pmidButton) {
   const quoted = Object.keys(STANCES).flatMap((stance) => answer.evidence
-    .filter((item) => item.stance === stance && !item.retracted).slice(0, MOST_QUOTED));
+    .filter((item) => item.stance === stance).slice(0, MOST_QUOTED));
   const items = quoted.map((item) => make("li", {}, stanceBadge(item),
     make("q", { textContent: shortened(item.passage.text, QUOTE_CHARACTERS) }), " ",
     pmidButton(answer, item.passage.pmid, item.passage.text, item.stance === "contradict")));

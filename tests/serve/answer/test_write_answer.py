@@ -329,12 +329,6 @@ def test_summary_has_no_exact_stage() -> None:
     assert len(model.calls) == 1
 
 
-def test_retracted_evidence_is_neither_shown_nor_cited() -> None:
-    model = Script(TEXT)
-    answer = write(model, items=evidence(TEXT, retracted=True))
-    assert (answer.origin, answer.ideal, model.calls) == ("none", (), [])
-
-
 @pytest.mark.parametrize(("kind", "exact"), [("yesno", "no"), ("list", []), ("summary", None)])
 def test_no_evidence_gives_an_empty_answer_that_says_so(kind: QuestionType, exact: object) -> None:
     answer = write(Script(), kind, [])

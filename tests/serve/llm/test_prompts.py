@@ -186,12 +186,12 @@ def test_first_passage_is_cut_rather_than_left_out() -> None:
     assert number_passages(evidence("A long passage."), 10) == "[1] A long"
 
 
-def test_type_year_and_retraction_stand_beside_a_passage_where_they_are_known() -> None:
+def test_type_and_year_stand_beside_a_passage_where_they_are_known() -> None:
     known, unknown = evidence("One.", "Two.")
     types = ("Journal Article", "Randomized Controlled Trial", "Research Support, U.S. Gov't")
-    known = replace(known, year=2019, retracted=True, publication_types=types)
+    known = replace(known, year=2019, publication_types=types)
     shown = number_passages([known, unknown], 200, described=True)
-    assert shown == "[1] (Randomized Controlled Trial, 2019, RETRACTED) One.\n[2] Two."
+    assert shown == "[1] (Randomized Controlled Trial, 2019) One.\n[2] Two."
 
 
 def test_the_description_counts_in_the_budget() -> None:

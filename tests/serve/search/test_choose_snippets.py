@@ -24,9 +24,9 @@ def test_window_holds_neighbouring_sentences() -> None:
     assert found.text == "Cats sleep. Metformin lowers glucose."
 
 
-def test_whole_passages_leave_out_overlaps_and_retracted_citations() -> None:
+def test_whole_passages_leave_out_overlaps() -> None:
     one, two = passage("Metformin lowers glucose.", begin=0), passage("lowers glucose.", begin=10)
-    given = [*evidence(ABSTRACT, retracted=True), Evidence(one), Evidence(two)]
+    given = [Evidence(one), Evidence(two)]
     assert whole_passages(given) == [one]
     assert len(whole_passages(evidence(*"abcd"), limit=3)) == 3
 
@@ -49,10 +49,6 @@ def test_overlap_of_two_passages_is_given_once() -> None:
 def test_same_offsets_in_title_and_abstract_do_not_overlap() -> None:
     one, two = passage("Metformin works."), passage("Metformin works.", title=True)
     assert len(choose_snippets(BODY, [Evidence(one), Evidence(two)], encode)) == 2
-
-
-def test_retracted_citation_gives_no_snippet() -> None:
-    assert choose_snippets(BODY, evidence(ABSTRACT, retracted=True), encode) == []
 
 
 def test_no_evidence_gives_no_snippets() -> None:

@@ -28,8 +28,8 @@ def ground(
     )
 
 
-def said(text: str, pmid: int, *, retracted: bool = False) -> Evidence:
-    return Evidence(passage(text, pmid), retracted=retracted)
+def said(text: str, pmid: int) -> Evidence:
+    return Evidence(passage(text, pmid))
 
 
 def test_evidence_goes_to_its_side() -> None:
@@ -71,10 +71,6 @@ def test_at_most_three_a_side() -> None:
 
 def test_a_citation_that_says_both_is_on_neither_side() -> None:
     assert ground([said(SAFE, 1), Evidence(passage(NOT_SAFE, 1, begin=90))]) == Grounds((), ())
-
-
-def test_retracted_evidence_grounds_nothing() -> None:
-    assert ground([said(SAFE, 1, retracted=True)]) == Grounds((), ())
 
 
 def test_no_evidence_gives_no_grounds() -> None:
