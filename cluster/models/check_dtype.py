@@ -6,7 +6,8 @@ from pathlib import Path
 
 from cluster.errors import IndexFormatError
 from cluster.models.encoder import Encoder
-from cluster.models.openvino_runtime import MIN_COSINE, PROBE_PASSAGES, PROBE_QUESTIONS
+from cluster.models.kept.keep_models import MIN_COSINE
+from cluster.models.openvino_runtime import PROBE_PASSAGES, PROBE_QUESTIONS
 
 
 def check_dtype(encoder: Encoder, model_dir: Path, made_in: str) -> None:

@@ -1,4 +1,4 @@
-"""Convert a transformers model for OpenVINO, cache the result, and compile it for a CPU.
+"""Convert a transformers model for OpenVINO, and cache the result.
 
 Converted models are cached in the model store. Nothing is fetched, and no code from a model's
 folder is run.
@@ -9,8 +9,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import logging
-import os
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,12 +21,9 @@ from torch import Tensor
 
 from cluster.errors import one_line
 from cluster.models.adapters import quiet_loading
+from cluster.models.kept.run_converted import openvino
 from cluster.models.store import ModelStore
 
-# Limit of OpenVINO's cache of kernels, which has several entries for each batch shape. With the
-# default of 5,000 a build's batches would fill gigabytes: 156 shapes took 140 MB. With 64 they took
-# 27 MB, and 20% more time when every batch had another shape than the one before.
-MAX_KERNELS = 128
 # Smaller models are not cached, and run on torch unless they are asked to run here: to convert one
 # takes longer than it saves.
 SMALL_BYTES = 10_000_000
@@ -51,8 +46,8 @@ def convert(module: Any, example: Mapping[str, Tensor], output: str) -> tuple[An
     if is_small(module):
         return _converted(module, example, output), None
     weights = module.state_dict()
-    openvino = _openvino()
-    versions = (openvino.__version__, torch.__version__, transformers.__version__)
+    package = openvino()
+    versions = (package.__version__, torch.__version__, transformers.__version__)
     shape = (type(module).__name__, module.config.to_json_string(), output, *example)
     digest = hashlib.sha256("\n".join([*versions, *shape]).encode())
     for name, value in weights.items():
@@ -66,36 +61,7 @@ def convert(module: Any, example: Mapping[str, Tensor], output: str) -> tuple[An
         except (OSError, RuntimeError) as error:
             log.info("%s: the converted model is not cached (%s)", folder, one_line(str(error)))
             return model, None
-    return openvino.Core().read_model(folder / "model.xml"), folder
-
-
-def processor() -> str:
-    """The processor's name and its number of cores."""
-    return f"{_openvino().Core().get_property('CPU', 'FULL_DEVICE_NAME')}, {os.cpu_count()} cores"
-
-
-def compile_for_cpu(model: Any, precision: str, threads: int | None) -> Any:
-    """Compile `model` and return an inference request, which one thread at a time may use."""
-    options: dict[str, Any] = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "NUM_STREAMS": 1,
-        "INFERENCE_PRECISION_HINT": precision,
-        # Each process would pin its threads to the first cores, where those of all others are.
-        "ENABLE_CPU_PINNING": False,
-        "CPU_RUNTIME_CACHE_CAPACITY": MAX_KERNELS,
-    }
-    if threads:
-        options["INFERENCE_NUM_THREADS"] = threads
-    return _openvino().Core().compile_model(model, "CPU", options).create_infer_request()
-
-
-def _openvino() -> Any:
-    # OpenVINO reports its use over the network through this package where it is installed. Hidden,
-    # it is replaced by a stub of OpenVINO's own.
-    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
-    import openvino
-
-    return openvino
+    return package.Core().read_model(folder / "model.xml"), folder
 
 
 def _converted(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
@@ -108,7 +74,7 @@ def _converted(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
         plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
         trace: Any = torch.jit.trace
         traced = trace(plain, tuple(example.values()), check_trace=False)
-    model = _openvino().convert_model(traced, example_input=tuple(example.values()))
+    model = openvino().convert_model(traced, example_input=tuple(example.values()))
     if len(model.inputs) != len(example):
         raise ValueError(f"of {list(example)} only {len(model.inputs)} are used")
     for port, name in zip(model.inputs, example, strict=True):
@@ -122,7 +88,7 @@ def _keep(model: Any, folder: Path) -> None:
     with TemporaryDirectory(dir=folder.parent, prefix=".partial-") as aside:
         whole = Path(aside) / "model"
         whole.mkdir()
-        _openvino().save_model(model, whole / "model.xml", compress_to_fp16=False)
+        openvino().save_model(model, whole / "model.xml", compress_to_fp16=False)
         # Another process may have written the same model meanwhile.
         if not folder.is_dir():
             whole.rename(folder)

@@ -30,12 +30,15 @@ from cluster.models.batches import batched, batched_by_length, moved, one_ahead,
 from cluster.models.compress_tokens import Compress, make_compress
 from cluster.models.embedded import NO_CODES, Embedded
 from cluster.models.hardware import choose_device, choose_dtype
+from cluster.models.kept.keep_models import Conditions, only_mean
+from cluster.models.kept.kept_encoder import keep_encoder
 from cluster.models.load_safely import LOAD_ERRORS, SAFELY, unloadable
 from cluster.models.openvino_runtime import (
     PROBE_PASSAGES,
     PROBE_QUESTIONS,
     Runtime,
     choose_runtime,
+    kept_of,
 )
 from cluster.settings.settings import EncoderSettings
 from cluster.text.tokenise import Tokenise, Tokens
@@ -84,6 +87,8 @@ class Encoder:
         if max_tokens is not None:
             self._limit(max_tokens)
         self.runtime = self._choose_runtime(runtime, number_type)
+        if self.runtime == "openvino":
+            self._keep(Conditions(model_dir, device, dtype, runtime, threads))
 
     @classmethod
     def by(cls, settings: EncoderSettings, model_dir: Path) -> Self:
@@ -229,6 +234,13 @@ class Encoder:
             threads=self._threads,
             name=self.name,
         )
+
+    def _keep(self, conditions: Conditions) -> None:
+        modules = {type(module).__name__: module for module in self._model}
+        facts = {"edges": self._edges.tolist(), "dimensions": self.dimensions}
+        kept = kept_of(self._model[0].model, self._tokenizer, conditions, **facts)
+        if kept is not None and only_mean(modules):
+            keep_encoder(conditions, kept, PROBE_PASSAGES, self)
 
     def _probe(self, texts: Sequence[str]) -> Tensor:
         outputs = self._run(texts, len(texts))

@@ -12,34 +12,29 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from threading import Lock
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cosine_similarity, pad
+from torch.nn.functional import cosine_similarity
 from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 
 from cluster.errors import InputError, cut, one_line
-from cluster.models.convert_to_openvino import compile_for_cpu, convert, is_small, processor
+from cluster.models.convert_to_openvino import convert, is_small
+from cluster.models.kept.keep_models import MIN_COSINE, PRECISIONS, Conditions, Kept
+from cluster.models.kept.run_converted import ConvertedModel, processor
 from cluster.storage.whole_files import write_atomically
 
 Runtime = Literal["auto", "torch", "openvino"]
 # Runs the model on fixed inputs and returns the rows (n, width) that its caller would use.
 Probe = Callable[[], Tensor]
 
-# Lowest accepted cosine between the results of OpenVINO and of torch in the same number type, and
-# between the vectors of one text in two number types that are compared in one index.
-MIN_COSINE = 0.999
 # Timing rounds, in which the candidates alternate; the best time of each counts. No round starts
 # after the budget is spent, so that a busy machine does not delay the start for long.
 ROUNDS = 3
 BUDGET_S = 0.5
-# Tokens by which lengths grow.
-LENGTHS = 16
 # The tensor that is used of a model's output, and the output's type.
 OUTPUTS = {"last_hidden_state": BaseModelOutput, "logits": TokenClassifierOutput}
-PRECISIONS = {torch.float32: "f32", torch.bfloat16: "bf16"}
 
 PROBE_QUESTIONS = (
     "Does metformin activate AMPK?",
@@ -79,7 +74,8 @@ def choose_runtime(
     GPU or is not installed.
     """
     _check(runtime, device)
-    if runtime == "torch" or device != "cpu" or dtype not in PRECISIONS or not is_installed():
+    runs = device == "cpu" and str(dtype).removeprefix("torch.") in PRECISIONS
+    if runtime == "torch" or not runs or not is_installed():
         return "torch"
     if runtime == "auto" and is_small(module):
         return "torch"
@@ -112,11 +108,8 @@ def is_installed() -> bool:
 class OpenVinoForward:
     """The forward pass of a transformers model on this CPU, with dynamic batch sizes and lengths.
 
-    Lengths are filled up to multiples of LENGTHS, since kernels are made for each new shape.
-
     Takes the tensors of `example` by name and returns the model's output type with one tensor,
-    float32. Calls from several threads run one after another, each on `threads` threads; None
-    takes all cores.
+    float32; see `ConvertedModel`.
     """
 
     def __init__(
@@ -126,30 +119,29 @@ class OpenVinoForward:
         dtype: torch.dtype,
         threads: int | None,
     ) -> None:
-        self._names = list(example)
         with torch.no_grad():
             outputs = module(**example)
         self._output = next(key for key in OUTPUTS if key in outputs)
         model, self.folder = convert(module, example, self._output)
-        self._request = compile_for_cpu(model, PRECISIONS[dtype], threads)
-        self._most = int(getattr(module.config, "max_position_embeddings", 0) or 0)
-        self._lock = Lock()
+        most = int(getattr(module.config, "max_position_embeddings", 0) or 0)
+        precision = PRECISIONS[str(dtype).removeprefix("torch.")]
+        self.model = ConvertedModel(model, list(example), precision, threads, most)
 
     def __call__(self, **inputs: Any) -> Any:
         """The output of the model for tensors of any batch size and length."""
-        tensors = {name: value for name, value in inputs.items() if isinstance(value, Tensor)}
-        if "token_type_ids" in self._names and "token_type_ids" not in tensors:
-            # As the model itself takes them: one text a row.
-            tensors["token_type_ids"] = torch.zeros_like(tensors["input_ids"])
-        if tensors.keys() != set(self._names):
-            raise ValueError(f"the model was compiled for {self._names}, not {list(tensors)}")
-        length = next(iter(tensors.values())).shape[1]
-        wide = max(min(-(-length // LENGTHS) * LENGTHS, self._most), length)
-        # What is added is masked: the mask is 0 there too.
-        filled = {k: pad(v, (0, wide - length)).numpy() for k, v in tensors.items()}
-        with self._lock:
-            found = torch.from_numpy(self._request.infer(filled)[0])[:, :length]
+        given = {k: v.numpy() for k, v in inputs.items() if isinstance(v, Tensor)}
+        found = torch.from_numpy(self.model.run(given))
         return OUTPUTS[self._output](**{self._output: found})
+
+
+def kept_of(module: Any, tokenizer: Any, conditions: Conditions, **facts: Any) -> Kept | None:
+    """What to keep of a module that `choose_runtime` made run on OpenVINO; None for a small one."""
+    compiled: OpenVinoForward = module.forward
+    if compiled.folder is None or not conditions.may_be_kept or tokenizer.pad_token_id is None:
+        return None
+    told = {"pad": tokenizer.pad_token_id, "padding_side": tokenizer.padding_side, **facts}
+    names, dtype = list(compiled.model.names), str(module.dtype).removeprefix("torch.")
+    return Kept(str(compiled.folder), names, dtype, compiled.model.most, told)
 
 
 def _check(runtime: Runtime, device: str) -> None:

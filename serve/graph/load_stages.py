@@ -18,6 +18,7 @@ from cluster.index.terms.collection import CollectionTerms
 from cluster.index.tokens.shared_codec import open_codec
 from cluster.index.versions import read_as_of
 from cluster.models.adapters import full_name, model_folder, weights_checksum
+from cluster.models.kept.keep_models import Conditions
 from cluster.models.store import ModelStore, as_transformers_folder
 from cluster.settings.settings import Settings
 from cluster.text.analysis import ANALYSER
@@ -38,8 +39,11 @@ from serve.support.attribute_sentences import SimilaritySupport, SupportScorer
 
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
-    from cluster.models.reader import Reader
+    from cluster.models.kept.kept_encoder import KeptEncoder
+    from cluster.models.readings import BatchReader
     from serve.search.rerank_passages import Reranker
+
+    QueryEncoder = Encoder | KeptEncoder
 
 
 def open_manifest(settings: Settings) -> Manifest:
@@ -59,13 +63,13 @@ def check_analyser(manifest: Manifest) -> None:
         )
 
 
-def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
+def load_encoder(settings: Settings, manifest: Manifest) -> QueryEncoder:
     """The encoder, which must be the one that made the index's vectors.
 
-    Another number type will do where it makes nearly the same vectors (`check_dtype`).
+    Another number type will do where it makes nearly the same vectors (`check_dtype`). It runs
+    without torch where an encoder before it was kept.
     """
-    from cluster.models.check_dtype import check_dtype
-    from cluster.models.encoder import Encoder
+    from cluster.models.kept.kept_encoder import find_encoder
 
     found = weights_checksum(settings.encoder)
     if found != manifest.encoder.sha256:
@@ -75,10 +79,27 @@ def load_encoder(settings: Settings, manifest: Manifest) -> Encoder:
             f"{full_name(settings.encoder)} ({found[:12]}); set encoder.model and encoder.adapter "
             "to the first or build the index again"
         )
-    folder = model_folder(settings.encoder)
-    encoder = Encoder.by(settings.encoder, folder)
+    folder, chosen = model_folder(settings.encoder), settings.encoder
+    kept = find_encoder(
+        conditions_of(settings, folder),
+        max_tokens=chosen.max_tokens,
+        batch_size=chosen.batch_size,
+        query_prefix=chosen.query_prefix,
+    )
+    if kept is not None and manifest.encoder.dtype in ("", kept.dtype):
+        return kept
+    from cluster.models.check_dtype import check_dtype
+    from cluster.models.encoder import Encoder
+
+    encoder = Encoder.by(chosen, folder)
     check_dtype(encoder, folder, manifest.encoder.dtype)
     return encoder
+
+
+def conditions_of(settings: Settings, folder: Path) -> Conditions:
+    """How the encoder and the reader are asked to run, of which that in `folder` is one."""
+    chosen = settings.encoder
+    return Conditions(folder, chosen.device, chosen.dtype, chosen.runtime, chosen.threads)
 
 
 def load_recogniser(
@@ -144,7 +165,7 @@ def load_shard(
     return reader
 
 
-def load_late_interaction(settings: Settings, encoder: Encoder) -> Reranker:
+def load_late_interaction(settings: Settings, encoder: QueryEncoder) -> Reranker:
     """Late interaction by `encoder`, for passages whose token vectors the index does not keep."""
     from serve.search.rerank_passages import LateInteractionReranker
 
@@ -199,13 +220,23 @@ def load_writer(
     )
 
 
-def load_reader(settings: Settings) -> Reader:
-    """The reader of the settings, on the encoder's device."""
-    from cluster.models.reader import Reader
+def load_reader(settings: Settings) -> BatchReader:
+    """The reader of the settings, on the encoder's device; without torch as the encoder."""
+    from cluster.models.kept.kept_reader import find_reader
 
     chosen = settings.reader
+    folder = model_folder(chosen)
+    kept = find_reader(
+        conditions_of(settings, folder),
+        max_tokens=chosen.max_tokens,
+        batch_size=chosen.batch_size,
+    )
+    if kept is not None:
+        return kept
+    from cluster.models.reader import Reader
+
     return Reader.load(
-        model_folder(chosen),
+        folder,
         device=settings.encoder.device,
         dtype=settings.encoder.dtype,
         max_tokens=chosen.max_tokens,

@@ -32,7 +32,7 @@ from serve.search.choose_snippets import choose_snippets
 from serve.search.pubmed.search_online import Online
 
 if TYPE_CHECKING:
-    from cluster.models.encoder import Encoder
+    from serve.graph.load_stages import QueryEncoder
     from serve.search.rerank_passages import Reranker
 
 
@@ -58,7 +58,7 @@ class LocalBackend:
 class EncoderStage:
     """What `serve.graph.deployments.Encoder` does, for one question at a time."""
 
-    def __init__(self, encoder: Encoder, late: Reranker) -> None:
+    def __init__(self, encoder: QueryEncoder, late: Reranker) -> None:
         self._encoder = encoder
         self._late = late
 

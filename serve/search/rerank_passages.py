@@ -9,18 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
-from sentence_transformers import CrossEncoder
-from torch.nn import Sigmoid
 
 from cluster.errors import InputError
 from cluster.index.tokens.stored import best_cosines, mean_max_sim
-from cluster.models.encoder import Encoder
-from cluster.models.hardware import choose_device, choose_dtype
 
 Pair = tuple[str, str]
 Scores = NDArray[np.float32]
@@ -37,6 +33,14 @@ class Reranker(Protocol):
         """One score for each (question, passage), in their order: several requests at once."""
 
 
+class TokenEncoder(Protocol):
+    """What encodes texts token by token, as `cluster.models.encoder.Encoder` does."""
+
+    def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Scores]:
+        """For each text its tokens' vectors (tokens, width), of length 1."""
+        ...
+
+
 class LateInteractionReranker:
     """The mean over question tokens of the best cosine with any passage token, -1 to 1.
 
@@ -47,7 +51,9 @@ class LateInteractionReranker:
     same for every question.
     """
 
-    def __init__(self, encoder: Encoder, batch_size: int | None = None, cache_mb: int = 0) -> None:
+    def __init__(
+        self, encoder: TokenEncoder, batch_size: int | None = None, cache_mb: int = 0
+    ) -> None:
         self._encoder = encoder
         self._batch_size = batch_size
         self._kept: LRUCache[str, Halves] = LRUCache(cache_mb << 20, lambda vectors: vectors.nbytes)
@@ -106,7 +112,7 @@ class CrossEncoderReranker:
         batch_size: int = 32,
     ) -> None:
         self._batch_size = batch_size
-        self._model = _load_cross_encoder(model_dir, choose_device(device), dtype, max_tokens)
+        self._model = _load_cross_encoder(model_dir, device, dtype, max_tokens)
         if self._model.num_labels != 1:
             raise InputError(
                 f"{model_dir} gives {self._model.num_labels} scores a pair where a reranker needs "
@@ -125,20 +131,25 @@ class CrossEncoderReranker:
             list(pairs),
             batch_size=self._batch_size,
             show_progress_bar=False,
-            activation_fn=Sigmoid(),
             convert_to_numpy=True,
         )
         return np.asarray(scores, dtype=np.float32)
 
 
-def _load_cross_encoder(
-    model_dir: Path, device: str, dtype: str, max_tokens: int | None
-) -> CrossEncoder:
+def _load_cross_encoder(model_dir: Path, device: str, dtype: str, max_tokens: int | None) -> Any:
+    # Here, not above: late interaction needs none of it, and it takes seconds to import.
+    from sentence_transformers import CrossEncoder
+    from torch.nn import Sigmoid
+
+    from cluster.models.hardware import choose_device, choose_dtype
+
     if not (model_dir / "config.json").is_file():
         raise InputError(f"{model_dir} is not a model's folder (it has no config.json)")
+    device = choose_device(device)
     try:
         return CrossEncoder(
             str(model_dir),
+            activation_fn=Sigmoid(),
             device=device,
             max_length=max_tokens,
             local_files_only=True,

@@ -12,7 +12,7 @@ from cluster.index.manifest import Manifest
 from cluster.models import check_dtype
 from cluster.models.adapters import weights_checksum
 from cluster.models.encoder import Encoder
-from cluster.models.openvino_runtime import MIN_COSINE
+from cluster.models.kept.keep_models import MIN_COSINE
 from cluster.settings.settings import Settings, load_settings
 from serve.graph.load_stages import load_encoder
 from tests.small_index import citation, make_index

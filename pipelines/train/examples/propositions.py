@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from cluster.models.reader import NO, SILENT, YES
+from cluster.models.readings import NO, SILENT, YES
 from cluster.settings.read_config import CONFIGS
 from pipelines.train.examples.reader_examples import Part, ReaderExample, put_together
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
-from cluster.models.reader import NO, SILENT, YES, split_passage
+from cluster.models.readings import NO, SILENT, YES, split_passage
 from cluster.text.sentences import sentence_spans
 from pipelines.train.examples.contrary import contradict
 from pipelines.train.examples.mark_names import Marked, find_names

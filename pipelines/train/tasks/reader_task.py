@@ -15,7 +15,8 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from cluster.models.adapters import quiet_loading
 from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
-from cluster.models.reader import (
+from cluster.models.reader import Reader, encode_pairs, passage_tokens
+from cluster.models.readings import (
     LABELS,
     RELEVANT,
     SPAN_LABELS,
@@ -23,9 +24,6 @@ from cluster.models.reader import (
     STANCE_WEIGHTS,
     SUMMARY,
     YES,
-    Reader,
-    encode_pairs,
-    passage_tokens,
 )
 from pipelines.train.adapt import add_adapter, save_model
 from pipelines.train.examples.mark_names import Marked, find_names

@@ -19,7 +19,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from cluster.errors import InputError
 from cluster.models import convert_to_openvino, openvino_runtime
 from cluster.models.encoder import Encoder
-from cluster.models.openvino_runtime import MIN_COSINE, OpenVinoForward, Runtime, choose_runtime
+from cluster.models.kept.keep_models import MIN_COSINE
+from cluster.models.openvino_runtime import OpenVinoForward, Runtime, choose_runtime
 from cluster.models.reader import Reader
 from cluster.settings.settings import load_settings
 from tests.cluster.models.test_reader import tiny_reader

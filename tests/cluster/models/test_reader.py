@@ -10,7 +10,8 @@ import pytest
 from transformers import AutoTokenizer, BertForTokenClassification
 
 from cluster.errors import InputError
-from cluster.models.reader import LABELS, NO, RELEVANT, SUMMARY, YES, Reader, read_logits
+from cluster.models.reader import Reader
+from cluster.models.readings import LABELS, NO, RELEVANT, SUMMARY, YES, read_logits
 from tests.tiny_models import make_tiny_encoder
 
 PASSAGE = "Aspirin treats fever in thousands of grown adults. IL-6 (the gene) inhibits the heart."

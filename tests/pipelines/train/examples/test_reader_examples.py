@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import InputError
-from cluster.models.reader import NO, SILENT, YES
+from cluster.models.readings import NO, SILENT, YES
 from pipelines.train.examples.attributes import make_attributes
 from pipelines.train.examples.contrary import contradict
 from pipelines.train.examples.mark_names import find_names

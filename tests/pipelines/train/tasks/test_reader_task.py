@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from cluster.models.adapters import model_folder
-from cluster.models.reader import NO, YES, Reader
-from cluster.models.readings import Reading, ScoredSpan
+from cluster.models.reader import Reader
+from cluster.models.readings import NO, YES, Reading, ScoredSpan
 from cluster.settings.settings import load_settings
 from pipelines.train.examples.mark_names import Marked
 from pipelines.train.examples.reader_examples import AnsweredQuestion, Part, ReaderExample

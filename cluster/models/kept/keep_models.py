@@ -1,0 +1,132 @@
+"""What is kept of a model that runs on OpenVINO, so that the next process needs no torch for it.
+
+A record is a file of JSON in the model store, beside the converted models. It holds for the files
+of the model's folder, the settings, the packages and the processor that it was made with, and is
+not found under others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.errors import CiteRayError
+from cluster.models.kept.run_converted import ConvertedModel, openvino, processor
+from cluster.models.store import ModelStore
+from cluster.parse_json import parse_json
+from cluster.storage.whole_files import sha256_of, write_atomically
+
+# Lowest accepted cosine between the results of OpenVINO and of torch in the same number type, and
+# between the vectors of one text in two number types that are compared in one index.
+MIN_COSINE = 0.999
+PACKAGES = ("openvino", "torch", "transformers", "sentence-transformers", "tokenizers")
+PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
+# Where one of these is, "auto" may mean a GPU, of which only torch can tell.
+_GPUS = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+
+log = logging.getLogger("citeray")
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How a model of `folder` is asked to run; see the settings of the encoder."""
+
+    folder: Path
+    device: str
+    dtype: str
+    runtime: str
+    threads: int | None
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether OpenVINO on a CPU can be meant, and is here."""
+        on_cpu = self.device == "cpu" or (
+            self.device == "auto" and not any(Path(place).exists() for place in _GPUS)
+        )
+        return on_cpu and self.runtime != "torch" and bool(_version("openvino"))
+
+    @property
+    def record(self) -> Path:
+        """Where the record of these conditions is kept."""
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        parts = [f"{path.relative_to(self.folder)} {sha256_of(path)}" for path in files]
+        parts += [f"{name} {_version(name)}" for name in PACKAGES]
+        parts += [self.device, self.dtype, self.runtime, str(self.threads), processor()]
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        return ModelStore(pins={}).root / "kept" / f"{digest}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """`converted` is the folder of the converted model, `dtype` its number type.
+
+    `names` are those of its inputs, `most` the longest text in tokens, and `facts` what else its
+    user needs.
+    """
+
+    converted: str
+    names: list[str]
+    dtype: str
+    most: int
+    facts: dict[str, Any]
+
+    def load(self, threads: int | None) -> ConvertedModel:
+        """The model, compiled for this CPU."""
+        model = openvino().Core().read_model(Path(self.converted) / "model.xml")
+        return ConvertedModel(model, self.names, PRECISIONS[self.dtype], threads, self.most)
+
+
+def find_kept(conditions: Conditions) -> Kept | None:
+    """What is kept for these conditions, if anything; a record that cannot be read is none."""
+    if not conditions.may_be_kept:
+        return None
+    with suppress(OSError, CiteRayError, TypeError):
+        record = conditions.record
+        kept = Kept(**parse_json(record.read_text(encoding="utf-8"), str(record)))
+        return kept if (Path(kept.converted) / "model.xml").is_file() else None
+    return None
+
+
+def write_kept(conditions: Conditions, kept: Kept) -> None:
+    """Keep it; a store that cannot be written keeps nothing."""
+    try:
+        record = conditions.record
+        record.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(record, json.dumps(asdict(kept)).encode())
+    except (OSError, CiteRayError) as error:
+        log.info("%s: how it runs is not kept (%s)", conditions.folder, error)
+
+
+def is_same(wanted: NDArray[np.float32], found: NDArray[np.float32]) -> bool:
+    """Whether rows (n, d) are alike, the least by MIN_COSINE; not where one holds a NaN."""
+    if wanted.shape != found.shape:
+        return False
+    lengths = np.linalg.norm(wanted, axis=1) * np.linalg.norm(found, axis=1)
+    return bool(((wanted * found).sum(1) >= MIN_COSINE * lengths).all())
+
+
+def only_mean(modules: Mapping[str, Any]) -> bool:
+    """Whether a sentence-transformers model is a transformer, the mean of its tokens and no more.
+
+    `modules` has each by its class's name, in their order.
+    """
+    names = list(modules)
+    mean = getattr(modules.get("Pooling"), "pooling_mode", None) == "mean"
+    return mean and names in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

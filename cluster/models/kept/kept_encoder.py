@@ -1,0 +1,135 @@
+"""An encoder that runs without torch: what `cluster.models.encoder` makes of texts, on OpenVINO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from cluster.index.vectors import QuestionVectors
+from cluster.models.kept.keep_models import Conditions, Kept, find_kept, is_same, write_kept
+
+Vectors = NDArray[np.float32]
+Ids = NDArray[np.int64]
+
+
+class KeptEncoder:
+    """The encoder of `conditions.folder` as `kept`, which pools by the mean over the tokens.
+
+    `max_tokens` cuts texts, `batch_size` is in texts, and `query_prefix` stands before a question.
+    """
+
+    runtime = "openvino"
+
+    def __init__(
+        self,
+        conditions: Conditions,
+        kept: Kept,
+        *,
+        max_tokens: int,
+        batch_size: int,
+        query_prefix: str = "",
+    ) -> None:
+        self.name = conditions.folder.name
+        self.dtype = kept.dtype
+        self.batch_size = batch_size
+        self.query_prefix = query_prefix
+        self.dimensions = int(kept.facts["dimensions"])
+        self._edges = np.asarray(kept.facts["edges"], np.int64)
+        self._model = kept.load(conditions.threads)
+        self._tokenizer = tokenizer_of(conditions.folder, kept)
+        self._tokenizer.enable_truncation(max_tokens)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of shape (n, dimensions), float32, of length 1, in the order of `texts`."""
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
+        for places, _, seen, states in self._run(texts, self.batch_size):
+            vectors[places] = _means(states, seen)
+        return vectors
+
+    def encode_queries(self, texts: Sequence[str]) -> list[QuestionVectors]:
+        """The vectors of questions; of their tokens those of the prefix are left out."""
+        skipped = len(self._tokenizer.encode(self.query_prefix, add_special_tokens=False).ids)
+        found: dict[int, QuestionVectors] = {}
+        asked = [self.query_prefix + text for text in texts]
+        for places, ids, seen, states in self._run(asked, self.batch_size):
+            rows = zip(places, _means(states, seen), self._own(ids, states), strict=True)
+            for place, vector, own in rows:
+                found[place] = QuestionVectors(vector, own[skipped:].astype(np.float16))
+        return [found[place] for place in range(len(texts))]
+
+    def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Vectors]:
+        """For each text its tokens' last hidden states, (tokens, width) float32 of length 1."""
+        found: dict[int, Vectors] = {}
+        for places, ids, _, states in self._run(texts, batch_size or self.batch_size):
+            found.update(zip(places, self._own(ids, states), strict=True))
+        return [found[place] for place in range(len(texts))]
+
+    def _run(
+        self, texts: Sequence[str], size: int
+    ) -> Iterator[tuple[list[int], Ids, Ids, Vectors]]:
+        """Batches of like length: places, token ids, which are seen, and their hidden states."""
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        for first in range(0, len(order), size):
+            places = order[first : first + size]
+            encodings = self._tokenizer.encode_batch([texts[place] for place in places])
+            ids = np.array([encoding.ids for encoding in encodings], np.int64)
+            seen = np.array([encoding.attention_mask for encoding in encodings], np.int64)
+            states = self._model.run({"input_ids": ids, "attention_mask": seen})
+            yield places, ids, seen, states
+
+    def _own(self, ids: Ids, states: Vectors) -> Iterator[Vectors]:
+        """The vectors, of length 1, of each text's own tokens, without special ones and padding."""
+        for row, inner in zip(states, ~np.isin(ids, self._edges), strict=True):
+            yield _unit(row[inner])
+
+
+def find_encoder(
+    conditions: Conditions, *, max_tokens: int, batch_size: int, query_prefix: str = ""
+) -> KeptEncoder | None:
+    """The encoder that is kept for these conditions, if any."""
+    kept = find_kept(conditions)
+    if kept is None:
+        return None
+    return KeptEncoder(
+        conditions,
+        kept,
+        max_tokens=max_tokens,
+        batch_size=batch_size,
+        query_prefix=query_prefix,
+    )
+
+
+def keep_encoder(conditions: Conditions, kept: Kept, texts: Sequence[str], encoder: Any) -> None:
+    """Keep how `encoder` runs, where without torch it gives the same vectors of `texts`."""
+    other = KeptEncoder(
+        conditions, kept, max_tokens=encoder.max_tokens, batch_size=len(texts)
+    )  # fmt: skip
+    tokens = (np.concatenate(each.token_vectors(texts)) for each in (encoder, other))
+    if is_same(encoder.encode(texts), other.encode(texts)) and is_same(*tokens):
+        write_kept(conditions, kept)
+
+
+def tokenizer_of(folder: Path, kept: Kept) -> Tokenizer:
+    """The tokeniser of a model's folder, which fills batches up as the model wants them."""
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    pad, side = kept.facts["pad"], kept.facts["padding_side"]
+    token = tokenizer.id_to_token(pad)
+    tokenizer.enable_padding(direction=side, pad_id=pad, pad_token=token)
+    return tokenizer
+
+
+def _means(states: Vectors, seen: Ids) -> Vectors:
+    weights = seen.astype(np.float32)
+    sums = np.einsum("ntd,nt->nd", states, weights)
+    return _unit(sums / np.maximum(weights.sum(1, keepdims=True), 1e-9))
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    unit: Vectors = vectors / np.maximum(lengths, 1e-12)
+    return unit

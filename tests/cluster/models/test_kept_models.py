@@ -1,0 +1,190 @@
+"""What is kept of a model on OpenVINO runs without torch, and gives the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+from cluster.models import convert_to_openvino
+from cluster.models.encoder import Encoder
+from cluster.models.kept import keep_models, kept_encoder
+from cluster.models.kept.keep_models import Conditions
+from cluster.models.kept.kept_encoder import KeptEncoder, find_encoder
+from cluster.models.kept.kept_reader import find_reader
+from cluster.models.reader import Reader
+from tests.cluster.models.test_reader import tiny_reader
+from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
+
+TEXTS = [
+    "aspirin reduces fever",
+    "",
+    "the [SEP] heart",
+    "the heart " * MAX_TOKENS,
+    *("a protein inhibits the gene in the cell" for _ in range(5)),
+]
+PREFIX = "the study of "
+LIMITS: dict[str, Any] = {"max_tokens": MAX_TOKENS, "batch_size": 4}
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store of models of the test's own, in which small ones are kept too."""
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+    monkeypatch.setattr(convert_to_openvino, "SMALL_BYTES", 0)
+    return tmp_path / "store"
+
+
+def conditions(folder: Path, dtype: str = "float32") -> Conditions:
+    return Conditions(folder, "cpu", dtype, "openvino", 1)
+
+
+def load(folder: Path, **settings: Any) -> Encoder:
+    return Encoder(
+        folder, device="cpu", dtype="float32", runtime="openvino", threads=1, **LIMITS, **settings
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_tiny_encoder(tmp_path)
+
+
+def test_nothing_is_kept_before_torch_has_run_the_model(folder: Path) -> None:
+    assert find_encoder(conditions(folder), **LIMITS) is None
+
+
+def test_all_vectors_are_those_of_torch(folder: Path) -> None:
+    full = load(folder, query_prefix=PREFIX)
+    kept = find_encoder(conditions(folder), **LIMITS, query_prefix=PREFIX)
+    assert isinstance(kept, KeptEncoder)
+    assert (kept.dtype, kept.dimensions) == ("float32", WIDTH)
+    np.testing.assert_allclose(kept.encode(TEXTS), full.encode(TEXTS), atol=1e-5)
+    assert kept.encode([]).shape == (0, WIDTH)
+    tokens = zip(kept.token_vectors(TEXTS), full.token_vectors(TEXTS), strict=True)
+    for found, wanted in tokens:
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    asked = zip(kept.encode_queries(TEXTS), full.encode_queries(TEXTS), strict=True)
+    for one, other in asked:
+        np.testing.assert_allclose(one.vector, other.vector, atol=1e-5)
+        np.testing.assert_allclose(one.tokens, other.tokens, atol=1e-3)
+        assert one.tokens.dtype == np.float16
+
+
+def test_all_readings_are_those_of_torch(tmp_path: Path) -> None:
+    folder = tiny_reader(tmp_path)
+    how: dict[str, Any] = {"device": "cpu", "dtype": "float32", "runtime": "openvino"}
+    full = Reader.load(folder, threads=1, **how, **LIMITS)
+    kept = find_reader(conditions(folder), **LIMITS)
+    assert kept is not None
+    pairs = zip(full.read("what ?", TEXTS), kept.read("what ?", TEXTS), strict=True)
+    for wanted, found in pairs:
+        assert found.relevance == pytest.approx(wanted.relevance, abs=1e-4)
+        assert found.yes == pytest.approx(wanted.yes, abs=1e-4)
+        assert [n.begin for n in found.names] == [n.begin for n in wanted.names]
+        assert [s.end for s in found.sentences] == [s.end for s in wanted.sentences]
+
+
+def test_it_runs_without_torch(folder: Path) -> None:
+    load(folder)
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from cluster.models.kept.keep_models import Conditions\n"
+        "from cluster.models.kept.kept_encoder import find_encoder\n"
+        f"asked = Conditions(Path({str(folder)!r}), 'cpu', 'float32', 'openvino', 1)\n"
+        f"kept = find_encoder(asked, max_tokens={MAX_TOKENS}, batch_size=4)\n"
+        "assert kept.encode(['the heart']).shape == (1, kept.dimensions)\n"
+        "import cluster.models.kept.kept_reader, serve.search.rerank_passages\n"
+        "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ran.stdout.strip(), ran.returncode) == ("[]", 0), ran.stderr
+
+
+def test_under_other_conditions_nothing_is_found(folder: Path) -> None:
+    load(folder)
+    asked = conditions(folder)
+    assert find_encoder(asked, **LIMITS) is not None
+    others = [
+        replace(asked, threads=2),
+        replace(asked, dtype="bfloat16"),
+        replace(asked, runtime="torch"),
+        replace(asked, device="cuda"),
+    ]
+    assert [find_encoder(other, **LIMITS) for other in others] == [None] * 4
+
+
+def test_a_change_of_any_file_of_the_model_makes_it_be_measured_again(folder: Path) -> None:
+    load(folder)
+    (folder / "config_sentence_transformers.json").write_text("{}", encoding="utf-8")
+    assert find_encoder(conditions(folder), **LIMITS) is None
+
+
+def test_another_version_of_a_package_makes_it_be_measured_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(folder)
+    monkeypatch.setattr(keep_models, "_version", lambda _: "0.0.1")
+    assert find_encoder(conditions(folder), **LIMITS) is None
+
+
+def test_where_a_gpu_may_be_auto_asks_torch(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = replace(conditions(folder), device="auto")
+    assert asked.may_be_kept
+    monkeypatch.setattr(keep_models, "_GPUS", (str(tmp_path),))
+    assert not asked.may_be_kept
+    assert conditions(folder).may_be_kept
+
+
+def test_a_model_that_pools_otherwise_is_not_kept(folder: Path, tmp_path: Path) -> None:
+    transformer = Transformer(str(folder), max_seq_length=MAX_TOKENS)
+    first_token = Pooling(WIDTH, pooling_mode="cls")
+    SentenceTransformer(modules=[transformer, first_token], device="cpu").save(
+        str(tmp_path / "cls")
+    )
+    assert load(tmp_path / "cls").runtime == "openvino"
+    assert find_encoder(conditions(tmp_path / "cls"), **LIMITS) is None
+
+
+def test_a_model_whose_results_would_change_is_not_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(states: np.ndarray, _: np.ndarray) -> np.ndarray:
+        return states[:, 0]
+
+    monkeypatch.setattr(kept_encoder, "_means", wrong)
+    assert load(folder).runtime == "openvino"
+    assert find_encoder(conditions(folder), **LIMITS) is None
+
+
+@pytest.mark.parametrize("damage", ["{", "{}", "[]"])
+def test_a_damaged_record_is_none(folder: Path, store: Path, damage: str) -> None:
+    load(folder)
+    [record] = (store / "kept").iterdir()
+    record.write_text(damage, encoding="utf-8")
+    assert find_encoder(conditions(folder), **LIMITS) is None
+
+
+def test_without_the_converted_model_the_record_is_none(folder: Path, store: Path) -> None:
+    load(folder)
+    for path in (store / "openvino").rglob("model.*"):
+        path.unlink()
+    assert find_encoder(conditions(folder), **LIMITS) is None
+
+
+def test_a_store_that_cannot_be_written_keeps_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "file"))
+    (tmp_path / "file").touch()
+    assert load(folder).runtime == "openvino"
+    assert find_encoder(conditions(folder), **LIMITS) is None
