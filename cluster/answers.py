@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,6 +11,7 @@ from cluster.records import Citation, Entity, Passage
 QUESTION_TYPES = ("yesno", "factoid", "list", "summary", "unknown")
 QuestionType = Literal["yesno", "factoid", "list", "summary", "unknown"]
 Verdict = Literal["answered", "mixed", "not_enough_evidence"]
+Check = Literal["drop", "mark", "off"]
 NOT_ENOUGH: Verdict = "not_enough_evidence"
 
 
@@ -76,13 +77,20 @@ class Sentence:
     """One sentence of an answer with the 1-3 PMIDs that support it.
 
     `support` is the support score of its best evidence, 0 to 1; `contradicted` are up to three
-    PMIDs whose evidence says otherwise.
+    PMIDs whose evidence says otherwise. One that is `unsupported` is there where the answer's
+    check is not "drop", without PMIDs but those that the model itself cites.
     """
 
     text: str
     pmids: tuple[int, ...]
     support: float
     contradicted: tuple[int, ...] = ()
+    unsupported: bool = False
+
+
+def supported(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
+    """The sentences without the unsupported ones."""
+    return tuple(sentence for sentence in sentences if not sentence.unsupported)
 
 
 ExactAnswer = str | list[list[str]] | None
@@ -139,7 +147,9 @@ class Answer(SearchResult):
 
     `supported` justifies the exact answer, where the preset asks for it. `shown` are the places
     in `evidence`, from 0, of the passages that the language model was shown, in its order: fewer
-    than all where no more fit. It is None where no model was asked.
+    than all where no more fit. It is None where no model was asked. `check` is what became of the
+    model's sentences that no evidence supports: they were dropped, or only marked and left out of
+    account, or marked and counted like the others ("off").
     """
 
     verdict: Verdict
@@ -150,13 +160,17 @@ class Answer(SearchResult):
     supported: tuple[Sentence, ...] = ()
     guess: Guess | None = None
     shown: tuple[int, ...] | None = None
+    check: Check = "drop"
 
     @property
     def choice(self) -> Guess:
         """The answer for formats that force a choice: the guess where nothing is stated.
 
+        No such format can mark a sentence: unsupported ones are left out unless `check` is "off".
+
         Raises ValueError where nothing is stated and the question did not ask for a guess.
         """
         if self.verdict == NOT_ENOUGH and self.guess is None:
             raise ValueError(f"question {self.question.id}: no guess; ask with guess=True")
-        return self.guess or Guess(self.ideal, self.exact)
+        ideal = self.ideal if self.check == "off" else supported(self.ideal)
+        return self.guess or Guess(ideal, self.exact)

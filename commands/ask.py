@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from cluster.answers import Check
 from commands.context import Config, Json, Overrides, make_context
 from commands.options import AsOf, SystemOption, check_options, open_client, with_setting
 from serve.client.open_client import endpoint_url
@@ -16,6 +17,13 @@ from serve.client.print_answer import print_answer, print_search
 QuestionArgument = Annotated[str, typer.Argument(help="The question, in plain English.")]
 TypeOption = Annotated[
     str, typer.Option("--type", help="yesno, factoid, list or summary; guessed if not given.")
+]
+CheckOption = Annotated[
+    Check | None,
+    typer.Option(
+        help="The model's sentences that no evidence supports are dropped, or marked, or "
+        "(off) marked and counted like the others. The preset's own if not given."
+    ),
 ]
 KOption = Annotated[int, typer.Option("-k", min=1, max=100, help="How many citations.")]
 
@@ -47,6 +55,7 @@ def ask(
     k: KOption = 10,
     system: SystemOption = None,
     as_of: AsOf = None,
+    check: CheckOption = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -55,6 +64,8 @@ def ask(
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, question_type, as_of)
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
+    if check is not None:
+        request["check"] = check
     with open_client(chosen, answers=True) as client:
         found = client.answer(request)
         if json:

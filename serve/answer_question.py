@@ -206,6 +206,7 @@ class QuestionAnswerer:
             **{name.name: getattr(found, name.name) for name in fields(found)},
             **presented(question, written),
             shown=places_of(written.shown, found.evidence),
+            check=system.answer.check,
         )
 
     def _writing_ms(self, system: SystemSettings) -> float:

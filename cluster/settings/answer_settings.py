@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from cluster.answers import Check
 
 WrittenBy = Literal["model", "evidence"]
 
@@ -16,9 +18,12 @@ class AnswerSettings(BaseModel):
     `reasoned`: the model reasons before each answer, and a summary of what led to the ideal
     answer is passed on to the exact one (paper 000). `examples` is how many few-shot examples
     the model sees. `supported` adds a third answer, which cites passages by their number
-    (paper 001). `weigh` above 0 shows the model at most so many passages for and so many
-    against instead of all by rank, and reads the PMIDs that it cites itself (paper 004).
-    Where `ideal_from` is named and `exact_from` is not, the exact answer is from there too.
+    (paper 001). `check` is what becomes of the model's sentences that no evidence supports: they
+    are dropped, or marked and left out of account, or marked and counted like the others ("off",
+    as papers have it). Those with a link, an address or a PMID in their text are dropped always.
+    `weigh` above 0 shows the model at most so many passages for and so many against instead of all
+    by rank, and reads the PMIDs that it cites itself (paper 004). Where `ideal_from` is named and
+    `exact_from` is not, the exact answer is from there too.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -27,6 +32,8 @@ class AnswerSettings(BaseModel):
     reasoned: bool = False
     examples: Annotated[int, Field(ge=0, le=10)] = 0
     supported: bool = False
+    # YAML reads a bare `off` as false.
+    check: Annotated[Check, BeforeValidator(lambda v: "off" if v is False else v)] = "drop"
     weigh: Annotated[int, Field(ge=0, le=50)] = 0
     max_words: Annotated[int, Field(gt=0)] = 200
     ideal_from: WrittenBy | None = None

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from cluster.answers import Check
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.search_settings import (
     FusionSettings,
@@ -67,6 +68,12 @@ class SystemSettings(BaseModel):
             or any(part is not None and part.kind != "none" for part in rewrites)
             or any(part is not None and part.by in ("listwise", "pointwise") for part in reranks)
         )
+
+    def checking(self, check: Check | None) -> SystemSettings:
+        """The preset with another `answer.check`; itself for None."""
+        if check is None:
+            return self
+        return self.model_copy(update={"answer": self.answer.model_copy(update={"check": check})})
 
     def at(self, rung: RungSettings) -> SystemSettings:
         """The preset as it searches on `rung` of its ladder."""

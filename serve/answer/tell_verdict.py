@@ -10,6 +10,7 @@ NO_ANSWER = "The indexed literature does not answer this question."
 NOT_GIVEN = "The given passages do not answer this question."
 DISAGREE = "Sources disagree."
 NEAREST = "Nearest citations:"
+UNSUPPORTED = "no evidence supports this"
 MAX_NEAREST = 5
 # Passages quoted for each side where sources disagree.
 MAX_QUOTED = 2

@@ -41,7 +41,7 @@ from serve.answer.read_evidence import (
 )
 from serve.answer.show_sides import against_model, note_sides, side_of, with_room
 from serve.answer.write_exact import Exact, write_exact
-from serve.answer.write_ideal import Draft, write_ideal, write_supported
+from serve.answer.write_ideal import Draft, counted, write_ideal, write_supported
 from serve.llm.chat_form import Say
 from serve.llm.language_model import ChatModel
 from serve.llm.prompts import quote
@@ -189,7 +189,7 @@ class AnswerWriter:
         """What is written and where it is from; what it had to do without joins `degraded`."""
         by_choice = briefing.limits.ideal_from == "evidence"
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
-        if draft.sentences and not by_choice:
+        if draft.stated and not by_choice:
             return draft, Extract(draft.sentences, origin="generated")
         extract = await asyncio.to_thread(
             extract_ideal, briefing.question, briefing.passages, self._reader, briefing.answers
@@ -213,7 +213,7 @@ class AnswerWriter:
         return decide_verdict(
             question,
             passages,
-            ideal,
+            counted(ideal, briefing.style.check),
             exact,
             decision,
             agrees=agrees,

@@ -77,9 +77,9 @@ async def _decide(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Ex
     """What the model decides, by the preset's own form of asking."""
     if briefing.question.type == "yesno":
         word = await _verdict(briefing, draft)
-        return _yes_or_no(word, draft.sentences)
+        return _yes_or_no(word, draft.stated)
     names = await _names(briefing, draft)
-    groups = await asyncio.to_thread(_named, briefing, names, draft.sentences, recognise)
+    groups = await asyncio.to_thread(_named, briefing, names, draft.stated, recognise)
     return Exact(groups) if groups else Exact(fault=UNUSABLE)
 
 
@@ -143,7 +143,7 @@ def _from_evidence(briefing: Briefing, draft: Draft) -> ExactAnswer:
     if _guesses(question):
         exact = apart(exact, question.body)
     elif question.type == "factoid":
-        exact = stated_in(draft.sentences, exact)
+        exact = stated_in(draft.stated, exact)
     return settle_names(exact, limit=LIMITS[question.type], max_chars=MAX_CHARS)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal
 
-from cluster.answers import Evidence, Sentence
+from cluster.answers import Check, Evidence, Sentence, supported
 from cluster.errors import LLMError
 from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.answer.cite_marks import clean_cited, read_cited
@@ -44,16 +44,17 @@ log = logging.getLogger(__name__)
 # it is right in 77% of the questions at 0 and in 92% here. Where it wrote its answer before it
 # decided, it was right in 58% to 67% of 24 of them.
 YES_MARGIN = 2.0
+MAX_PMIDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The supported sentences, the dropped ones, and "" or why there is no answer.
+    """The sentences that stay, the dropped ones, and "" or why there is no answer.
 
     `inferred` is a summary of the model's reasoning. `decision` is a yes or no that the model
     gave before it wrote, or "not stated" where it says that the evidence does not answer, which
     is no fault. `share` is how sure it was, from 0.5 to 1, of that yes or no. `shown` are the
-    passages that its prompt held, where these are not the first ones.
+    passages that its prompt held, where these are not the first ones. `check` is the preset's.
     """
 
     sentences: tuple[Sentence, ...] = ()
@@ -63,11 +64,17 @@ class Draft:
     decision: Decision | None = None
     share: float | None = None
     shown: tuple[Evidence, ...] = ()
+    check: Check = "drop"
+
+    @property
+    def stated(self) -> tuple[Sentence, ...]:
+        """The sentences on which the exact answer and the verdict may rest."""
+        return counted(self.sentences, self.check)
 
     @property
     def said(self) -> str:
-        """The sentences as one text."""
-        return " ".join(sentence.text for sentence in self.sentences)
+        """What is stated, as one text."""
+        return " ".join(sentence.text for sentence in self.stated)
 
     @property
     def passed_on(self) -> str:
@@ -139,14 +146,8 @@ async def write_supported(
     found = await asyncio.to_thread(
         attribute, list(claimed), briefing.evidence, scorer, threshold=threshold, claimed=claimed
     )
-    kept = tuple(
-        s
-        for s in found
-        if s is not None
-        and _keeps_to(s, briefing.evidence)
-        and not _strange_names(s, briefing, recognise)
-    )
-    return kept, "" if kept else UNUSABLE
+    kept = tuple(s for s in _checked(claimed, found, briefing, recognise) if s is not None)
+    return kept, "" if counted(kept, briefing.style.check) else UNUSABLE
 
 
 def weighed(briefing: Briefing, scorer: SupportScorer) -> tuple[Briefing, tuple[Evidence, ...]]:
@@ -201,17 +202,46 @@ def _attributed(
         sentences = [s for s in sentences if not answers_nothing(s, question.body)]
     threshold = briefing.limits.support_threshold
     found = attribute(sentences, evidence, scorer, threshold=threshold, claimed=claimed)
-    cited = [
-        sentence
-        if sentence is not None
-        and _keeps_to(sentence, evidence)
-        and not _strange_names(sentence, briefing, recognise)
-        else None
-        for sentence in found
-    ]
+    claims = {text: claimed[text] for text in sentences}
+    cited = _checked(claims, found, briefing, recognise)
     kept = within_words([s for s in cited if s is not None], briefing.style.max_words)
     dropped = tuple(s for s, c in zip(sentences, cited, strict=True) if c is None)
-    return Draft(kept, dropped, "" if kept else UNUSABLE)
+    check = briefing.style.check
+    fault = "" if counted(kept, check) else UNUSABLE
+    return Draft(kept, dropped, fault, check=check)
+
+
+def _checked(
+    claimed: Mapping[str, Sequence[int]],
+    found: Sequence[Sentence | None],
+    briefing: Briefing,
+    recognise: Recogniser,
+) -> list[Sentence | None]:
+    """What stays of each sentence by the preset's `check`; None where it is dropped.
+
+    `found` are the sentences as they were attributed. Where the check is off an unsupported one
+    keeps those PMIDs of the evidence that it cites itself.
+    """
+    check, held = briefing.style.check, {item.passage.pmid for item in briefing.evidence}
+    kept: list[Sentence | None] = []
+    for (text, pmids), sentence in zip(claimed.items(), found, strict=True):
+        if (
+            sentence is not None
+            and _keeps_to(sentence, briefing.evidence)
+            and not _strange_names(sentence, briefing, recognise)
+        ):
+            kept.append(sentence)
+        elif check == "drop" or holds_reference(text):
+            kept.append(None)
+        else:
+            own = [pmid for pmid in dict.fromkeys(pmids) if pmid in held and check == "off"]
+            kept.append(Sentence(text, tuple(own[:MAX_PMIDS]), 0.0, unsupported=True))
+    return kept
+
+
+def counted(sentences: Sequence[Sentence], check: Check) -> tuple[Sentence, ...]:
+    """The sentences that count: all where the check is off, else those that are supported."""
+    return tuple(sentences) if check == "off" else supported(sentences)
 
 
 def _keeps_to(sentence: Sentence, evidence: Sequence[Evidence]) -> bool:

@@ -8,7 +8,14 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from serve.answer.tell_verdict import NEAREST, nearest_words, side_words, verdict_words
+from cluster.answers import Sentence
+from serve.answer.tell_verdict import (
+    NEAREST,
+    UNSUPPORTED,
+    nearest_words,
+    side_words,
+    verdict_words,
+)
 from serve.client.open_client import as_answer
 
 Reply = Mapping[str, Any]
@@ -49,16 +56,10 @@ def print_answer(console: Console, reply: Reply) -> None:
     console.print(title, soft_wrap=True)
     if reply["exact"] and not (verdict and isinstance(reply["exact"], str)):
         console.print(f"  exact: {escape(_exact(reply['exact']))}", soft_wrap=True)
-    for sentence in reply["ideal"]:
-        pmids = ", ".join(str(p) for p in sentence["pmids"])
-        against = ", ".join(str(p) for p in sentence["contradicted"])
-        mark = f" [red]contradicted by \\[{against}][/red]" if against else ""
-        text = escape(sentence["text"])
-        console.print(f"  {text} [cyan]\\[{pmids}][/cyan]{mark}", soft_wrap=True)
-    for sentence in reply["supported"]:
-        pmids = ", ".join(str(p) for p in sentence["pmids"])
-        text = escape(sentence["text"])
-        console.print(f"  because: {text} [cyan]\\[{pmids}][/cyan]", soft_wrap=True)
+    for sentence in answer.ideal:
+        console.print(f"  {_sentence(sentence)}", soft_wrap=True)
+    for sentence in answer.supported:
+        console.print(f"  because: {_sentence(sentence)}", soft_wrap=True)
     if nearest := nearest_words(answer):
         console.print(f"  {NEAREST}")
     for line in [*nearest, *side_words(answer)]:
@@ -70,6 +71,19 @@ def print_answer(console: Console, reply: Reply) -> None:
         counts = f"{len(answer.shown)} of {len(answer.evidence)}"
         console.print(f"  the model was shown {counts} passages", style="dim")
     _footer(console, reply)
+
+
+def _sentence(sentence: Sentence) -> str:
+    """The sentence with its PMIDs on either side, or with the mark that it has none."""
+    said = [escape(sentence.text)]
+    if sentence.unsupported:
+        said.append(f"[red]({UNSUPPORTED})[/red]")
+    if sentence.pmids:
+        said.append(f"[cyan]\\[{', '.join(map(str, sentence.pmids))}][/cyan]")
+    if sentence.contradicted:
+        against = ", ".join(map(str, sentence.contradicted))
+        said.append(f"[red]contradicted by \\[{against}][/red]")
+    return " ".join(said)
 
 
 def _print_evidence(console: Console, reply: Reply) -> None:

@@ -9,7 +9,7 @@ from typing import Self, TypedDict, TypeVar, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
-from cluster.answers import Answer, QuestionType, SearchResult
+from cluster.answers import Answer, Check, QuestionType, SearchResult
 from cluster.records import Citation, Passage
 from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.client.call_endpoint import API_KEY_ENV, Endpoint, EndpointError
@@ -49,10 +49,12 @@ class AnswerOptions(SearchOptions, total=False):
     """With `evidence` the answer rests on these passages alone.
 
     With `guess` an answer that the evidence does not support well enough has its best guess.
+    `check` is what becomes of a model's sentences that no evidence supports.
     """
 
     evidence: Sequence[Passage]
     guess: bool
+    check: Check
 
 
 class CiteRay:

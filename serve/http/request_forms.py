@@ -18,7 +18,7 @@ from pydantic import (
     field_validator,
 )
 
-from cluster.answers import Question, QuestionType
+from cluster.answers import Check, Question, QuestionType
 from cluster.records import Passage, SectionName
 from cluster.settings.presets import load_system, system_names
 from serve.request import Request
@@ -147,7 +147,9 @@ class AnswerRequest(SearchRequest):
     """With `evidence` the answer rests on these passages alone, and nothing is searched for.
 
     With `stream` the reply is server-sent events. With `guess` an answer that the evidence does
-    not support well enough brings the best guess along, for formats that force a choice.
+    not support well enough brings the best guess along, for formats that force a choice. `check`
+    stands for the preset's own: sentences of the language model that no evidence supports are
+    dropped, or marked, or marked and counted like the others ("off").
     """
 
     model_config = ConfigDict(
@@ -174,11 +176,17 @@ class AnswerRequest(SearchRequest):
     evidence: Annotated[list[GivenPassage], Field(max_length=MAX_GIVEN)] = []
     stream: StrictBool = False
     guess: StrictBool = False
+    check: Check | None = None
 
     def as_question(self) -> Question:
         """See `SearchRequest.as_question`; with `evidence` and `guess`."""
         given = tuple(passage.as_passage() for passage in self.evidence)
         return replace(super().as_question(), given=given, guess=self.guess)
+
+    def as_request(self, default_system: str) -> Request:
+        """See `SearchRequest.as_request`; with `check`."""
+        request = super().as_request(default_system)
+        return replace(request, system=request.system.checking(self.check))
 
 
 def explain_problems(problems: Sequence[Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cluster.answers import Answer, Question, SearchResult
+from cluster.answers import Answer, Question, SearchResult, Sentence
 from cluster.records import Author, Citation
 from serve.answer.write_answer import WrittenAnswer
 from serve.answer_events import Event
@@ -35,6 +35,12 @@ DISPUTED = [*CORPUS, citation(4, "Metformin does not activate AMPK in the liver 
 
 def unsure_of(written: WrittenAnswer) -> WrittenAnswer:
     return replace(written, verdict="not_enough_evidence", confidence=0.25)
+
+
+def own_words(written: WrittenAnswer) -> WrittenAnswer:
+    """After what was written a sentence that the model added."""
+    added = Sentence("It cures everything.", (), 0.0, unsupported=True)
+    return replace(written, ideal=(*written.ideal, added))
 
 
 def dispute(written: WrittenAnswer) -> WrittenAnswer:

@@ -27,6 +27,7 @@ function sentencesOf(answer, also) {
   if (!answer.ideal.length) return make("p", { textContent: "Nothing found speaks to this question." });
   return make("ul", { className: "sentences" }, ...answer.ideal.map((sentence) => make("li", {},
     `${sentence.text} `,
+    sentence.unsupported ? make("strong", { className: "lost", textContent: "No evidence supports this. " }) : "",
     ...sentence.pmids.map((pmid) => pmidButton(answer, pmid, sentence.text, false, also(pmid))),
     ...sentence.contradicted.map((pmid) => pmidButton(answer, pmid, sentence.text, true)))));
 }

@@ -44,6 +44,11 @@ def test_contradicting_evidence_is_shown_beside_what_it_contradicts() -> None:
     assert "    against: PMID 2 abstract 0-16: It did not help...." in lines
 
 
+def test_a_sentence_that_no_evidence_supports_bears_the_mark() -> None:
+    own = Sentence("It may.", (), 0.0, unsupported=True)
+    assert "  It may. (no evidence supports this)" in shown(replace(ANSWER, ideal=(own,)))
+
+
 def test_uncontradicted_sentences_say_nothing_of_it() -> None:
     plain = replace(ANSWER, ideal=(Sentence("It helps.", (1,), 0.9),))
     assert not [line for line in shown(plain) if "contradicted" in line or "against" in line]

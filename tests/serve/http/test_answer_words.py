@@ -31,6 +31,15 @@ def test_what_contradicts_a_sentence_is_said_beside_it() -> None:
     assert answer_pieces(disputed) == ["It does. [PMID 3; contradicted by PMID 8, 9]"]
 
 
+def test_a_sentence_that_no_evidence_supports_bears_the_mark() -> None:
+    own = Sentence("It may.", (), 0.0, unsupported=True)
+    cited = Sentence("It might.", (4,), 0.0, unsupported=True)
+    assert answer_pieces(replace(ANSWER, ideal=(own, cited))) == [
+        "It may. [no evidence supports this]",
+        "It might. [no evidence supports this; PMID 4]",
+    ]
+
+
 UNANSWERED = replace(ANSWER, verdict="not_enough_evidence", confidence=0.1)
 
 

@@ -49,6 +49,25 @@ def test_an_answer_cites_the_citation_that_says_it(http: TestClient) -> None:
     assert found["snippets"] == []
 
 
+def test_a_request_may_have_its_own_check(http: TestClient) -> None:
+    asked = {"question": QUESTION, "type": "yesno"}
+    checks = [http.post("/v1/answer", json=asked | own).json()["check"] for own in CHECKS]
+    assert checks == ["drop", "drop", "off", "mark", "off"]
+    refused = http.post("/v1/answer", json={**asked, "check": "all"})
+    assert refused.status_code == 422
+    assert "check: Input should be 'drop', 'mark' or 'off' (got 'all')" in refused.json()["error"]
+    assert http.post("/v1/search", json={**asked, "check": "off"}).status_code == 422
+
+
+CHECKS: list[dict[str, str]] = [
+    {},
+    {"check": "drop"},
+    {"check": "off"},
+    {"check": "mark", "system": "biorag-v1"},
+    {"system": "biorag-v1"},
+]
+
+
 def test_an_answer_may_carry_snippets_with_exact_offsets(http: TestClient) -> None:
     found = http.post("/v1/answer", json={"question": QUESTION, "snippets": True}).json()
     snippet = found["snippets"][0]

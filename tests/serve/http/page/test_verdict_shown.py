@@ -17,7 +17,7 @@ from tests.serve.batches.served import Asking, served
 from tests.serve.http.page.conftest import SAID, watched
 from tests.serve.http.page.test_page import CONTRAST, QUESTION, ask
 from tests.serve.http_server import serving
-from tests.serve.service import DISPUTED, SmallService, dispute, unsure_of
+from tests.serve.service import DISPUTED, SmallService, dispute, own_words, unsure_of
 
 
 @contextmanager
@@ -70,6 +70,17 @@ def test_where_sources_disagree_both_sides_are_quoted(
         expect(for_).to_contain_text("supports: ")
         expect(against).to_contain_text("contradicts: ")
         expect(against.get_by_role("button", name="Against: PMID 4")).to_be_visible()
+
+
+def test_a_sentence_that_no_evidence_supports_bears_the_mark(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with page_of(browser, SmallService(tmp_path, decide=own_words)) as page:
+        ask(page)
+        last = page.locator(".sentences > li").last
+        expect(last).to_have_text("It cures everything. No evidence supports this. ")
+        expect(last.get_by_role("button")).to_have_count(0)
+        expect(page.locator(".sentences > li").first).not_to_contain_text("No evidence")
 
 
 def test_a_stance_badge_says_what_it_is_towards(page: Page) -> None:
