@@ -13,10 +13,10 @@ from cluster.answers import QUESTION_TYPES
 from cluster.errors import InputError
 from cluster.settings.presets import (
     is_file,
+    is_system,
     load_system,
     name_of,
     nearest_system,
-    system_names,
 )
 from commands.context import Context
 from serve.client.open_client import Client, local_client, running_client
@@ -73,7 +73,7 @@ def check_options(
         system, here = name, f"{name} is a preset of your own"
     settings = context.settings
     chosen = system or settings.serve.system
-    if chosen not in system_names():
+    if not is_system(chosen):
         raise InputError(f"--system {chosen}: unknown; {nearest_system(chosen)}")
     if question_type not in QUESTION_TYPES:
         raise InputError(f"--type {question_type}: unknown; there are: {', '.join(QUESTION_TYPES)}")

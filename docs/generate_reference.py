@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from cluster.settings.presets import load_system, system_names
+from cluster.settings.presets import load_system, paper_runs, system_names
 from cluster.settings.settings import Settings, load_settings
 from cluster.settings.system_settings import SystemSettings
 from commands.cli import COMMANDS, load_command
@@ -118,6 +118,7 @@ def _setting(
 def render_presets() -> str:
     """The shipped presets, then every key that a preset may have."""
     rows = [(f"`{name}`", load_system(name).about) for name in system_names()]
+    runs = [(f"`{name}`", load_system(name).about) for name in paper_runs()]
     differences = [
         f"### {name}\n\n{text}\n"
         for name in system_names()
@@ -126,6 +127,10 @@ def render_presets() -> str:
     parts = [
         "## Shipped presets\n",
         *_table(("preset", "about"), rows),
+        "",
+        "## Single runs of the papers\n",
+        "`--system` and `system` in a request take these too; lists of presets leave them out.\n",
+        *_table(("preset", "about"), runs),
         "",
         "## Differences from the papers\n",
         "The comment at the head of each file of `configs/systems/`.\n",

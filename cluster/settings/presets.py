@@ -1,5 +1,7 @@
 """Presets by name: those shipped in configs/systems, and those that the settings name.
 
+Those in its folder `runs`, single runs of the papers, can be named and are not offered in lists.
+
 A preset of one's own is a YAML file, or a mapping in the settings (`serve.systems`). With
 `over: citeray` at its head it says only what it changes of that preset.
 """
@@ -27,16 +29,30 @@ ENDING = ".yaml"
 _named: dict[str, SystemSettings] = {}
 
 
+def _in_folder(folder: str) -> tuple[str, ...]:
+    return tuple(sorted(p.stem for p in (CONFIGS / folder).iterdir() if p.name.endswith(ENDING)))
+
+
+@cache
+def paper_runs() -> tuple[str, ...]:
+    """The presets in configs/systems/runs, by name."""
+    return _in_folder("systems/runs")
+
+
 @cache
 def shipped_systems() -> tuple[str, ...]:
-    """The presets in configs/systems, by name."""
-    folder = CONFIGS / "systems"
-    return tuple(sorted(p.stem for p in folder.iterdir() if p.name.endswith(ENDING)))
+    """The presets that ship, by name, the papers' runs among them."""
+    return tuple(sorted((*_in_folder("systems"), *paper_runs())))
 
 
 def system_names() -> list[str]:
-    """The presets that this process knows."""
-    return sorted([*shipped_systems(), *_named])
+    """The presets that this process offers."""
+    return sorted([*(set(shipped_systems()) - set(paper_runs())), *_named])
+
+
+def is_system(name: str) -> bool:
+    """Whether this process has such a preset, offered or not."""
+    return name in _named or name in shipped_systems()
 
 
 def name_systems(systems: Mapping[str, SystemSettings]) -> None:
@@ -50,24 +66,22 @@ def name_systems(systems: Mapping[str, SystemSettings]) -> None:
 
 def nearest_system(name: str) -> str:
     """What a message says beside a preset that there is not: the likeliest one, and all."""
-    near = difflib.get_close_matches(name[:80], system_names(), n=1)
+    near = difflib.get_close_matches(name[:80], [*system_names(), *paper_runs()], n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"{hint}there are: {', '.join(system_names())}"
 
 
 def load_system(name: str) -> SystemSettings:
     """The preset `name`; raises InputError naming the presets there are."""
-    if name in _named:
-        return _named[name]
-    if name not in shipped_systems():
+    if not is_system(name):
         raise InputError(f"unknown system {cut(name)!r}; {nearest_system(name)}")
-    return _shipped(name)
+    return _named[name] if name in _named else _shipped(name)
 
 
 @cache
 def _shipped(name: str) -> SystemSettings:
     """Read once: every question names one, and YAML takes 3 ms."""
-    origin = f"systems/{name}{ENDING}"
+    origin = f"systems/{'runs/' if name in paper_runs() else ''}{name}{ENDING}"
     return as_system(name, read_yaml(read_config(CONFIGS / origin, origin), origin), origin)
 
 

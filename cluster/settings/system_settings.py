@@ -66,7 +66,10 @@ class SystemSettings(BaseModel):
         return (
             self.self_check > 0
             or any(part is not None and part.kind != "none" for part in rewrites)
-            or any(part is not None and part.by in ("listwise", "pointwise") for part in reranks)
+            or any(
+                part is not None and part.depth and part.by in ("listwise", "pointwise")
+                for part in reranks
+            )
         )
 
     def checking(self, check: Check | None) -> SystemSettings:

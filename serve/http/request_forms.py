@@ -20,7 +20,7 @@ from pydantic import (
 
 from cluster.answers import Check, Question, QuestionType
 from cluster.records import Passage, SectionName
-from cluster.settings.presets import load_system, system_names
+from cluster.settings.presets import is_system, load_system, paper_runs, system_names
 from serve.request import Request
 
 MAX_QUESTION_CHARACTERS = 2000
@@ -50,14 +50,14 @@ PathPmid = Annotated[int, Path(ge=1, le=MAX_PMID), BeforeValidator(plain_digits)
 
 def known_system(value: str) -> str:
     """The preset's name; raises ValueError naming the presets there are."""
-    if value not in system_names():
+    if not is_system(value):
         raise ValueError(f"unknown; there are: {', '.join(system_names())}")
     return value
 
 
 def _list_systems(schema: dict[str, Any]) -> None:
     """When the form is described: by then a process knows the presets that its settings name."""
-    schema["enum"] = system_names()
+    schema["enum"] = [*system_names(), *paper_runs()]
 
 
 SystemName = Annotated[str, AfterValidator(known_system), Field(json_schema_extra=_list_systems)]

@@ -21,7 +21,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from cluster.answers import Answer
 from cluster.errors import InputError
-from cluster.settings.presets import load_system, system_names
+from cluster.settings.presets import is_system, load_system, system_names
 from serve.answer_events import Event, Finished
 from serve.http.answer_words import answer_pieces
 from serve.http.event_stream import PING_S, as_failure
@@ -111,12 +111,12 @@ def add_openai_form(api: FastAPI, service: Service) -> None:
     @api.get(MODELS + "/{name}", responses=NAMED)
     async def model(name: str) -> Any:
         """One preset."""
-        return _model_card(name) if name in system_names() else _unknown(name)
+        return _model_card(name) if is_system(name) else _unknown(name)
 
     @api.post(CHAT, responses=CHATTED)
     async def complete(request: ChatRequest) -> Any:
         """A cited answer as a chat completion; `model` is a preset."""
-        if request.model not in system_names():
+        if not is_system(request.model):
             return _unknown(request.model)
         try:
             question = request.question()

@@ -1,0 +1,158 @@
+"""Each preset of a published system against its paper's own parameters, copied here by section.
+
+What a preset does otherwise its header says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.settings.presets import load_system, paper_runs, shipped_systems, system_names
+from cluster.settings.search_settings import RankingsSettings
+
+
+def at(name: str, key: str) -> Any:
+    """What the preset `name` has at a key with dots."""
+    value: Any = load_system(name)
+    for part in key.split("."):
+        value = getattr(value, part)
+    return value
+
+
+# Paper 000, sections 3.2.2 and 3.3.2. Paper 002, sections 3.3 and 3.5, table 1 and appendix A.
+# Paper 003, sections 3.2 and 3.4 (batch 3). Paper 004, sections 2.3 and 2.4.
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "sinai": {
+        "evidence": 20,
+        "answer.temperature": 0.11,
+        "answer.repetition_penalty": 1.15,
+        "answer.ideal_tokens": 1024,
+        "answer.exact_tokens": 1024,
+        "answer.reasoned": True,
+        "expand": True,
+        "online.when": "always",
+    },
+    **{
+        f"biorag-v{n}": {
+            "evidence": 5,
+            "answer.temperature": 0.1,
+            "answer.ideal_tokens": 512,
+            "retrieve.dense": 20,
+        }
+        for n in range(1, 8)
+    },
+    "huang": {
+        "retrieve.bm25": 800,
+        "retrieve.dense": 0,
+        "rewrite.documents": 2,
+        "rewrite.repeat": 2,
+        "rankings.k": 0,
+    },
+    "udine-a": {"rewrite.kind": "expansion", "retrieve.bm25": 50, "ranks": "citations"},
+    "udine-b": {
+        "retrieve.bm25": 100,
+        "retrieve.bm25_over": "passages",
+        "ranks": "passages",
+        "answer.weigh": 10,
+        "answer.max_words": 250,
+    },
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_preset_has_its_papers_parameters(name: str) -> None:
+    assert {key: at(name, key) for key in PARAMETERS[name]} == PARAMETERS[name]
+
+
+# Paper 002, table 1 and sections 3.3 and 3.5: (what is rewritten, the pool that is reranked or 0,
+# rounds of doubt, whether BM25 joins).
+VARIANTS = {
+    1: ("none", 0, 0, False),
+    2: ("hyde", 0, 0, False),
+    3: ("none", 20, 0, False),
+    4: ("hyde", 20, 0, False),
+    5: ("sub-questions", 60, 0, False),
+    6: ("none", 0, 3, False),
+    7: ("none", 40, 0, True),
+}
+
+
+@pytest.mark.parametrize("number", VARIANTS)
+def test_a_variant_of_biorag_is_that_of_its_table(number: int) -> None:
+    system = load_system(f"biorag-v{number}")
+    found = (
+        system.rewrite.kind,
+        system.rerank.depth,
+        system.self_check,
+        bool(system.retrieve.bm25),
+    )
+    assert found == VARIANTS[number]
+    if number == 7:
+        assert (system.fuse.method, system.fuse.rrf_k) == ("rrf", 60)
+        assert (system.retrieve.bm25_k1, system.retrieve.bm25_b) == (1.5, 0.75)
+
+
+# Paper 004, table 1: runs by (task, retrieval, reranked). Runs of one row differ by their model.
+RUNS = {
+    "udine-a1": ("A", "sparse", False),
+    "udine-a": ("A", "sparse", True),
+    "udine-a3": ("A", "dense", False),
+    "udine-a4": ("A", "dense", True),
+    "udine-b1": ("B", "sparse", False),
+    "udine-b": ("B", "sparse", True),
+    "udine-b3": ("B", "dense", False),
+    "udine-b4": ("B", "dense", True),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_of_udine_is_that_of_its_table(name: str) -> None:
+    task, retrieval, reranked = RUNS[name]
+    system, base = load_system(name), load_system(f"udine-{task.lower()}")
+    depth = 50 if task == "A" else 100
+    sides = (system.retrieve.dense, system.retrieve.bm25)
+    assert sides == ((depth, 0) if retrieval == "dense" else (0, depth))
+    assert (system.fuse.dense > 0, system.fuse.bm25 > 0) == (sides[0] > 0, sides[1] > 0)
+    assert (system.rerank.depth, system.rerank.by) == (depth if reranked else 0, "listwise")
+    same = ("expand", "rewrite", "ranks", "evidence", "answer")
+    assert {key: at(name, key) for key in same} == {key: getattr(base, key) for key in same}
+
+
+BM25, LLM = ("plain-reranked",), ("rewritten-reranked",)
+RRF_BM25, RRF_LLM = ("plain", "plain-reranked"), ("rewritten", "rewritten-reranked")
+ALL = (*RRF_LLM, *RRF_BM25)
+# Paper 003, table 2: what is fused for list, factoid, summary and yes/no questions.
+FUSIONS = {
+    1: (BM25, BM25, BM25, BM25),
+    2: (LLM, LLM, LLM, LLM),
+    3: (BM25, LLM, LLM, BM25),
+    4: (LLM, BM25, LLM, LLM),
+    5: (RRF_BM25, LLM, RRF_LLM, BM25),
+    6: (RRF_LLM, LLM, LLM, BM25),
+    7: (RRF_BM25, RRF_LLM, LLM, BM25),
+    8: (ALL, ALL, ALL, ALL),
+}
+
+
+@pytest.mark.parametrize("number", FUSIONS)
+def test_a_fusion_of_huang_is_that_of_its_table(number: int) -> None:
+    system, base = load_system(f"huang-{number}"), load_system("huang")
+    types = ("list", "factoid", "summary", "yesno")
+    assert system.rankings == RankingsSettings(
+        by_type=dict(zip(types, FUSIONS[number], strict=True)), k=0
+    )
+    wants_model = any("rewritten" in name for names in FUSIONS[number] for name in names)
+    assert system.asks_model == wants_model
+    same = ("retrieve", "fuse", "rerank", "recency", "evidence")
+    assert {key: getattr(system, key) for key in same} == {key: getattr(base, key) for key in same}
+
+
+def test_runs_can_be_named_and_are_not_offered() -> None:
+    assert set(paper_runs()) == {f"huang-{n}" for n in FUSIONS} | RUNS.keys() - {
+        "udine-a",
+        "udine-b",
+    }
+    assert not set(paper_runs()) & set(system_names())
+    assert set(paper_runs()) <= set(shipped_systems())
