@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from cluster.index.filters.filters import Filters
 from cluster.records import Citation, Entity, Passage
 
 QUESTION_TYPES = ("yesno", "factoid", "list", "summary", "unknown")
@@ -111,7 +112,10 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`index_version` is the oldest that any shard read, `last_source` its last source file."""
+    """`index_version` is the oldest that any shard read, `last_source` its last source file.
+
+    `filters` are those under which was searched, None for none.
+    """
 
     question: Question
     system: str
@@ -125,6 +129,7 @@ class SearchResult:
     last_source: str
     timings_ms: Mapping[str, float]
     spent: Spent | None = None
+    filters: Filters | None = None
 
 
 @dataclass(frozen=True, slots=True)

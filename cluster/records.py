@@ -134,6 +134,11 @@ class Citation:
         return abstract_text(self.sections)
 
     @property
+    def has_abstract(self) -> bool:
+        """Whether any section has text."""
+        return any(section.text.strip() for section in self.sections)
+
+    @property
     def has_title(self) -> bool:
         """Whether there is a title other than PubMed's placeholder `NO_TITLE`."""
         return bool(self.title) and self.title != NO_TITLE

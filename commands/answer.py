@@ -12,7 +12,7 @@ import typer
 from cluster.errors import InputError
 from cluster.settings.settings import Settings
 from commands.context import Config, Context, Json, Overrides, make_context
-from commands.options import AsOf, SystemOption, check_options, open_client
+from commands.options import AsOf, SystemOption, Until, check_options, open_client
 
 if TYPE_CHECKING:
     from serve.batches.answer_batch import Batch
@@ -61,6 +61,7 @@ def answer(
     concurrent: Concurrent = 4,
     system: SystemOption = None,
     as_of: AsOf = None,
+    until: Until = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -76,7 +77,7 @@ def answer(
     context = make_context(config, overrides, json)
     answers = _check_format(file_format, feedback or [], no_answers=no_answers)
     given = _check_evidence(evidence, file_format, answers=answers)
-    chosen = check_options(context, system, as_of=as_of)
+    chosen = check_options(context, system, as_of=as_of, until=until)
     context = chosen.context
     batch = make_batch(
         context.settings, file_format, questions, chosen.system, feedback or [],

@@ -10,7 +10,16 @@ import typer
 
 from cluster.answers import Check
 from commands.context import Config, Json, Overrides, make_context
-from commands.options import AsOf, SystemOption, check_options, open_client, with_setting
+from commands.options import (
+    AsOf,
+    FilterOption,
+    SystemOption,
+    Until,
+    check_options,
+    open_client,
+    read_filters,
+    with_setting,
+)
 from serve.client.open_client import endpoint_url
 from serve.client.print_answer import print_answer, print_search
 
@@ -33,6 +42,8 @@ def search(
     k: KOption = 10,
     system: SystemOption = None,
     as_of: AsOf = None,
+    filters: FilterOption = None,
+    until: Until = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -40,8 +51,10 @@ def search(
     """Ranked citations for a question."""
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, as_of=as_of)
+    request = {"question": question, "system": chosen.system, "k": k}
+    request["filters"] = read_filters(filters, until)
     with open_client(chosen, answers=False) as client:
-        found = client.search({"question": question, "system": chosen.system, "k": k})
+        found = client.search(request)
         # Before the graph stops: with a language model that takes seconds.
         if json:
             context.print_json(found)
@@ -55,6 +68,8 @@ def ask(
     k: KOption = 10,
     system: SystemOption = None,
     as_of: AsOf = None,
+    filters: FilterOption = None,
+    until: Until = None,
     check: CheckOption = None,
     config: Config = None,
     overrides: Overrides = None,
@@ -64,6 +79,7 @@ def ask(
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, question_type, as_of)
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
+    request["filters"] = read_filters(filters, until)
     if check is not None:
         request["check"] = check
     with open_client(chosen, answers=True) as client:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cluster.answers import QUESTION_TYPES
-from cluster.errors import InputError
+from cluster.errors import InputError, cut
+from cluster.index.filters.filters import FLAGS, LISTS
 from cluster.settings.presets import (
     is_file,
     is_system,
@@ -20,6 +22,9 @@ from cluster.settings.presets import (
 )
 from commands.context import Context
 from serve.client.open_client import Client, local_client, running_client
+
+KEYS = ("year_from", "year_to", *LISTS, *FLAGS)
+_FLAG_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 SystemOption = Annotated[
     str | None,
@@ -39,6 +44,21 @@ AsOf = Annotated[
 ]
 
 
+FilterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="KEY=VALUE",
+        help="Find only such citations: year_from, year_to, journals, publication_types, "
+        "languages, mesh, humans, retracted, has_abstract. May be given several times.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="DAY", help="Find nothing published after this day, such as 2024-05-31."),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The name of the preset to use, in a context that knows it.
@@ -49,6 +69,25 @@ class Chosen:
     context: Context
     system: str
     here: str = ""
+
+
+def read_filters(given: Sequence[str] | None, until: str | None) -> dict[str, Any]:
+    """The `filters` of a request; a key that is given several times has several values.
+
+    Raises InputError for what is not KEY=VALUE, and for a key that there is not.
+    """
+    filters: dict[str, Any] = {"until": until} if until else {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not equals or key not in KEYS:
+            raise InputError(f"--filter {cut(text)}: give KEY=VALUE with one of {', '.join(KEYS)}")
+        if key in LISTS:
+            filters.setdefault(key, []).append(value)
+        elif key in FLAGS:
+            filters[key] = _FLAG_WORDS.get(value.casefold(), value)
+        else:
+            filters[key] = int(value) if value.isascii() and value.isdigit() else value
+    return filters
 
 
 def with_setting(context: Context, key: str, value: str) -> Context:
@@ -62,11 +101,14 @@ def check_options(
     system: str | None,
     question_type: str = "unknown",
     as_of: str | None = None,
+    until: str | None = None,
 ) -> Chosen:
     """Raises InputError for a preset that there is not, and for a file that is none."""
     here = ""
     if as_of:
         context, here = with_setting(context, "serve.as_of", as_of), f"as of {as_of}"
+    if until:
+        context, here = with_setting(context, "serve.until", until), f"until {until}"
     if system is not None and is_file(system):
         name, path = name_of(system), str(Path(system).absolute())
         context = with_setting(context, f"serve.systems.{name}", path)

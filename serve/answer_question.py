@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, Guess, Question, SearchResult, Spent
+from cluster.index.filters.filters import Filters
 from cluster.index.layout import shard_of
 from cluster.records import Citation, Passage
 from cluster.settings.answer_settings import AnswerSettings
@@ -118,7 +119,11 @@ class QuestionAnswerer:
             degraded=tuple(watch.degraded),
             timings_ms=dict(watch.timings_ms),
             spent=budget.spent(found),
+            filters=self._filters(request) or None,
         )
+
+    def _filters(self, request: Request) -> Filters:
+        return request.filters.no_later_than(self._settings.until)
 
     async def _search(self, request: Request, watch: StageWatch, budget: Budget) -> SearchResult:
         """What the question brings, or the search, wide enough to leave out what it excludes."""
@@ -126,6 +131,7 @@ class QuestionAnswerer:
         if question.given:
             stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
             return await take_given(question, system, limit, stages, ShardSearch(stages))
+        request = replace(request, filters=self._filters(request))
         more = len(question.exclude)
         wider = system.model_copy(update={"evidence": system.evidence + more})
         asked = replace(request, system=wider, limit=limit + more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cluster.answers import Question
+from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.settings.system_settings import SystemSettings
 
 
@@ -12,10 +13,12 @@ from cluster.settings.system_settings import SystemSettings
 class Request:
     """A question, the preset that answers it, and how many citations the reply has at most.
 
-    `snippets` adds the sentences of the evidence that answer, as BioASQ wants them.
+    `snippets` adds the sentences of the evidence that answer, as BioASQ wants them. `filters` say
+    which citations may be found; given evidence is not found, and passes.
     """
 
     question: Question
     system: SystemSettings
     limit: int = 10
     snippets: bool = False
+    filters: Filters = NO_FILTERS

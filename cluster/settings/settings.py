@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -20,6 +21,7 @@ from pydantic import (
 )
 
 from cluster.errors import InputError, cut
+from cluster.index.filters.filters import as_day
 from cluster.settings.answer_settings import WrittenBy
 from cluster.settings.parse_yaml import MAX_DEPTH
 from cluster.settings.presets import NamedSystems
@@ -325,13 +327,20 @@ class BatchSettings(Strict):
     keep_days: Annotated[float, Field(gt=0)]
 
 
+def _day_or_none(value: str) -> str:
+    if value:
+        as_day(value, "serve.until")
+    return value
+
+
 class ServeSettings(Strict):
     """Every `follow_s` seconds each replica looks for a newer version of the index; 0: never.
 
     With `as_of`, a source file's name, it serves the version that ends with it or before it, and
-    stays there. `systems` are presets beside the shipped ones, by name: what each is, or a file of
-    it. Who stops the graph waits up to `drain_s` seconds for questions at work. Of `trace_share` of
-    the requests traces are sent to OpenTelemetry.
+    stays there. No question finds what may have been published after `until`, a day such as
+    2024-05-31; "" has no end. `systems` are presets beside the shipped ones, by name: what each
+    is, or a file of it. Who stops the graph waits up to `drain_s` seconds for questions at work.
+    Of `trace_share` of the requests traces are sent to OpenTelemetry.
     """
 
     host: str
@@ -341,6 +350,7 @@ class ServeSettings(Strict):
     request_deadline_s: Seconds
     follow_s: Annotated[float, Field(ge=0)]
     as_of: str = ""
+    until: Annotated[str, AfterValidator(_day_or_none)] = ""
     drain_s: Annotated[float, Field(ge=0)]
     trace_share: Share
     http: HttpSettings

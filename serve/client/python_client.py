@@ -33,6 +33,21 @@ DRAFT = TypeAdapter(Drafted)
 FAILURE = TypeAdapter(Failure)
 
 
+class FilterOptions(TypedDict, total=False):
+    """Which citations may be found; see `cluster.index.filters.filters.Filters`."""
+
+    year_from: int
+    year_to: int
+    until: str
+    journals: Sequence[str]
+    publication_types: Sequence[str]
+    languages: Sequence[str]
+    mesh: Sequence[str]
+    humans: bool
+    retracted: bool
+    has_abstract: bool
+
+
 class SearchOptions(TypedDict, total=False):
     """What is left out is as the endpoint has it; /docs tells its limits."""
 
@@ -43,6 +58,7 @@ class SearchOptions(TypedDict, total=False):
     snippets: bool
     exclude: Sequence[int]
     budget_ms: int
+    filters: FilterOptions
 
 
 class AnswerOptions(SearchOptions, total=False):

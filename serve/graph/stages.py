@@ -29,6 +29,7 @@ from serve.graph.versions.read_version import FromVersion
 from serve.graph.watch_stages import StageLostError
 from serve.llm.chat_form import Message, Say
 from serve.question.understand_question import Understood
+from serve.search.pubmed.search_online import ANY_DAY, Published
 
 
 class Backend(Protocol):
@@ -202,9 +203,12 @@ class Stages:
                 say(part)
         raise StageLostError("the writer's stream ended before its answer")
 
-    async def find_online(self, query: str, limit: int) -> list[int]:
-        """The first `limit` PMIDs by PubMed's relevance."""
-        pmids: list[int] = await self.backend.call("pubmed", "find_online", query, limit)
+    async def find_online(
+        self, query: str, limit: int, published: Published = ANY_DAY
+    ) -> list[int]:
+        """The first `limit` PMIDs by PubMed's relevance, of what was published in those days."""
+        asked = (query, limit, published)
+        pmids: list[int] = await self.backend.call("pubmed", "find_online", *asked)
         return pmids
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:

@@ -42,6 +42,7 @@ MEANINGS = {
     "k": "How many citations to give.",
     "type": "What kind of answer is wanted; unknown: guessed from the question.",
     "exclude": "PMIDs to leave out.",
+    "filters": "Which citations may be found: years, journals, publication types and the like.",
     "budget_ms": "How long the reply may take; 0: as long as the server allows.",
 }
 READS = types.ToolAnnotations(

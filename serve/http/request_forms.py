@@ -21,6 +21,7 @@ from pydantic import (
 from cluster.answers import Check, Question, QuestionType
 from cluster.records import Passage, SectionName
 from cluster.settings.presets import is_system, load_system, paper_runs, system_names
+from serve.http.filter_form import FilterForm
 from serve.request import Request
 
 MAX_QUESTION_CHARACTERS = 2000
@@ -68,6 +69,7 @@ class SearchRequest(BaseModel):
 
     `system` is a preset, `budget_ms` how long the reply may take in milliseconds (0: as long as the
     server allows), `exclude` PMIDs to leave out. `snippets` asks for the sentences that answer.
+    `filters` say which citations may be found.
     """
 
     model_config = ConfigDict(
@@ -91,6 +93,7 @@ class SearchRequest(BaseModel):
     # A list, whose length is looked at first: a tuple's items are all read, however many.
     exclude: Annotated[list[Pmid], Field(max_length=MAX_EXCLUDED)] = []
     budget_ms: Annotated[int, Field(ge=0, le=MAX_BUDGET_MS, strict=True)] = 0
+    filters: FilterForm = FilterForm()
 
     @field_validator("question")
     @classmethod
@@ -106,9 +109,10 @@ class SearchRequest(BaseModel):
         return Question(self.id, self.question, self.type, left_out, budget_ms=self.budget_ms)
 
     def as_request(self, default_system: str) -> Request:
-        """Raises InputError for a preset that is not there."""
+        """Raises InputError for a preset that is not there, and for filters that make no sense."""
         system = load_system(self.system or default_system)
-        return Request(self.as_question(), system, self.k, self.snippets)
+        filters = self.filters.as_filters()
+        return Request(self.as_question(), system, self.k, self.snippets, filters)
 
 
 class GivenPassage(BaseModel):

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from itertools import islice
 
-from cluster.answers import Evidence, Question, SearchResult
+from cluster.answers import Evidence, SearchResult
 from cluster.index.read_shard import Fetched
 from cluster.index.terms.collection import Statistics
 from cluster.index.tokens.codec import Halves
@@ -68,16 +68,16 @@ class Searcher:
 
         Raises StageLostError when no shard answers.
         """
-        question, system, limit = request.question, request.system, request.limit
+        question, system = request.question, request.system
         stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
         shards = ShardSearch(stages)
-        one = _QuestionSearch(question, system, limit, stages, shards)
+        one = _QuestionSearch(request, stages, shards)
         hits, evidence = await one.run()
         read = await shards.version()
         return SearchResult(
             question,
             system.name,
-            tuple(h.citation() for h in one_a_citation(hits)[:limit]),
+            tuple(h.citation() for h in one_a_citation(hits)[: request.limit]),
             tuple(evidence),
             (),
             tuple(entities_of(await one.understanding)),
@@ -92,17 +92,12 @@ class Searcher:
 class _QuestionSearch:
     """The search of one question by one system."""
 
-    def __init__(
-        self,
-        question: Question,
-        system: SystemSettings,
-        limit: int,
-        stages: WatchedStages,
-        shards: ShardSearch,
-    ) -> None:
-        self._question = question
-        self._system = system
-        self._wanted = max(limit, system.rerank.depth, system.refine.depth, system.evidence)
+    def __init__(self, request: Request, stages: WatchedStages, shards: ShardSearch) -> None:
+        self._question = request.question
+        self._system = system = request.system
+        self._filters = request.filters
+        depths = (system.rerank.depth, system.refine.depth, system.evidence)
+        self._wanted = max(request.limit, *depths)
         self._stages = stages
         self._shards = shards
         self.understanding = asyncio.create_task(self._understand())
@@ -150,9 +145,8 @@ class _QuestionSearch:
         """All hits of a question in their last order."""
         system, stages = self._system, self._stages
         if system.online.when == "always":
-            hits = await local_passages(
-                body, await self._entities(), system.online, self._shards, stages
-            )
+            entities, wanted = await self._entities(), (system.online, self._filters)
+            hits = await local_passages(body, entities, *wanted, self._shards, stages)
             return await self._rerank(hits)
         if system.rankings is not None:
             rankings, kind = system.rankings, self._question.type
@@ -175,7 +169,8 @@ class _QuestionSearch:
         online = self._system.online
         if online.when == "too-few":
             entities = await self._entities()
-            hits = await back_off(body, entities, queries[0].vector, hits, online, self._stages)
+            wanted = (online, self._filters)
+            hits = await back_off(body, entities, queries[0].vector, hits, *wanted, self._stages)
         return hits
 
     async def _hits(self, query: Query) -> list[Hit]:
@@ -184,7 +179,8 @@ class _QuestionSearch:
         retrieve, fusion = system.retrieve, system.fuse
         by_passage = system.ranks == "passages"
         wanted = retrieve.dense + retrieve.bm25 if by_passage else self._wanted
-        asked = Wanted(wanted, (fusion.dense, fusion.bm25), await self._tokens())
+        weights, tokens = (fusion.dense, fusion.bm25), await self._tokens()
+        asked = Wanted(wanted, weights, tokens, self._filters)
         known = await self._statistics(query, retrieve) if retrieve.bm25 else None
         found = await self._shards.find(query, known, retrieve, asked)
         fused = fuse(found.candidates, retrieve, fusion)
@@ -211,7 +207,8 @@ class _QuestionSearch:
         missing = [pmid for pmid in pmids if pmid not in found.fetched]
         later = await self._shards.fetch(missing, query.vector, asked.tokens) if missing else []
         held = {**found.fetched, **{f.citation.pmid: f for f in later}}
-        return [held[pmid] for pmid in pmids if pmid in held]
+        fetched = [held[pmid] for pmid in pmids if pmid in held]
+        return [f for f in fetched if not asked.filters or asked.filters.admits(f.citation)]
 
     def _reranks_late(self, part: RerankSettings) -> bool:
         """Whether the shards' late-interaction scores are what `part` ranks by."""

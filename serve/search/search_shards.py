@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster.index.bm25 import Bm25Query
+from cluster.index.filters.filters import Filters
 from cluster.index.layout import shard_of
 from cluster.index.read_shard import (
     Candidates,
@@ -41,12 +42,13 @@ class Gathered:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """How many citations a search wants of all shards, whose scores `weights` mix; `tokens` of
-    the question score them once more.
+    the question score them once more. `filters` say which may be found.
     """
 
     citations: int
     weights: tuple[float, float]
     tokens: Halves | None
+    filters: Filters
 
 
 class ShardSearch:
@@ -92,6 +94,7 @@ class ShardSearch:
             wanted.tokens,
             limit_of_shard(wanted.citations, shards, FETCHED_LATER),
             wanted.weights,
+            wanted.filters,
         )
         answers = await asyncio.gather(
             *(

@@ -17,7 +17,7 @@ from commands import ask as commands
 from commands import options
 from commands.cli import app
 from commands.context import Context
-from commands.options import Chosen, check_options, open_client
+from commands.options import Chosen, check_options, open_client, read_filters
 from serve.answer.ask_model import asks_model
 from serve.client import open_client as clients
 from serve.client.open_client import ServedClient
@@ -132,3 +132,29 @@ def test_a_file_that_is_no_preset_is_refused_by_its_name(
     with pytest.raises(InputError, match=words) as caught:
         check_options(Context(None, (), False), str(file))
     assert "mine.yaml" in str(caught.value)
+
+
+def test_filters_of_the_command_line_become_those_of_a_request() -> None:
+    given = ["year_from=2020", "journals=BMJ", "journals=The Lancet", "humans=yes", "mesh=D006801"]
+    assert read_filters(given, "2024-05-31") == {
+        "until": "2024-05-31",
+        "year_from": 2020,
+        "journals": ["BMJ", "The Lancet"],
+        "humans": True,
+        "mesh": ["D006801"],
+    }
+    assert read_filters(None, None) == {}
+
+
+@pytest.mark.parametrize("text", ["year_from", "years=2020", "=2020", "until=2020"])
+def test_what_is_no_filter_is_refused_by_name(text: str) -> None:
+    with pytest.raises(InputError, match=rf"--filter {text}: give KEY=VALUE with one of year_from"):
+        read_filters([text], None)
+
+
+def test_a_batch_has_its_last_day_from_the_settings() -> None:
+    chosen = check_options(Context(None, (), False), "bm25", until="2024-05-31")
+    assert chosen.context.settings.serve.until == "2024-05-31"
+    assert chosen.here == "until 2024-05-31"
+    with pytest.raises(InputError, match="'soon' is not a day"):
+        _ = check_options(Context(None, (), False), "bm25", until="soon").context.settings

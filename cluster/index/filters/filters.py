@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import calendar
 import re
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import date
 
 from cluster.errors import InputError, cut
+from cluster.records import Citation
 
 _MESH_UI = re.compile(r"D\d{6,9}", re.ASCII)
 _EARLIEST, _LATEST = 1000, 2999
@@ -26,7 +30,9 @@ class Filters:
     does not matter. `year_from` and `year_to` are inclusive; a citation without a year never
     lies between them. `journals` are titles or ISO abbreviations in full, `languages` are codes
     as in "eng", `mesh` are descriptor UIs as in "D006801". `humans` is whether the citation
-    bears the descriptor Humans. A flag left at None admits both kinds.
+    bears the descriptor Humans. A flag left at None admits both kinds. `until` is a day as in
+    "2024-05-31": what may have been published later is left out, by the last day of the month or
+    the year that the record tells.
 
     Raises InputError, which names the field and the fix, for values that make no sense.
     """
@@ -40,6 +46,7 @@ class Filters:
     humans: bool | None = None
     retracted: bool | None = None
     has_abstract: bool | None = None
+    until: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("year_from", "year_to"):
@@ -61,15 +68,75 @@ class Filters:
         for name in FLAGS:
             if not isinstance(getattr(self, name), bool | None):
                 raise InputError(f"filters.{name}: give true or false, or leave it out")
+        if self.until is not None:
+            as_day(self.until, "filters.until")
 
     def __bool__(self) -> bool:
         """Whether any condition is set."""
         return any(getattr(self, f.name) != f.default for f in fields(self))
 
+    @property
+    def first_day(self) -> date | None:
+        """The first day that passes; None for no bound."""
+        return date(self.year_from, 1, 1) if self.year_from else None
+
+    @property
+    def last_day(self) -> date | None:
+        """The last day that passes; None for no bound."""
+        ends = [date(self.year_to, 12, 31)] if self.year_to else []
+        ends += [date.fromisoformat(self.until)] if self.until else []
+        return min(ends, default=None)
+
+    def no_later_than(self, day: str) -> Filters:
+        """These, with `until` at `day` or before it; "" changes nothing."""
+        return replace(self, until=min(day, self.until or day)) if day else self
+
+    def admits(self, citation: Citation) -> bool:
+        """Whether the citation passes. The day is looked at here alone: columns have years."""
+        first, last = self.first_day, self.last_day
+        if (first or last) and citation.year is None:
+            return False
+        if citation.year is not None and (
+            (first and citation.year < first.year) or (last and _last_day(citation) > last)
+        ):
+            return False
+        if any(wanted not in (None, getattr(citation, name)) for name, wanted in self._flags()):
+            return False
+        held = {
+            "journals": (citation.journal, citation.journal_abbreviation),
+            "publication_types": citation.publication_types,
+            "languages": citation.languages,
+            "mesh": tuple(heading.ui for heading in citation.mesh),
+        }
+        return all(_share(getattr(self, name), values) for name, values in held.items())
+
+    def _flags(self) -> Iterable[tuple[str, bool | None]]:
+        return ((name, getattr(self, name)) for name in FLAGS)
+
 
 # The fields that hold lists of values, and those that are yes or no.
 LISTS = ("journals", "publication_types", "languages", "mesh")
 FLAGS = ("retracted", "humans", "has_abstract")
+
+
+def as_day(value: object, place: str) -> date:
+    """The day; raises InputError naming `place` for what is none."""
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise InputError(
+            f"{place}: {cut(repr(value))} is not a day; give one such as 2024-05-31"
+        ) from None
+
+
+def _last_day(citation: Citation) -> date:
+    """The last day on which it may have been published, of one with a year."""
+    year, month = citation.year or 1, citation.month or 12
+    return date(year, month, calendar.monthrange(year, month)[1])
+
+
+def _share(wanted: tuple[str, ...], values: Iterable[str]) -> bool:
+    return not wanted or any(fold(value) in wanted for value in values)
 
 
 def _check_year(name: str, year: object) -> None:

@@ -43,9 +43,10 @@ class FilterColumns:
     def translate(self, filters: Filters) -> SegmentFilters:
         """`filters` in this segment's codes."""
         flags = {name: getattr(filters, name) for name in FLAGS}
+        last = filters.last_day
         return SegmentFilters(
             filters.year_from,
-            filters.year_to,
+            last.year if last else None,
             {name: wanted for name, wanted in flags.items() if wanted is not None},
             {
                 name: self._codes(name, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cluster.index.filters.filters import Filters
 from cluster.index.read_shard import Fetched
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity
@@ -21,6 +22,7 @@ async def local_passages(
     body: str,
     entities: Sequence[Entity],
     online: OnlineSettings,
+    filters: Filters,
     shards: ShardSearch,
     stages: WatchedStages,
 ) -> list[Hit]:
@@ -29,10 +31,11 @@ async def local_passages(
     Paper 000, section 3.2. PMIDs that the index lacks are counted as a loss; without the
     encoder each citation's first passage stands in PubMed's order.
     """
-    pmids = await _find(body, entities, online, stages)
+    pmids = await _find(body, entities, online, filters, stages)
     fetched = await shards.fetch(pmids, None, count_lost=True)
     if missing := len(pmids) - len(fetched):
         stages.watch.note(f"pubmed: {missing} of {len(pmids)} PMIDs are not in this index")
+    fetched = [f for f in fetched if filters.admits(f.citation)]
     vectors = await stages.encode(body, ORDER_KEPT)
     ranked = await _rank(fetched, vectors.vector if vectors else None, stages)
     if ranked is None:
@@ -49,6 +52,7 @@ async def back_off(
     vector: Vectors | None,
     hits: Sequence[Hit],
     online: OnlineSettings,
+    filters: Filters,
     stages: WatchedStages,
 ) -> list[Hit]:
     """`hits`, and where they are too little PubMed's articles among them, by their cosines.
@@ -60,8 +64,9 @@ async def back_off(
     if not finds_too_little(near, online.at_least, online.similarity):
         return list(hits)
     held = {h.pmid for h in hits}
-    pmids = [p for p in await _find(body, entities, online, stages) if p not in held]
-    fetched = _articles(await stages.fetch_online(pmids)) if pmids else []
+    pmids = [p for p in await _find(body, entities, online, filters, stages) if p not in held]
+    articles = await stages.fetch_online(pmids) if pmids else []
+    fetched = _articles([article for article in articles if filters.admits(article)])
     if not fetched:
         return list(hits)
     ranked = await _rank(fetched, vector, stages)
@@ -74,7 +79,11 @@ async def back_off(
 
 
 async def _find(
-    body: str, entities: Sequence[Entity], online: OnlineSettings, stages: WatchedStages
+    body: str,
+    entities: Sequence[Entity],
+    online: OnlineSettings,
+    filters: Filters,
+    stages: WatchedStages,
 ) -> list[int]:
     return await find_online(
         body,
@@ -82,6 +91,7 @@ async def _find(
         stages.stages,
         stages.watch,
         limit=online.limit,
+        published=(filters.first_day, filters.last_day),
         deadline_s=stages.settings.request_deadline_s,
     )
 

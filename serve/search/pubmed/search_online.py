@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Protocol
 
 from cluster.records import Citation, Entity, Passage
@@ -17,6 +18,9 @@ from serve.graph.watch_stages import StageWatch
 from serve.search.pubmed.search_pubmed import PubMed
 
 STAGE = "pubmed"
+# The first and the last day of publication; None for no bound.
+Published = tuple[date | None, date | None]
+ANY_DAY: Published = (None, None)
 
 # What PubMed's query language gives a meaning to: fields, phrases, groups, truncation.
 _SYNTAX = re.compile(r"[\[\]\"(){}*~|&:#]")
@@ -26,8 +30,10 @@ _OPERATOR = re.compile(r"\b(AND|OR|NOT)\b")
 class OnlineStage(Protocol):
     """PubMed's E-utilities as a stage; each call raises where PubMed gives no answer."""
 
-    async def find_online(self, query: str, limit: int) -> list[int]:
-        """The first `limit` PMIDs by relevance."""
+    async def find_online(
+        self, query: str, limit: int, published: Published = ANY_DAY
+    ) -> list[int]:
+        """The first `limit` PMIDs by relevance, of what was published in those days."""
         ...
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
@@ -41,9 +47,12 @@ class Online:
     def __init__(self, settings: EntrezSettings) -> None:
         self._pubmed = PubMed(settings)
 
-    async def find_online(self, query: str, limit: int) -> list[int]:
+    async def find_online(
+        self, query: str, limit: int, published: Published = ANY_DAY
+    ) -> list[int]:
         """The first `limit` PMIDs by PubMed's relevance; raises PubMedError without an answer."""
-        return await self._pubmed.search(query, limit=limit)
+        first, last = published
+        return await self._pubmed.search(query, limit=limit, date_from=first, date_to=last)
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
         """Records of `pmids` in that order, missing ones left out; raises as `find_online`."""
@@ -77,10 +86,12 @@ async def find_online(
     *,
     limit: int,
     deadline_s: float,
+    published: Published = ANY_DAY,
 ) -> list[int]:
     """PMIDs of the question's own search, then of its entities', each once.
 
-    `limit` bounds each search. A search that is lost is noted, and the other one stands.
+    `limit` bounds each search, and `published` the days of publication. A search that is lost is
+    noted, and the other one stands.
     """
     queries = {
         plain_query(question): "question not searched online",
@@ -88,7 +99,7 @@ async def find_online(
     }
     found = await asyncio.gather(
         *(
-            watch.run(STAGE, pubmed.find_online(query, limit), deadline_s, consequence)
+            watch.run(STAGE, pubmed.find_online(query, limit, published), deadline_s, consequence)
             for query, consequence in queries.items()
             if query
         )

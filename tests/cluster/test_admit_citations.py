@@ -1,0 +1,59 @@
+"""A filter on a record in hand: the same as in an index, and days, which the index has as years."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.index.filters.filters import NO_FILTERS, Filters
+from cluster.records import Citation
+from tests.cluster.test_filters import MEANINGS, random_citations
+
+
+def test_a_record_passes_where_the_index_would_let_it_pass() -> None:
+    held = random_citations(400)
+    for filters, meaning in MEANINGS:
+        assert [filters.admits(c) for c in held] == [meaning(c) for c in held]
+    assert all(map(NO_FILTERS.admits, held))
+
+
+@pytest.mark.parametrize(
+    ("year", "month", "passes"),
+    [
+        (2023, None, True),
+        (2023, 12, True),
+        (2024, 4, True),
+        (2024, 5, False),
+        (2024, None, False),
+        (2025, 1, False),
+        (None, None, False),
+    ],
+)
+def test_what_may_be_later_than_the_day_is_left_out(
+    year: int | None, month: int | None, passes: bool
+) -> None:
+    filters = Filters(until="2024-05-30")
+    assert filters.admits(Citation(1, year=year, month=month)) is passes
+
+
+def test_the_last_day_of_a_month_or_a_year_lets_all_of_it_pass() -> None:
+    assert Filters(until="2024-02-29").admits(Citation(1, year=2024, month=2))
+    assert not Filters(until="2024-02-28").admits(Citation(1, year=2024, month=2))
+    assert Filters(until="2024-12-31").admits(Citation(1, year=2024))
+
+
+def test_years_and_the_day_bound_each_other() -> None:
+    filters = Filters(year_from=2001, year_to=2010, until="2009-06-30")
+    assert (filters.first_day, filters.last_day) == (date(2001, 1, 1), date(2009, 6, 30))
+    assert filters.no_later_than("2012-01-01") == filters
+    assert filters.no_later_than("2005-01-01").last_day == date(2005, 1, 1)
+    assert filters.no_later_than("") == filters
+    assert (NO_FILTERS.first_day, NO_FILTERS.last_day) == (None, None)
+
+
+@pytest.mark.parametrize("day", ["2024-13-01", "2024", "tomorrow", "", "2024-02-30"])
+def test_what_is_no_day_is_refused(day: str) -> None:
+    with pytest.raises(InputError, match=r"filters\.until: .* is not a day; give one such as"):
+        Filters(until=day)

@@ -1,0 +1,85 @@
+"""Filters in a request over HTTP, from the Python client, and for models that call tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client
+
+from cluster.settings.settings import load_settings
+from serve.client.python_client import CiteRay
+from serve.http.api import create_api
+from tests.serve.http_server import serving
+from tests.serve.service import SmallService
+from tests.small_index import citation
+
+QUESTION = "Does metformin lower glucose?"
+CORPUS = [
+    citation(1, "Metformin lowers glucose.", "Old", year=1999),
+    citation(2, "Metformin lowers glucose.", "New", year=2024, month=5),
+]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    service = SmallService(tmp_path_factory.mktemp("index"), citations=CORPUS)
+    with serving(create_api(service, load_settings().serve)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def post(url: str, path: str, **filters: Any) -> httpx.Response:
+    return httpx.post(f"{url}{path}", json={"question": QUESTION, "filters": filters}, timeout=60)
+
+
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/answer"])
+def test_a_request_finds_only_what_passes_its_filters(url: str, path: str) -> None:
+    found = post(url, path, year_from=2000).json()
+    assert [c["pmid"] for c in found["citations"]] == [2]
+    assert found["filters"]["year_from"] == 2000
+    assert post(url, path).json()["filters"] is None
+    assert [c["pmid"] for c in post(url, path, until="2024-05-30").json()["citations"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        ({"year": 2020}, "filters.year: Extra inputs are not permitted"),
+        ({"year_from": "2020"}, "filters.year_from: Input should be a valid integer"),
+        ({"year_from": 2021, "year_to": 2020}, "filters.year_from: 2021 is after"),
+        ({"until": "soon"}, "filters.until: 'soon' is not a day"),
+        ({"mesh": ["Humans"]}, "filters.mesh: 'humans' is not the UI"),
+        ({"mesh": ["D006801"] * 1001}, "filters.mesh: List should have at most 1000 items"),
+        ({"journals": "BMJ"}, "filters.journals: Input should be a valid list"),
+        ({"journals": ["x" * 301]}, "filters.journals.0: String should have at most 300"),
+        ({"humans": 1}, "filters.humans: Input should be a valid boolean"),
+    ],
+)
+def test_filters_that_make_no_sense_are_422_and_one_sentence(
+    url: str, filters: dict[str, Any], said: str
+) -> None:
+    for path in ("/v1/search", "/v1/answer"):
+        reply = post(url, path, **filters)
+        assert reply.status_code == 422
+        assert said in reply.json()["error"]
+
+
+def test_the_python_client_has_filters(url: str) -> None:
+    with CiteRay(url, timeout_s=60) as citeray:
+        found = citeray.search(QUESTION, filters={"year_to": 2000})
+        assert [c.pmid for c in found.citations] == [1]
+        assert found.filters is not None
+        assert found.filters.year_to == 2000
+
+
+def test_a_model_that_calls_a_tool_may_filter(url: str) -> None:
+    async def connected() -> Any:
+        async with Client(f"{url}/mcp") as client:
+            asked = {"question": QUESTION, "filters": {"year_to": 2000}}
+            return await client.call_tool("search_pubmed", asked)
+
+    found = asyncio.run(connected()).structured_content
+    assert [c["pmid"] for c in found["citations"]] == [1]

@@ -1,0 +1,92 @@
+"""Filters through a whole search: vectors, BM25, PubMed online, given evidence, and the reply."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.answers import Question, SearchResult
+from cluster.index.filters.filters import Filters
+from cluster.records import Passage
+from cluster.settings.presets import load_system
+from serve.answer_question import QuestionAnswerer
+from serve.request import Request
+from tests.serve.eutils_server import EUtils, eutils
+from tests.serve.pubmed_online import QuickOnline
+from tests.serve.small_graph import make_answerer
+from tests.small_index import citation
+
+REVIEW = ("Review",)
+CORPUS = [
+    citation(1, "Metformin lowers glucose.", "Metformin in 1999", year=1999, month=3),
+    citation(2, "Metformin lowers glucose.", "Metformin in May", year=2024, month=5),
+    citation(
+        3, "Metformin lowers glucose.", "Metformin, a review", year=2010, publication_types=REVIEW
+    ),
+    citation(4, "Metformin lowers glucose.", "Metformin without a year", year=None),
+    citation(5, "Cats sleep.", "Cats", year=2010, publication_types=REVIEW),
+]
+ASKED = Question("q", "Does metformin lower glucose?", "yesno")
+
+
+def find(answerer: QuestionAnswerer, filters: Filters, system: str, **asked: Any) -> SearchResult:
+    question = Question("q", ASKED.body, "yesno", **asked)
+    request = Request(question, load_system(system), 10, filters=filters)
+    return asyncio.run(answerer.search(request))
+
+
+def pmids(found: SearchResult) -> set[int]:
+    return {c.pmid for c in found.citations}
+
+
+@pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid", "auto", "biorag-v3"])
+def test_only_what_passes_is_found(tmp_path: Path, system: str) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    review = find(answerer, Filters(publication_types=REVIEW), system)
+    assert 3 in pmids(review) <= {3, 5}
+    assert {e.passage.pmid for e in review.evidence} <= {3, 5}
+    until = find(answerer, Filters(until="2024-05-30"), system)
+    assert {1, 3} <= pmids(until) <= {1, 3, 5}
+    later = find(answerer, Filters(until="2024-05-31"), system)
+    assert 2 in pmids(later)
+
+
+def test_the_reply_names_its_filters_where_there_are_any(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    filters = Filters(year_from=2000)
+    assert find(answerer, filters, "bm25").filters == filters
+    assert find(answerer, Filters(), "bm25").filters is None
+
+
+def test_the_settings_day_bounds_every_question(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    answerer._settings = answerer._settings.model_copy(update={"until": "2009-12-31"})
+    assert pmids(find(answerer, Filters(), "bm25")) == {1}
+    narrowed = find(answerer, Filters(until="2024-12-31", year_from=1990), "bm25")
+    assert pmids(narrowed) == {1}
+    assert narrowed.filters == Filters(until="2009-12-31", year_from=1990)
+
+
+def test_given_evidence_is_not_filtered(tmp_path: Path) -> None:
+    given = (Passage(2, "abstract", 0, 25, "Metformin lowers glucose."),)
+    found = find(make_answerer(tmp_path, CORPUS), Filters(year_to=2000), "bm25", given=given)
+    assert [e.passage.pmid for e in found.evidence] == [2]
+
+
+@pytest.mark.parametrize("system", ["sinai", "aqams"])
+def test_pubmed_is_asked_for_those_days_and_what_it_gives_is_looked_at(
+    tmp_path: Path, system: str
+) -> None:
+    """The stand-in of PubMed gives all that it holds, whatever days it is asked for."""
+    with eutils(EUtils()) as server:
+        server.start_over(dict.fromkeys((1, 2, 3, 4), date(2020, 1, 1)))
+        answerer = make_answerer(tmp_path / "index", CORPUS, online=QuickOnline(server, tmp_path))
+        filters = Filters(year_from=2000, until="2015-06-30")
+        found = find(answerer, filters, system)
+        searches = [sent for sent in server.requests if "mindate" in sent]
+    assert pmids(found) == {3} if system == "sinai" else 3 in pmids(found) <= {3, 5}
+    assert {(s["mindate"], s["maxdate"]) for s in searches} == {("2000/01/01", "2015/06/30")}
