@@ -56,6 +56,10 @@ COMMANDS = {
         ".evaluation.ablate:ablate",
         "Runs presets over questions and shows what each brings, with 95% bootstrap intervals.",
     ),
+    "questions": (
+        ".evaluation.questions:questions",
+        "Questions by topic and type, whole rows as they are, so that a gold file stays one.",
+    ),
     "lint": (
         ".evaluation.lint:lint",
         "What is wrong with a run file, before it is scored or sent in; 1 if anything is.",

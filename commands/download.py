@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,7 +23,7 @@ from rich.progress import (
 )
 
 from cluster.errors import InputError
-from commands.context import Context, Json, make_context
+from commands.context import Config, Context, Json, Overrides, make_context
 
 if TYPE_CHECKING:
     from pipelines.download.download_files import Observer, Outcome
@@ -50,13 +51,26 @@ def download(
     base_url: Annotated[str, typer.Option(help="Has baseline/ and updatefiles/.")] = BASE_URL,
     concurrent: Annotated[int, typer.Option(min=1, max=16, help="Files at once.")] = 4,
     tries: Annotated[int, typer.Option(min=1, max=20, help="Tries a request.")] = 6,
+    query: Annotated[
+        str | None,
+        typer.Option(help="Not files but the records that this PubMed query finds, to a folder."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=0, help="With --query: at most so many records; 0: all.")
+    ] = 0,
+    config: Config = None,
+    overrides: Overrides = None,
     json: Json = False,
 ) -> None:
     """Fetch PubMed's files and check each against its md5; run again, fetch what is missing.
 
     What broke off goes on where it stopped. A file that cannot be had is named and the
-    exit code is then 1.
+    exit code is then 1. With --query the records come by NCBI's E-utilities, as the settings'
+    entrez has them, in files that `index build` takes.
     """
+    if query is not None:
+        _download_query(make_context(config, overrides, json), query, destination, limit)
+        return
     from pipelines.download.download_files import download_files
     from pipelines.download.fetch_file import Patience, Web
     from pipelines.download.list_files import list_files
@@ -77,6 +91,33 @@ def download(
         observer.note(f"{len(wanted):,} files at {base_url} -> {destination}")
         outcomes = download_files(wanted, destination, web, observer, concurrent)
     _report(context, destination, outcomes, time.monotonic() - begun)
+
+
+def _download_query(context: Context, query: str, destination: str, limit: int) -> None:
+    import asyncio
+
+    from cluster.entrez.search_pubmed import PubMed
+    from pipelines.download.download_query import download_query
+
+    if "://" in destination or destination == DESTINATION:
+        raise InputError(
+            f"{destination}: the records of a query go to a folder of their own; name one here"
+        )
+
+    def tell(text: str) -> None:
+        context.log.print(text, soft_wrap=True, markup=False)
+
+    pubmed = PubMed(context.settings.entrez)
+    done = asyncio.run(download_query(pubmed, query, Path(destination), tell, limit=limit))
+    if context.json:
+        context.print_json(asdict(done))
+        return
+    lost = f", {done.missing:,} that PubMed gave no citation for" if done.missing else ""
+    context.out.print(
+        f"{destination}: {done.records:,} records fetched in {len(done.files) - done.present} "
+        f"files, {done.present} files there already{lost}",
+        soft_wrap=True,
+    )
 
 
 def _report(

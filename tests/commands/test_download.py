@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from typer.testing import CliRunner, Result
 from cluster.errors import CiteRayError, InputError
 from commands.download import download
 from tests.pipelines.pubmed_server import PubMedServer, pubmed_server
+from tests.serve.eutils_server import EUtils, eutils
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = "baseline/pubmed26n0001.xml.gz"
@@ -160,3 +162,22 @@ def test_on_a_terminal_there_is_a_bar_for_each_file_and_one_for_all(
     assert b"pubmed26n0001.xml.gz" in shown
     assert b"1 files" in shown
     assert "━".encode() in shown
+
+
+def test_the_records_of_a_query_go_to_a_folder_of_their_own(tmp_path: Path) -> None:
+    with eutils(EUtils()) as server:
+        server.start_over(dict.fromkeys((3, 1, 2), date(2024, 5, 1)))
+        entrez = [f"entrez.base_url={server.url}", f"entrez.cache={tmp_path / 'cache'}"]
+        options = [part for one in entrez for part in ("--set", one)]
+        asked = (tmp_path / "q", "--query", "asthma[mh]", *options)
+        first, again = citeray_download(*asked), citeray_download(*asked, "--json")
+    assert "3 records fetched in 1 files, 0 files there already" in first.stdout
+    told = json.loads(again.stdout)
+    assert (told["found"], told["records"], told["present"]) == (3, 0, 1)
+
+
+@pytest.mark.parametrize("destination", [(), ("s3://bucket/folder",)])
+def test_the_records_of_a_query_go_nowhere_else(destination: tuple[str, ...]) -> None:
+    ended = citeray_download(*destination, "--query", "asthma[mh]")
+    assert isinstance(ended.exception, InputError)
+    assert "go to a folder of their own; name one here" in str(ended.exception)

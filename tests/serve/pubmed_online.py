@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from cluster.entrez.ask_entrez import Patience
+from cluster.entrez.keep_pace import RateLimiter
+from cluster.entrez.search_pubmed import PubMed
 from cluster.settings.settings import EntrezSettings, load_settings
-from serve.search.pubmed.ask_entrez import Patience
-from serve.search.pubmed.keep_pace import RateLimiter
 from serve.search.pubmed.search_online import Online
-from serve.search.pubmed.search_pubmed import PubMed
 from tests.serve.eutils_server import EUtils
 
 # In nobody's environment.

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Protocol
 
+from cluster.entrez.search_pubmed import PubMed
 from cluster.records import Citation, Entity, Passage
 from cluster.settings.settings import EntrezSettings
 from serve.graph.watch_stages import StageWatch
-from serve.search.pubmed.search_pubmed import PubMed
 
 STAGE = "pubmed"
 # The first and the last day of publication; None for no bound.

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from serve.search.pubmed.cache_replies import DAY_S, ReplyCache
+from cluster.entrez.cache_replies import DAY_S, ReplyCache
 
 NOW = 1_000_000.0
 SEARCH = {"term": "egfr", "retmax": "5"}

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 
+from cluster.entrez.ask_entrez import Entrez
+from cluster.entrez.read_replies import Found, HistoryLostError, read_search
 from cluster.errors import PubMedError
-from serve.search.pubmed.ask_entrez import Entrez
-from serve.search.pubmed.read_replies import Found, HistoryLostError, read_search
 
 REACH = 9_999
 # How often a search that the history server has forgotten is stored again.

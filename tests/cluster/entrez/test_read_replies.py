@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from cluster.errors import CiteRayError, InputError, PubMedError
-from serve.search.pubmed.read_replies import (
+from cluster.entrez.read_replies import (
     Fetched,
     HistoryLostError,
     PassingError,
     read_citations,
     read_search,
 )
+from cluster.errors import CiteRayError, InputError, PubMedError
 from tests.serve.eutils_server import records
 
 

@@ -16,13 +16,13 @@ from contextlib import AbstractAsyncContextManager
 from datetime import date
 from typing import Any, Literal, TypeVar
 
+from cluster.entrez.ask_entrez import Entrez, Patience, entrez_session
+from cluster.entrez.keep_pace import RateLimiter
+from cluster.entrez.list_all import REACH, list_all
+from cluster.entrez.read_replies import Fetched, Found, read_citations, read_search
 from cluster.errors import InputError
 from cluster.records import Citation
 from cluster.settings.settings import EntrezSettings
-from serve.search.pubmed.ask_entrez import Entrez, Patience, entrez_session
-from serve.search.pubmed.keep_pace import RateLimiter
-from serve.search.pubmed.list_all import REACH, list_all
-from serve.search.pubmed.read_replies import Fetched, Found, read_citations, read_search
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
@@ -98,13 +98,25 @@ class PubMed:
             tell(f"PubMed lists only {len(found.pmids)} of the {promised} records it counts")
         return list(found.pmids)
 
+    async def fetch_xml(self, pmids: Sequence[int]) -> list[tuple[bytes, Fetched]]:
+        """PubmedArticleSets that hold the records of `pmids`, each with what was read of it.
+
+        In no order, and without those that PubMed lacks. None is cached.
+        """
+        turns = asyncio.Semaphore(BATCHES_AT_ONCE)
+        async with self._session() as entrez:
+            return await _all(
+                _fetch_batch(entrez, pmids[at : at + BATCH_PMIDS], turns, _with_xml, cached=False)
+                for at in range(0, len(pmids), BATCH_PMIDS)
+            )
+
     async def fetch(self, pmids: Sequence[int], *, tell: Tell = LOG.warning) -> list[Citation]:
         """The records of `pmids` in that order, each once; those that PubMed lacks are told."""
         wanted = list(dict.fromkeys(pmids))
         turns = asyncio.Semaphore(BATCHES_AT_ONCE)
         async with self._session() as entrez:
             replies = await _all(
-                _fetch_batch(entrez, wanted[at : at + BATCH_PMIDS], turns)
+                _fetch_batch(entrez, wanted[at : at + BATCH_PMIDS], turns, read_citations)
                 for at in range(0, len(wanted), BATCH_PMIDS)
             )
         found = {each.pmid: each for reply in replies for each in reply.citations}
@@ -118,10 +130,21 @@ class PubMed:
         return [found[pmid] for pmid in wanted if pmid in found]
 
 
-async def _fetch_batch(entrez: Entrez, pmids: Sequence[int], turns: asyncio.Semaphore) -> Fetched:
+async def _fetch_batch(
+    entrez: Entrez,
+    pmids: Sequence[int],
+    turns: asyncio.Semaphore,
+    read: Callable[[bytes], T],
+    *,
+    cached: bool = True,
+) -> T:
     params = {"id": ",".join(map(str, pmids)), "retmode": "xml"}
     async with turns:
-        return await entrez.ask("efetch.fcgi", params, read_citations)
+        return await entrez.ask("efetch.fcgi", params, read, cached=cached)
+
+
+def _with_xml(reply: bytes) -> tuple[bytes, Fetched]:
+    return reply, read_citations(reply)
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

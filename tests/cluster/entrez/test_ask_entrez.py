@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.entrez.ask_entrez import Patience
+from cluster.entrez.keep_pace import RateLimiter
+from cluster.entrez.search_pubmed import PubMed
 from cluster.errors import InputError, PubMedError
-from serve.search.pubmed.ask_entrez import Patience
-from serve.search.pubmed.keep_pace import RateLimiter
-from serve.search.pubmed.search_pubmed import PubMed
 from tests.serve.eutils_server import EUtils, Reply, eutils, records
 from tests.serve.http_server import free_port
 from tests.serve.pubmed_online import KEY, fetch, make, search, settings_for

@@ -20,11 +20,11 @@ from typing import TypeVar
 
 import httpx
 
+from cluster.entrez.cache_replies import ReplyCache
+from cluster.entrez.keep_pace import PER_SECOND, PER_SECOND_WITH_KEY, RateLimiter, limiter_of
+from cluster.entrez.read_replies import PassingError
 from cluster.errors import CiteRayError, PubMedError
 from cluster.settings.settings import EntrezSettings
-from serve.search.pubmed.cache_replies import ReplyCache
-from serve.search.pubmed.keep_pace import PER_SECOND, PER_SECOND_WITH_KEY, RateLimiter, limiter_of
-from serve.search.pubmed.read_replies import PassingError
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)

@@ -1,0 +1,86 @@
+"""Questions chosen by topic, type and chance, from a file and by the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cluster.errors import InputError
+from commands.cli import app
+from evaluation.bioasq.read_bioasq import read_gold
+from evaluation.bioasq.select_questions import read_keywords, select_questions
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "1", "type": "factoid", "body": "Which gene causes Huntington's disease?"},
+    {"id": "2", "type": "summary", "body": "What is a migraine with aura?"},
+    {"id": "3", "type": "yesno", "body": "Do triptans end a migraine?"},
+    {"id": "4", "type": "summary", "body": "What are migraineurs?"},
+    {"id": "5", "type": "list", "body": "Which drugs treat asthma?"},
+]
+
+
+def ids(**how: Any) -> list[str]:
+    return [row["id"] for row in select_questions(ROWS, **how)]
+
+
+def test_a_keyword_is_whole_words_in_any_case() -> None:
+    assert ids(keywords=["MIGRAINE"]) == ["2", "3"]
+    assert ids(keywords=["migraine", "Huntington's disease"]) == ["1", "2", "3"]
+    assert ids(keywords=["migraine with aura", "c++"]) == ["2"]
+
+
+def test_types_and_keywords_must_both_hold() -> None:
+    assert ids(types=["summary", "list"], keywords=["migraine"]) == ["2"]
+    assert ids(types=["summary"]) == ["2", "4"]
+    assert ids() == ["1", "2", "3", "4", "5"]
+
+
+def test_a_sample_is_the_same_for_its_seed_and_keeps_the_order() -> None:
+    samples = {seed: ids(sample=3, seed=seed) for seed in range(20)}
+    assert all(found == sorted(found) and len(found) == 3 for found in samples.values())
+    assert samples == {seed: ids(sample=3, seed=seed) for seed in range(20)}
+    assert len({tuple(found) for found in samples.values()}) > 3
+    assert ids(sample=5) == ids()
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"sample": 6}, "5 of 5 questions .* ask for a smaller --sample or give other"),
+        ({"keywords": ["malaria"]}, "0 of 5 questions are of those types and have a keyword; give"),
+    ],
+)
+def test_too_few_are_an_error_with_the_fix(how: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        select_questions(ROWS, **how)
+
+
+def test_keywords_are_the_lines_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("\n migraine \n\nHuntington's  disease\n", encoding="utf-8")
+    assert read_keywords(path) == ["migraine", "Huntington's disease"]
+    path.write_text(" \n\t\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"words\.txt: (holds no keyword|is empty)"):
+        read_keywords(path)
+
+
+def test_the_command_writes_rows_as_they_are(tmp_path: Path) -> None:
+    rows = [{**row, "documents": ["d"], "other": {"ü": 1}} for row in ROWS]
+    gold, out, words = tmp_path / "gold.json", tmp_path / "out.json", tmp_path / "words.txt"
+    gold.write_text(json.dumps({"questions": rows}), encoding="utf-8")
+    words.write_text("migraine\n", encoding="utf-8")
+    asked = ["questions", gold, "-o", out, "--keywords", words, "--type", "summary, yesno"]
+    ended = CliRunner().invoke(app, [str(part) for part in asked])
+    assert ended.stdout == f"2 of 5 questions -> {out}\n"
+    assert json.loads(out.read_text(encoding="utf-8"))["questions"] == rows[1:3]
+    assert list(read_gold(out)) == ["2", "3"]
+
+
+def test_an_unknown_type_is_named(tmp_path: Path) -> None:
+    ended = CliRunner().invoke(app, ["questions", "g.json", "-o", "o.json", "--type", "essay"])
+    assert isinstance(ended.exception, InputError)
+    assert "--type essay: unknown; there are: yesno, factoid, list, summary" in str(ended.exception)
