@@ -114,8 +114,8 @@ def _download_query(context: Context, query: str, destination: str, limit: int) 
         return
     lost = f", {done.missing:,} that PubMed gave no citation for" if done.missing else ""
     context.out.print(
-        f"{destination}: {done.records:,} records fetched in {len(done.files) - done.present} "
-        f"files, {done.present} files there already{lost}",
+        f"{destination}: {done.records:,} records fetched{lost}; files: "
+        f"{len(done.files) - done.present} written, {done.present} there already",
         soft_wrap=True,
     )
 

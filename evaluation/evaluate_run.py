@@ -34,7 +34,8 @@ from evaluation.lint.lint_run import check_run, read_asked, read_run_file
 from evaluation.lint.note_problems import Asked
 
 if TYPE_CHECKING:
-    from evaluation.answers.judge_answers import Sample
+    from evaluation.answers.judge_answers import Encode, Sample
+    from serve.llm.language_model import ChatModel
 
 JUDGE_KEY = "CITERAY_JUDGE_API_KEY"
 JUDGE_TIMEOUT_S = 120.0
@@ -156,21 +157,26 @@ def _ragas(
     settings: Settings,
     tell: Callable[[str], None],
 ) -> Evaluated:
-    from cluster.models.encoder import Encoder
     from evaluation.answers.evaluate_answers import add_ragas
-    from serve.llm.language_model import OpenAIChatModel
 
-    model = OpenAIChatModel(url, request.judge_model, JUDGE_KEY, JUDGE_TIMEOUT_S)
-    folder = model_folder(settings.encoder)
-    encoder = Encoder(folder, batch_size=settings.encoder.batch_size)
+    model, encode = judge_of(url, request.judge_model, settings)
     return add_ragas(
         evaluated,
         asked,
         model,
-        encoder.encode,
+        encode,
         concurrent=request.concurrent,
         progress=lambda done, total: tell(f"judged {done} of {total}"),
     )
+
+
+def judge_of(url: str, model: str, settings: Settings) -> tuple[ChatModel, Encode]:
+    """The judge `model` at `url`, and the settings' encoder."""
+    from cluster.models.encoder import Encoder
+    from serve.llm.language_model import OpenAIChatModel
+
+    encoder = Encoder(model_folder(settings.encoder), batch_size=settings.encoder.batch_size)
+    return OpenAIChatModel(url, model, JUDGE_KEY, JUDGE_TIMEOUT_S), encoder.encode
 
 
 def _biogen(

@@ -16,7 +16,9 @@ from cluster.settings.parse_yaml import parse_yaml
 from cluster.settings.presets import is_file, load_system, read_system, shipped_systems, vary
 from cluster.settings.system_settings import SystemSettings
 from commands.context import Config, Json, Overrides, make_context
+from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl, open_judge
 from evaluation.ablation.ask_graph import Plan, open_graph
+from evaluation.ablation.judge_runs import judge_runs
 from evaluation.ablation.markdown_table import markdown_table
 from evaluation.ablation.oracle import ORACLES, material
 from evaluation.ablation.print_tables import print_tables
@@ -98,6 +100,9 @@ def ablate(
     vary: Varied = None,
     depth: Depth = MAX_DOCUMENTS,
     markdown: Markdown = False,
+    judge: JudgeUrl = None,
+    judge_model: JudgeModel = "",
+    concurrent: Concurrent = 4,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -109,6 +114,8 @@ def ablate(
     """
     context = make_context(config, overrides, json)
     settings = context.settings
+    if judge is not None and not (judge_model and answers):
+        raise InputError("--judge needs --judge-model, the judge's name at its URL, and --answers")
     asked, wanted = read_questions(questions), read_gold(gold)
     chosen = vary_systems(read_systems(systems), vary or ())
     plans = make_plans(chosen, k or (), answers, oracle or (), depth)
@@ -123,7 +130,11 @@ def ablate(
     complete_runs(
         runs, asked, lambda: open_graph(settings, plans, wanted, context.log), context.log
     )
-    found = tabulate_runs(runs, wanted, sorted(set(k or CUTOFFS)), drawn)
+    judged = {}
+    if judge is not None:
+        asked_judge = open_judge(judge, judge_model, concurrent, settings)
+        judged = judge_runs(runs, wanted, asked_judge, lambda text: context.log.print(text))
+    found = tabulate_runs(runs, wanted, sorted(set(k or CUTOFFS)), drawn, judged)
     if json:
         context.print_json(as_plain(found))
     elif markdown:

@@ -15,8 +15,9 @@ from rich.table import Table
 
 from cluster.settings.settings import Settings
 from commands.context import Config, Json, Overrides, make_context
+from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl
 from evaluation.bootstrap import RESAMPLES, Interval, intervals
-from evaluation.evaluate_run import JUDGE_KEY, Request, evaluate_run, find_leakage
+from evaluation.evaluate_run import Request, evaluate_run, find_leakage
 from evaluation.evaluated import Evaluated, compare, make_report
 from evaluation.report.render_report import write_report
 from evaluation.report.report import Comparison
@@ -51,15 +52,6 @@ BertScore = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="BLEU, and BERTScore by the model in this folder."),
 ]
-JudgeUrl = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help=f"RAGAS by the model at this OpenAI-compatible URL; its key in {JUDGE_KEY}.",
-    ),
-]
-JudgeModel = Annotated[str, typer.Option(help="The judge's name at its URL.")]
-Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Questions judged at once.")]
 AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Score a run without answers.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
 Resamples = Annotated[int, typer.Option(min=1000, max=100_000, help="Of the bootstrap.")]

@@ -10,10 +10,12 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from evaluation.ablation.run_plans import Run
+from evaluation.answers.judge_answers import COLUMNS, FAILURES
 from evaluation.bioasq.read_bioasq import Entry, read_run
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bioasq.score_question import MAX_ITEMS, precision_recall_f, score_snippets
@@ -31,6 +33,7 @@ ANSWERS = (
     "ROUGE-2 F1",
     "ROUGE-SU4 F1",
 )
+JUDGED = (*COLUMNS, FAILURES)
 # Where the recall of a system's candidates is looked at, if that many were asked for.
 CANDIDATES = 100
 HEADLINE = (
@@ -45,6 +48,7 @@ HEADLINE = (
     "snippets F1",
     "snippets MAP",
     *ANSWERS,
+    *JUDGED,
 )
 
 Intervals = Mapping[str, Interval]
@@ -106,12 +110,20 @@ class Ablation:
 
 
 def tabulate_runs(
-    runs: Sequence[Run], gold: Mapping[str, Entry], cutoffs: Sequence[int], seeds: Sequence[int]
+    runs: Sequence[Run],
+    gold: Mapping[str, Entry],
+    cutoffs: Sequence[int],
+    seeds: Sequence[int],
+    judged: Mapping[str, Scores] = MappingProxyType({}),
 ) -> Ablation:
-    """The tables of complete runs; the first run's system is the one compared with."""
+    """The tables of complete runs; the first run's system is the one compared with.
+
+    `judged` is what a judge says of runs, by their plans' names.
+    """
     deep = {CANDIDATES} if all(run.plan.k >= CANDIDATES for run in runs) else set()
     every = sorted({MAX_ITEMS, *cutoffs} | deep)
     scores = {run.plan.name: score_with_cutoffs(run, gold, every) for run in runs}
+    scores |= {name: scores[name].beside(verdicts) for name, verdicts in judged.items()}
     plain = [run for run in runs if run.plan.is_plain]
     first = plain[0].plan.name
     found = {
@@ -230,7 +242,7 @@ def _cutoff(run: Run, runs: Sequence[Run], found: Mapping[str, Intervals], k: in
     known = found[run.plan.name]
     measures = {name.removesuffix(f"@{k}"): known[name] for name in known if name.endswith(f"@{k}")}
     if k == (run.plan.evidence or system.evidence):
-        measures |= {name: known[name] for name in ANSWERS if name in known}
+        measures |= {name: known[name] for name in (*ANSWERS, *JUDGED) if name in known}
     return CutoffRow(system.name, k, measures, statistics.fmean(run.latencies()))
 
 

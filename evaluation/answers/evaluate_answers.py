@@ -42,17 +42,25 @@ def add_texts(
 
 
 def samples(gold: Entries, run: Entries) -> list[Sample]:
-    """What RAGAS judges: the contexts are the texts of the run's snippets."""
+    """What RAGAS judges: the contexts are what the writer was shown.
+
+    Where a run does not tell, as others' runs, they are the texts of its snippets.
+    """
     return [
         Sample(
             id_,
             gold[id_].body,
             " ".join(run[id_].ideal),
-            tuple(snippet.text for snippet in run[id_].snippets if snippet.text),
+            _texts(run[id_]) if (shown := run[id_].shown) is None else shown,
             gold[id_].ideal[0],
+            _texts(gold[id_]),
         )
         for id_ in answered(gold, run)
     ]
+
+
+def _texts(entry: Entry) -> tuple[str, ...]:
+    return tuple(snippet.text for snippet in entry.snippets if snippet.text)
 
 
 def add_ragas(

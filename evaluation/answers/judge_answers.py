@@ -7,13 +7,18 @@ chooses for it, brings over thirty packages and reports its use over the network
 Where we differ: the questions are generated in one call, so that they differ at temperature 0;
 context recall splits the reference by the same call as faithfulness splits the answer; and what
 the judge fails to say is left out and counted, never scored by what came back.
+
+Two measures are paper 002's under RAGAS' names (section 3.5): RELEVANT_SHARE is its context
+precision, the share of the passages that are relevant, and SNIPPETS_COVERED its context recall,
+the share of the gold snippets that the passages cover.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,8 +45,11 @@ from serve.llm.language_model import ChatModel
 from serve.llm.prompts import quote
 
 MEASURES = ("faithfulness", "answer relevancy", "context precision", "context recall")
+RELEVANT_SHARE, SNIPPETS_COVERED = "passages relevant", "snippets covered"
+COLUMNS = (*MEASURES, RELEVANT_SHARE, SNIPPETS_COVERED)
 FAILURES = "judge failures"
 WEAK_BELOW = 0.8
+MAX_SNIPPETS = 10
 
 _STATEMENTS_TOKENS = 1024
 _REPLY_TOKENS = 256
@@ -49,13 +57,15 @@ _VERDICT_TOKENS = 96
 
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating[Any]]]
 Progress = Callable[[int, int], None]
+Known = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What is judged: an answer, the passages it was written from in their order, and the gold.
 
-    `reference` "" means that there is none: context precision and recall do not apply.
+    `reference` "" means that there is none: context precision and recall do not apply. The gold
+    `snippets` may be none; of more than MAX_SNIPPETS the first are looked at.
     """
 
     id: str
@@ -63,11 +73,15 @@ class Sample:
     answer: str
     contexts: tuple[str, ...]
     reference: str
+    snippets: tuple[str, ...] = ()
+
+
+Keep = Callable[[Sample, Mapping[str, float]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """`scores` has MEASURES, and FAILURES: how many of them the judge could not give, in all.
+    """`scores` has COLUMNS, and FAILURES: how many of them the judge could not give, in all.
 
     `probe_accuracy` is the judge's on cases with known verdicts; `calls` counts requests.
     """
@@ -89,9 +103,12 @@ async def judge_samples(
     *,
     concurrent: int = 4,
     progress: Progress | None = None,
+    known: Known = MappingProxyType({}),
+    keep: Keep | None = None,
 ) -> JudgedRun:
     """Probes the judge, then scores every sample, `concurrent` at a time.
 
+    What is `known` of a sample, by its id, is not asked again; `keep` hears of each other one.
     `encode` gives vectors (n, dimensions) and runs in a thread; `progress` hears (samples
     done, samples). Raises InputError for an empty question or an id that comes twice, before
     any call, and LLMError when the judge answers no case of the probe.
@@ -104,9 +121,13 @@ async def judge_samples(
 
     async def score(sample: Sample) -> dict[str, float]:
         nonlocal done
+        if sample.id in known:
+            return dict(known[sample.id])
         async with slots:
             found = await _score(sample, judge, encode)
         done += 1
+        if keep is not None:
+            keep(sample, found)
         if progress is not None:
             progress(done, len(samples))
         return found
@@ -114,8 +135,8 @@ async def judge_samples(
     rows = await asyncio.gather(*(score(sample) for sample in samples))
     found = {sample.id: row for sample, row in zip(samples, rows, strict=True)}
     failures = Measure(FAILURES, lambda drawn: drawn.sum(FAILURES), direction=-1)
-    measures = [*(mean(name) for name in MEASURES), failures]
-    return JudgedRun(tabulate(found, [*MEASURES, FAILURES], measures), accuracy, judge.calls)
+    measures = [*(mean(name) for name in COLUMNS), failures]
+    return JudgedRun(tabulate(found, [*COLUMNS, FAILURES], measures), accuracy, judge.calls)
 
 
 def supported_share(verdicts: Sequence[bool]) -> float:
@@ -154,12 +175,20 @@ async def _score(sample: Sample, judge: Judge, encode: Encode) -> dict[str, floa
     if sample.answer.strip():
         work["faithfulness"] = lambda: _supported(sample, sample.answer, judge)
     if sample.reference.strip():
-        work["context precision"] = lambda: _context_precision(sample, judge)
         work["context recall"] = lambda: _supported(sample, sample.reference, judge)
+    if sample.snippets:
+        work[SNIPPETS_COVERED] = lambda: _covered(sample, judge)
     found = {FAILURES: 0.0}
     for name, measure in work.items():
         try:
             found[name] = await measure()
+        except UnjudgedError:
+            found[FAILURES] += 1
+    if sample.reference.strip():
+        try:
+            useful = await _useful(sample, judge)
+            found["context precision"] = average_precision(useful)
+            found[RELEVANT_SHARE] = supported_share(useful) if useful else 0.0
         except UnjudgedError:
             found[FAILURES] += 1
     return found
@@ -199,7 +228,16 @@ async def _relevancy(sample: Sample, judge: Judge, encode: Encode) -> float:
     return mean_cosine(vectors[0], vectors[1:])
 
 
-async def _context_precision(sample: Sample, judge: Judge) -> float:
+async def _covered(sample: Sample, judge: Judge) -> float:
+    """The share of the gold snippets that the contexts cover; 0 without contexts."""
+    if not sample.contexts:
+        return 0.0
+    snippets = [quote(text) for text in sample.snippets[:MAX_SNIPPETS]]
+    return supported_share(await _verify(snippets, sample.contexts, judge))
+
+
+async def _useful(sample: Sample, judge: Judge) -> list[bool]:
+    """Whether each context is of use for the reference answer, in their order."""
     useful = []
     for context in sample.contexts:
         messages = RATE_PASSAGE.messages(
@@ -208,7 +246,7 @@ async def _context_precision(sample: Sample, judge: Judge) -> float:
             passage=quote(context),
         )
         useful.append((await judge.ask(messages, Usefulness, _REPLY_TOKENS)).useful)
-    return average_precision(useful)
+    return useful
 
 
 async def _probe(judge: Judge, slots: asyncio.Semaphore) -> float:

@@ -44,7 +44,8 @@ class Entry:
     `documents` are distinct, in their order; `rejected` are those that experts judged not
     relevant. `exact` holds lower-cased synonyms, item by item; for yes/no one item, "yes",
     "no" or "none". None: there is no exact answer. `verdict` and `confidence` (0 to 1) are what
-    CiteRay's runs tell beside BioASQ's fields; "" and None where a file does not.
+    CiteRay's runs tell beside BioASQ's fields; "" and None where a file does not. So are `shown`,
+    the texts of the passages that the answer was written from.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Entry:
     rejected: frozenset[str] = frozenset()
     verdict: str = ""
     confidence: float | None = None
+    shown: tuple[str, ...] | None = None
 
 
 def document_id(document: str) -> str:
@@ -131,9 +133,17 @@ def _entry(row: Any, place: str, types: Mapping[str, str]) -> Entry:
     body = row.get("body")
     text = body if isinstance(body, str) else ""
     verdict, confidence = _verdict(row, place)
+    shown = _shown(row, place) if row.get("shown") is not None else None
     return Entry(
-        id_, kind, documents, snippets, exact, ideal, text, rejected, verdict, confidence
+        id_, kind, documents, snippets, exact, ideal, text, rejected, verdict, confidence, shown
     )  # fmt: skip
+
+
+def _shown(row: Mapping[str, Any], place: str) -> tuple[str, ...]:
+    items = _items(row, "shown", place)
+    if not all(isinstance(item, dict) for item in items):
+        raise InputError(f"{place}: field shown must hold objects with a text")
+    return tuple(read_text(item, "text", f"{place}, field shown") for item in items)
 
 
 def _verdict(row: Mapping[str, Any], place: str) -> tuple[str, float | None]:

@@ -114,7 +114,8 @@ def to_entry(result: SearchResult, snippets: Sequence[Passage] | None = None) ->
 
     A SearchResult gives no answers. BioASQ
     forces a choice: the best guess stands where the evidence is not enough, as the fields
-    `verdict` and `confidence`, which are not BioASQ's, tell.
+    `verdict` and `confidence` tell, which are not BioASQ's. Nor is `shown`: the passages that the
+    language model was shown, in its order, where one was asked.
     """
     question = result.question
     passages = result.snippets if snippets is None else snippets
@@ -130,6 +131,8 @@ def to_entry(result: SearchResult, snippets: Sequence[Passage] | None = None) ->
         if question.type != "summary":
             entry["exact_answer"] = _exact(question.type, result.choice.exact)
         entry |= {"verdict": result.verdict, "confidence": result.confidence}
+        if result.shown is not None:
+            entry["shown"] = [_snippet(result.evidence[place].passage) for place in result.shown]
     return entry
 
 

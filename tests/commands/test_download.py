@@ -171,7 +171,7 @@ def test_the_records_of_a_query_go_to_a_folder_of_their_own(tmp_path: Path) -> N
         options = [part for one in entrez for part in ("--set", one)]
         asked = (tmp_path / "q", "--query", "asthma[mh]", *options)
         first, again = citeray_download(*asked), citeray_download(*asked, "--json")
-    assert "3 records fetched in 1 files, 0 files there already" in first.stdout
+    assert "3 records fetched; files: 1 written, 0 there already" in first.stdout
     told = json.loads(again.stdout)
     assert (told["found"], told["records"], told["present"]) == (3, 0, 1)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import LLMError
-from evaluation.answers.judge_answers import MEASURES
+from evaluation.answers.judge_answers import MEASURES, RELEVANT_SHARE
 from tests.evaluation.answers.judged_samples import PROBE_CALLS, over_http, run, sample, values
 from tests.evaluation.scripted_judge import ScriptedJudge
 from tests.serve.http_server import free_port
@@ -30,8 +30,12 @@ from tests.serve.http_server import free_port
         ("statements", 500, {"faithfulness", "context recall"}),
         ("noncommittal", '{"noncommittal": 0, "questions": ["a", "b", "c"]}', {"answer relevancy"}),
         ("noncommittal", '{"noncommittal": false, "questions": ["a"]}', {"answer relevancy"}),
-        ("reason", '{"reason": "", "useful": "yes"}', {"context precision"}),
-        ("reason", '{"reason": "", "useful": true, "score": 1}', {"context precision"}),
+        ("reason", '{"reason": "", "useful": "yes"}', {"context precision", RELEVANT_SHARE}),
+        (
+            "reason",
+            '{"reason": "", "useful": true, "score": 1}',
+            {"context precision", RELEVANT_SHARE},
+        ),
     ],
 )
 def test_a_malformed_reply_is_no_score_but_a_failure(
@@ -40,8 +44,8 @@ def test_a_malformed_reply_is_no_score_but_a_failure(
     judge.replies[task] = [reply]
     scores = run(judge, sample()).scores
     found = scores.by_question()["1"]
-    assert found.keys() == (set(MEASURES) - lost) | {"judge failures"}
-    assert found["judge failures"] == len(lost)
+    assert found.keys() == ({*MEASURES, RELEVANT_SHARE} - lost) | {"judge failures"}
+    assert found["judge failures"] == len(lost - {RELEVANT_SHARE})
     assert all(math.isnan(scores.values()[name]) for name in lost)
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.answers.judge_answers import (
+    MAX_SNIPPETS,
     MEASURES,
     average_precision,
     mean_cosine,
@@ -37,9 +38,35 @@ def test_the_four_measures_by_hand_over_http(url: str) -> None:
             "context precision": (1 + 2 / 3) / 2,
             # D and G of D, E, F, G.
             "context recall": 2 / 4,
+            # Two of the three, as paper 002 counts them.
+            "passages relevant": 2 / 3,
             "judge failures": 0,
         }
     )
+
+
+def test_the_share_of_gold_snippets_that_the_passages_cover(judge: ScriptedJudge) -> None:
+    snippets = ("H is true.", "I is false.", "J is true.", "K is true.")
+    assert values(judge, sample(snippets=snippets))["snippets covered"] == 3 / 4
+    many = tuple(f"{n} is {str(n < 5).lower()}." for n in range(30))
+    assert values(judge, sample(snippets=many))["snippets covered"] == 5 / MAX_SNIPPETS
+    assert values(judge, sample(snippets=snippets, contexts=()))["snippets covered"] == 0
+    assert "snippets covered" not in values(judge, sample())
+
+
+def test_what_is_known_is_not_asked_again_and_the_rest_is_told(judge: ScriptedJudge) -> None:
+    told: dict[str, Any] = {}
+    known = {"1": {"faithfulness": 0.25, "judge failures": 0.0}}
+    result = run(
+        judge,
+        sample("1"),
+        sample("2"),
+        known=known,
+        keep=lambda s, found: told.update({s.id: found}),
+    )
+    assert result.scores.by_question()["1"] == known["1"]
+    assert told == {"2": result.scores.by_question()["2"]}
+    assert result.scores.values()["faithfulness"] == pytest.approx((0.25 + 2 / 3) / 2)
 
 
 @pytest.mark.parametrize(

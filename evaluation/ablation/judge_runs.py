@@ -1,0 +1,80 @@
+"""RAGAS of an ablation's runs: what the judge says of each answer, kept beside the run.
+
+`NAME.judged.jsonl` has a first line that says who judged what, then one line a question as it was
+judged, so that a judge who breaks off is not asked again for what he has said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.parse_json import parse_json
+from evaluation.ablation.run_plans import Run, digest
+from evaluation.answers.evaluate_answers import samples
+from evaluation.answers.judge_answers import Encode, JudgedRun, Sample, judge_samples
+from evaluation.bioasq.read_bioasq import Entry, read_run
+from evaluation.scores import Scores
+from serve.llm.language_model import ChatModel
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunJudge:
+    """`name` is the judge's and its URL, which its verdicts are kept by."""
+
+    name: str
+    model: ChatModel
+    encode: Encode
+    concurrent: int = 4
+
+
+def judge_runs(
+    runs: Sequence[Run], gold: Mapping[str, Entry], judge: RunJudge, tell: Tell
+) -> dict[str, Scores]:
+    """RAGAS of each run that has answers, by its plan's name.
+
+    Raises LLMError where the judge answers no case of the probe.
+    """
+    return {run.plan.name: _judge_run(run, gold, judge, tell) for run in runs if run.plan.answers}
+
+
+def _judge_run(run: Run, gold: Mapping[str, Entry], judge: RunJudge, tell: Tell) -> Scores:
+    wanted = {id_: entry for id_, entry in gold.items() if id_ in run.replies}
+    asked = samples(wanted, read_run(run.path, wanted))
+    record = run.record.with_suffix(".judged.jsonl")
+    key = {"judge": judge.name, "run": digest(run.path.read_bytes())}
+    known = _read(record, key)
+    if not known:
+        record.write_text(json.dumps({"judged": key}) + "\n", encoding="utf-8")
+
+    def keep(sample: Sample, found: Mapping[str, float]) -> None:
+        with record.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"id": sample.id, "scores": dict(found)}) + "\n")
+
+    judged: JudgedRun = asyncio.run(
+        judge_samples(
+            asked, judge.model, judge.encode, concurrent=judge.concurrent, known=known, keep=keep
+        )
+    )
+    weak = "a weak judge, whose scores say little: " if judged.weak else ""
+    tell(
+        f"{run.plan.name}: {weak}right on {judged.probe_accuracy:.0%} of cases with known verdicts"
+    )
+    return judged.scores
+
+
+def _read(record: Path, key: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """What was judged before of the same run by the same judge; a cut last line is left out."""
+    if not record.exists():
+        return {}
+    lines = record.read_text(encoding="utf-8").split("\n")[:-1]
+    rows = [parse_json(line, str(record)) for line in lines]
+    if not rows or rows[0].get("judged") != key:
+        return {}
+    return {row["id"]: row["scores"] for row in rows[1:]}

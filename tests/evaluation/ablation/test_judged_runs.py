@@ -1,0 +1,102 @@
+"""RAGAS inside `citeray ablate`: judged by the passages that the model was shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from tests.evaluation.ablation.ablation_runs import Ablation
+from tests.evaluation.scripted_judge import ScriptedJudge
+from tests.serve.chat_endpoint import chat_endpoint
+from tests.serve.http_server import serving
+from tests.serve.service import SmallService
+from tests.tiny_models import make_tiny_encoder
+
+
+class Judged:
+    """Ablations of a service whose model writes, by a judge behind a socket."""
+
+    def __init__(self, run: Ablation, judge: ScriptedJudge, url: str, encoder: Path) -> None:
+        self.run, self.judge = run, judge
+        self._options = ["--answers", "--judge", url, "--judge-model", "j"]
+        self._options += ["--set", f"encoder.model=file:{encoder}", "--set", "encoder.sha256="]
+
+    def json(self, *arguments: str) -> dict[str, Any]:
+        return self.run.json(*arguments, *self._options)
+
+    def text(self, *arguments: str) -> str:
+        return self.run.text(*arguments, *self._options)
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Iterator[Judged]:
+    judge = ScriptedJudge()
+    encoder = make_tiny_encoder(tmp_path / "encoder")
+    with (
+        chat_endpoint("Metformin activates AMPK in the liver of diabetic mice.") as endpoint,
+        serving(judge.app()) as port,
+    ):
+        service = SmallService(tmp_path / "index", writer=endpoint.model())
+        with serving(create_api(service, load_settings().serve)) as served:
+            run = Ablation(tmp_path, served)
+            yield Judged(run, judge, f"http://127.0.0.1:{port}/v1", encoder)
+
+
+def test_a_judge_sees_the_passages_that_the_model_was_shown(judged: Judged) -> None:
+    found = judged.json("bm25", "biorag-v1")
+    for system in found["systems"]:
+        assert {"faithfulness", "passages relevant", "snippets covered"} <= system[
+            "measures"
+        ].keys()
+    entry = next(
+        e
+        for e in json.loads((judged.run.output / "biorag-v1.json").read_text())["questions"]
+        if e["id"] == "q3"
+    )
+    shown = [item["text"] for item in entry["shown"]]
+    assert shown
+    prompts = "\n".join(judged.judge.users("verdicts"))
+    assert all(text in prompts for text in shown)
+    assert "right on 100% of cases with known verdicts" in judged.run.log
+
+
+def test_what_was_judged_is_not_judged_again(judged: Judged) -> None:
+    first = judged.json("bm25")
+    record = judged.run.output / "bm25.judged.jsonl"
+    lines = record.read_text().splitlines(keepends=True)
+    assert len(lines) == 4
+    judged.judge.bodies.clear()
+    assert judged.json("bm25")["systems"] == first["systems"]
+    assert judged.judge.users("statements") == []
+    # Broken off in the middle of a line, as by a crash.
+    record.write_text("".join(lines[:3]) + lines[3][:9])
+    assert judged.json("bm25")["systems"] == first["systems"]
+    assert len(judged.judge.users("noncommittal")) == 1
+
+
+def test_another_judge_begins_anew(judged: Judged) -> None:
+    judged.json("bm25")
+    record = judged.run.output / "bm25.judged.jsonl"
+    record.write_text(record.read_text().replace("j at http", "other at http"))
+    judged.judge.bodies.clear()
+    judged.json("bm25")
+    assert len(judged.judge.users("noncommittal")) == 3
+
+
+def test_the_tables_show_what_the_judge_said(judged: Judged) -> None:
+    shown = judged.text("bm25")
+    assert "faithfulness" in shown
+    assert "judge failures" in shown
+
+
+def test_a_judge_needs_a_name_and_answers(run: Ablation) -> None:
+    for options in (["--answers"], ["--judge-model", "j"]):
+        with pytest.raises(InputError, match=r"--judge needs --judge-model.*and --answers"):
+            run.text("bm25", "--judge", "http://127.0.0.1:9/v1", *options)
