@@ -31,7 +31,7 @@ def make_compress(codec: TokenCodec, device: str, pool: int = 1) -> Compress:
         places = torch.zeros(projected.shape, dtype=torch.int64, device=projected.device)
         for bound in bounds.T:
             places += projected > bound
-        grouped = places.reshape(len(tokens), -1, per_byte)
+        grouped = places.reshape(len(tokens), codec.bytes_a_token, per_byte)
         return (grouped << shifts).sum(-1).to(torch.uint8), counts
 
     return compress

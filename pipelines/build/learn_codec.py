@@ -27,6 +27,7 @@ from pipelines.build.split_passages import Splitter, split_citation
 
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
+    from cluster.models.kept.kept_encoder import KeptEncoder
 
 SOURCES = 8
 # From so few, cosines of coded tokens agree with those of the vectors nearly as well as from more.
@@ -55,7 +56,10 @@ def _texts(source: File, splitter: Splitter) -> Iterator[str]:
 
 
 def keep_codec(
-    index: Place, texts: Sequence[str], encoder: Encoder, settings: TokenVectorSettings
+    index: Place,
+    texts: Sequence[str],
+    encoder: Encoder | KeptEncoder,
+    settings: TokenVectorSettings,
 ) -> Place:
     """Learn the codec of `encoder`'s tokens of `texts` and keep it below `index`."""
     # What holds no text is refused later, and with a better word for it.

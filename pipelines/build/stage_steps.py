@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from pipelines.build.stage_citations import DTYPE, write_part
 
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
+    from cluster.models.kept.kept_encoder import KeptEncoder
 
 
 def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
@@ -30,6 +31,13 @@ def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
     from cluster.models.encoder import Encoder
 
     return Encoder.by(settings, model)
+
+
+def find_encoder(settings: EncoderSettings, model: Path) -> Encoder | KeptEncoder:
+    """The encoder without torch where one before it was kept, else as `load_encoder`."""
+    from cluster.models.kept.kept_encoder import find_encoder as find_kept
+
+    return find_kept(settings, model) or load_encoder(settings, model)
 
 
 def load_splitter(split: SplitSettings, settings: EncoderSettings, model: Path) -> Splitter:
@@ -57,9 +65,7 @@ def learn_codec_of(
     expected = sum(source.stat().st_size for source in sources) // BYTES_PER_CITATION
     limit = min(coded.training_passages, max(expected // 10, FEWEST_PASSAGES))
     texts = sample_passages(sources, load_splitter(split, settings, model), limit)
-    # For so few texts OpenVINO's measurement at start would not pay.
-    plain = settings.model_copy(update={"runtime": "torch"})
-    return keep_codec(index, texts, load_encoder(plain, model), coded)
+    return keep_codec(index, texts, find_encoder(settings, model), coded)
 
 
 def read_source_rows(
@@ -103,10 +109,17 @@ class EmbedAndStage:
         shards: int,
         tokens: CodedTokens | None,
     ) -> None:
-        self._encoder = load_encoder(settings, model)
-        self._compress = self._encoder.compress_by(tokens.codec, tokens.pool) if tokens else None
-        if settings.gpus:
-            self._encoder.check_tokeniser(make_tokeniser(model, settings.max_tokens))
+        self._encoder: Any
+        if settings.gpus or (tokens is not None and tokens.pool > 1):
+            # Tables come tokenised on GPUs, and pooled tokens want torch.
+            self._encoder = whole = load_encoder(settings, model)
+            if settings.gpus:
+                whole.check_tokeniser(make_tokeniser(model, settings.max_tokens))
+        else:
+            self._encoder = find_encoder(settings, model)
+        self._compress: Any = None
+        if tokens is not None:
+            self._compress = self._encoder.compress_by(tokens.codec, tokens.pool)
         self._directories = directories
         self._shards = shards
 

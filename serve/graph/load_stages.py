@@ -80,12 +80,7 @@ def load_encoder(settings: Settings, manifest: Manifest) -> QueryEncoder:
             "to the first or build the index again"
         )
     folder, chosen = model_folder(settings.encoder), settings.encoder
-    kept = find_encoder(
-        conditions_of(settings, folder),
-        max_tokens=chosen.max_tokens,
-        batch_size=chosen.batch_size,
-        query_prefix=chosen.query_prefix,
-    )
+    kept = find_encoder(chosen, folder)
     if kept is not None and manifest.encoder.dtype in ("", kept.dtype):
         return kept
     from cluster.models.check_dtype import check_dtype
@@ -94,12 +89,6 @@ def load_encoder(settings: Settings, manifest: Manifest) -> QueryEncoder:
     encoder = Encoder.by(chosen, folder)
     check_dtype(encoder, folder, manifest.encoder.dtype)
     return encoder
-
-
-def conditions_of(settings: Settings, folder: Path) -> Conditions:
-    """How the encoder and the reader are asked to run, of which that in `folder` is one."""
-    chosen = settings.encoder
-    return Conditions(folder, chosen.device, chosen.dtype, chosen.runtime, chosen.threads)
 
 
 def load_recogniser(
@@ -227,7 +216,7 @@ def load_reader(settings: Settings) -> BatchReader:
     chosen = settings.reader
     folder = model_folder(chosen)
     kept = find_reader(
-        conditions_of(settings, folder),
+        Conditions.of(settings.encoder, folder),
         max_tokens=chosen.max_tokens,
         batch_size=chosen.batch_size,
     )

@@ -56,6 +56,7 @@ def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
     }
     settings = load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
     stage_steps.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
+    stage_steps.find_encoder = stage_steps.load_encoder
     # Or the workers would import the module anew, with the real encoder.
     ray.cloudpickle.register_pickle_by_value(stage_steps)  # type: ignore[attr-defined]
     clock = StageClock()

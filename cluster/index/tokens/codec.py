@@ -53,6 +53,20 @@ class TokenCodec:
         """The components (n, c), of length 1, of token vectors (n, width)."""
         return _unit(tokens.astype(np.float32, copy=False) @ self.components.T)
 
+    def code(self, tokens: Vectors) -> Codes:
+        """The codes (n, bytes_a_token) of token vectors (n, width) of length 1.
+
+        `cluster.models.compress_tokens` does so on the device that made them.
+        """
+        projected, per_byte = self.project(tokens), 8 // self.bits
+        places = np.zeros(projected.shape, np.uint8)
+        for bound in self.bounds.T:
+            places += projected > bound
+        grouped = places.reshape(len(tokens), self.bytes_a_token, per_byte)
+        shifts = (self.bits * np.arange(per_byte)).astype(np.uint8)
+        codes: Codes = np.bitwise_or.reduce(grouped << shifts, axis=-1)
+        return codes
+
     def decode(self, codes: Codes) -> Vectors:
         """The levels (n, c) that `codes` (n, bytes_a_token) stand for."""
         if not len(codes):

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from cluster.errors import CiteRayError
 from cluster.models.kept.run_converted import ConvertedModel, openvino, processor
 from cluster.models.store import ModelStore
 from cluster.parse_json import parse_json
+from cluster.settings.settings import EncoderSettings
 from cluster.storage.whole_files import sha256_of, write_atomically
 
 # Lowest accepted cosine between the results of OpenVINO and of torch in the same number type, and
@@ -46,6 +47,12 @@ class Conditions:
     dtype: str
     runtime: str
     threads: int | None
+
+    @classmethod
+    def of(cls, settings: EncoderSettings, folder: Path) -> Self:
+        """How the settings ask for the encoder, or the reader, that lies in `folder`."""
+        how = (settings.device, settings.dtype, settings.runtime, settings.threads)
+        return cls(folder, *how)
 
     @property
     def may_be_kept(self) -> bool:

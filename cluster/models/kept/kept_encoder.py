@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from cluster.index.tokens.codec import Codes, TokenCodec
 from cluster.index.vectors import QuestionVectors
+from cluster.models.embedded import NO_CODES, Embedded
 from cluster.models.kept.keep_models import Conditions, Kept, find_kept, is_same, write_kept
+from cluster.settings.settings import EncoderSettings
 
 Vectors = NDArray[np.float32]
 Ids = NDArray[np.int64]
+# From token vectors (n, width) of length 1 their codes (n, bytes).
+Code = Callable[[Vectors], Codes]
 
 
 class KeptEncoder:
@@ -46,10 +51,27 @@ class KeptEncoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Vectors of shape (n, dimensions), float32, of length 1, in the order of `texts`."""
+        return self.embed(texts, None).vectors
+
+    def compress_by(self, codec: TokenCodec, pool: int) -> Code:
+        """What codes tokens; each stays one of its own, so that `pool` must be 1."""
+        if pool != 1:
+            raise ValueError("a kept encoder pools no tokens: load the encoder itself")
+        return codec.code
+
+    def embed(self, texts: Sequence[str], compress: Code | None) -> Embedded:
+        """As `encode`, with the codes of the texts' own tokens, of the same pass over them."""
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
-        for places, _, seen, states in self._run(texts, self.batch_size):
+        codes = [NO_CODES] * len(texts)
+        for places, ids, seen, states in self._run(texts, self.batch_size):
             vectors[places] = _means(states, seen)
-        return vectors
+            if compress is not None:
+                inner = ~np.isin(ids, self._edges)
+                coded = compress(_unit(states[inner]))
+                parts = np.split(coded, np.cumsum(inner.sum(1))[:-1])
+                for place, part in zip(places, parts, strict=True):
+                    codes[place] = part
+        return Embedded(vectors, codes)
 
     def encode_queries(self, texts: Sequence[str]) -> list[QuestionVectors]:
         """The vectors of questions; of their tokens those of the prefix are left out."""
@@ -88,19 +110,18 @@ class KeptEncoder:
             yield _unit(row[inner])
 
 
-def find_encoder(
-    conditions: Conditions, *, max_tokens: int, batch_size: int, query_prefix: str = ""
-) -> KeptEncoder | None:
-    """The encoder that is kept for these conditions, if any."""
+def find_encoder(settings: EncoderSettings, folder: Path) -> KeptEncoder | None:
+    """The encoder in `folder` as it is kept for these settings, if it is."""
+    conditions = Conditions.of(settings, folder)
     kept = find_kept(conditions)
     if kept is None:
         return None
     return KeptEncoder(
         conditions,
         kept,
-        max_tokens=max_tokens,
-        batch_size=batch_size,
-        query_prefix=query_prefix,
+        max_tokens=settings.max_tokens,
+        batch_size=settings.batch_size,
+        query_prefix=settings.query_prefix,
     )
 
 

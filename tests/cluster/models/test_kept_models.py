@@ -13,6 +13,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
+from cluster.index.tokens.codec import learn_codec
 from cluster.models import convert_to_openvino
 from cluster.models.encoder import Encoder
 from cluster.models.kept import keep_models, kept_encoder
@@ -20,6 +21,7 @@ from cluster.models.kept.keep_models import Conditions
 from cluster.models.kept.kept_encoder import KeptEncoder, find_encoder
 from cluster.models.kept.kept_reader import find_reader
 from cluster.models.reader import Reader
+from cluster.settings.settings import EncoderSettings, load_settings
 from tests.cluster.models.test_reader import tiny_reader
 from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
 
@@ -42,8 +44,13 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "store"
 
 
-def conditions(folder: Path, dtype: str = "float32") -> Conditions:
-    return Conditions(folder, "cpu", dtype, "openvino", 1)
+def settings_of(**changes: Any) -> EncoderSettings:
+    asked = {"device": "cpu", "dtype": "float32", "runtime": "openvino", "threads": 1, **LIMITS}
+    return load_settings().encoder.model_copy(update=asked | changes)
+
+
+def conditions(folder: Path) -> Conditions:
+    return Conditions.of(settings_of(), folder)
 
 
 def load(folder: Path, **settings: Any) -> Encoder:
@@ -58,12 +65,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_nothing_is_kept_before_torch_has_run_the_model(folder: Path) -> None:
-    assert find_encoder(conditions(folder), **LIMITS) is None
+    assert find_encoder(settings_of(), folder) is None
 
 
 def test_all_vectors_are_those_of_torch(folder: Path) -> None:
     full = load(folder, query_prefix=PREFIX)
-    kept = find_encoder(conditions(folder), **LIMITS, query_prefix=PREFIX)
+    kept = find_encoder(settings_of(query_prefix=PREFIX), folder)
     assert isinstance(kept, KeptEncoder)
     assert (kept.dtype, kept.dimensions) == ("float32", WIDTH)
     np.testing.assert_allclose(kept.encode(TEXTS), full.encode(TEXTS), atol=1e-5)
@@ -76,6 +83,24 @@ def test_all_vectors_are_those_of_torch(folder: Path) -> None:
         np.testing.assert_allclose(one.vector, other.vector, atol=1e-5)
         np.testing.assert_allclose(one.tokens, other.tokens, atol=1e-3)
         assert one.tokens.dtype == np.float16
+
+
+def test_the_codes_of_tokens_are_those_of_torch(folder: Path) -> None:
+    full = load(folder)
+    # Of other texts, or the bounds would be at these texts' own components.
+    sample = ["a tumour of the gene in the study", "patients with fever and bleeding"]
+    codec = learn_codec(np.concatenate(full.token_vectors(sample)), 8, 2)
+    kept = find_encoder(settings_of(), folder)
+    assert kept is not None
+    wanted = full.embed(TEXTS, full.compress_by(codec, 1))
+    found = kept.embed(TEXTS, kept.compress_by(codec, 1))
+    np.testing.assert_allclose(found.vectors, wanted.vectors, atol=1e-5)
+    assert [c.shape for c in found.codes] == [c.shape for c in wanted.codes]
+    differing = sum((a != b).sum() for a, b in zip(found.codes, wanted.codes, strict=True))
+    # A component on a bound may fall to either side of it.
+    assert differing <= sum(c.size for c in wanted.codes) // 50
+    with pytest.raises(ValueError, match="pools no tokens"):
+        kept.compress_by(codec, 2)
 
 
 def test_all_readings_are_those_of_torch(tmp_path: Path) -> None:
@@ -96,10 +121,10 @@ def test_it_runs_without_torch(folder: Path) -> None:
     load(folder)
     program = (
         "import sys; from pathlib import Path\n"
-        "from cluster.models.kept.keep_models import Conditions\n"
         "from cluster.models.kept.kept_encoder import find_encoder\n"
-        f"asked = Conditions(Path({str(folder)!r}), 'cpu', 'float32', 'openvino', 1)\n"
-        f"kept = find_encoder(asked, max_tokens={MAX_TOKENS}, batch_size=4)\n"
+        "from cluster.settings.settings import EncoderSettings\n"
+        f"asked = EncoderSettings.model_validate({settings_of().model_dump()!r})\n"
+        f"kept = find_encoder(asked, Path({str(folder)!r}))\n"
         "assert kept.encode(['the heart']).shape == (1, kept.dimensions)\n"
         "import cluster.models.kept.kept_reader, serve.search.rerank_passages\n"
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))\n"
@@ -110,21 +135,15 @@ def test_it_runs_without_torch(folder: Path) -> None:
 
 def test_under_other_conditions_nothing_is_found(folder: Path) -> None:
     load(folder)
-    asked = conditions(folder)
-    assert find_encoder(asked, **LIMITS) is not None
-    others = [
-        replace(asked, threads=2),
-        replace(asked, dtype="bfloat16"),
-        replace(asked, runtime="torch"),
-        replace(asked, device="cuda"),
-    ]
-    assert [find_encoder(other, **LIMITS) for other in others] == [None] * 4
+    assert find_encoder(settings_of(), folder) is not None
+    others = [{"threads": 2}, {"dtype": "bfloat16"}, {"runtime": "torch"}, {"device": "cuda"}]
+    assert [find_encoder(settings_of(**other), folder) for other in others] == [None] * 4
 
 
 def test_a_change_of_any_file_of_the_model_makes_it_be_measured_again(folder: Path) -> None:
     load(folder)
     (folder / "config_sentence_transformers.json").write_text("{}", encoding="utf-8")
-    assert find_encoder(conditions(folder), **LIMITS) is None
+    assert find_encoder(settings_of(), folder) is None
 
 
 def test_another_version_of_a_package_makes_it_be_measured_again(
@@ -132,7 +151,7 @@ def test_another_version_of_a_package_makes_it_be_measured_again(
 ) -> None:
     load(folder)
     monkeypatch.setattr(keep_models, "_version", lambda _: "0.0.1")
-    assert find_encoder(conditions(folder), **LIMITS) is None
+    assert find_encoder(settings_of(), folder) is None
 
 
 def test_where_a_gpu_may_be_auto_asks_torch(
@@ -152,7 +171,7 @@ def test_a_model_that_pools_otherwise_is_not_kept(folder: Path, tmp_path: Path) 
         str(tmp_path / "cls")
     )
     assert load(tmp_path / "cls").runtime == "openvino"
-    assert find_encoder(conditions(tmp_path / "cls"), **LIMITS) is None
+    assert find_encoder(settings_of(), tmp_path / "cls") is None
 
 
 def test_a_model_whose_results_would_change_is_not_kept(
@@ -163,7 +182,7 @@ def test_a_model_whose_results_would_change_is_not_kept(
 
     monkeypatch.setattr(kept_encoder, "_means", wrong)
     assert load(folder).runtime == "openvino"
-    assert find_encoder(conditions(folder), **LIMITS) is None
+    assert find_encoder(settings_of(), folder) is None
 
 
 @pytest.mark.parametrize("damage", ["{", "{}", "[]"])
@@ -171,14 +190,14 @@ def test_a_damaged_record_is_none(folder: Path, store: Path, damage: str) -> Non
     load(folder)
     [record] = (store / "kept").iterdir()
     record.write_text(damage, encoding="utf-8")
-    assert find_encoder(conditions(folder), **LIMITS) is None
+    assert find_encoder(settings_of(), folder) is None
 
 
 def test_without_the_converted_model_the_record_is_none(folder: Path, store: Path) -> None:
     load(folder)
     for path in (store / "openvino").rglob("model.*"):
         path.unlink()
-    assert find_encoder(conditions(folder), **LIMITS) is None
+    assert find_encoder(settings_of(), folder) is None
 
 
 def test_a_store_that_cannot_be_written_keeps_nothing(
@@ -187,4 +206,4 @@ def test_a_store_that_cannot_be_written_keeps_nothing(
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "file"))
     (tmp_path / "file").touch()
     assert load(folder).runtime == "openvino"
-    assert find_encoder(conditions(folder), **LIMITS) is None
+    assert find_encoder(settings_of(), folder) is None
