@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from tempfile import TemporaryFile
 from typing import Any
 
 import ray
@@ -62,9 +63,36 @@ def _connect(settings: RaySettings) -> None:
     address = os.environ.get("RAY_ADDRESS", "")
     started_here: dict[str, Any] = {} if address else _local_options(settings)
     try:
-        ray.init(logging_level=logging.WARNING, log_to_driver=False, **started_here)
+        with _unheard(b"RAY_BACKEND_LOG_LEVEL"):
+            ray.init(logging_level=logging.WARNING, log_to_driver=False, **started_here)
     except Exception as error:  # Ray raises a bare Exception where it starts too slowly.
         raise start_error(error, address) from error
+
+
+@contextmanager
+def _unheard(words: bytes) -> Iterator[None]:
+    """What the process writes to standard error in the block comes after it, but lines of `words`.
+
+    Ray's core writes by itself, past `sys.stderr`, that it heeds its log level.
+    """
+    sys.stderr.flush()
+    try:
+        true_stderr = os.dup(2)
+    except OSError:  # it was closed by who started the process
+        yield
+        return
+    with TemporaryFile() as aside:
+        os.dup2(aside.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(true_stderr, 2)
+            os.close(true_stderr)
+            aside.seek(0)
+            for line in aside:
+                if words not in line:
+                    os.write(2, line)
 
 
 def _local_options(settings: RaySettings) -> dict[str, Any]:
