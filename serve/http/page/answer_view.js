@@ -1,6 +1,7 @@
 // An Answer (the reply of /v1/answer) as elements.
 
 import { make } from "./dom.js";
+import { filtersInWords } from "./filters.js";
 import { openPassage } from "./passage_dialog.js";
 import { isUnanswered, stanceBadge, statesExact, verdictBanner } from "./verdict_view.js";
 
@@ -47,7 +48,7 @@ export function lossesOf(answer) {
 function originOf(answer) {
   const shown = answer.shown && answer.shown.length < answer.evidence.length
     ? `The model was shown ${answer.shown.length} of ${answer.evidence.length} passages.` : "";
-  const parts = [ORIGINS[answer.origin], shown, `Index ${answer.index_version}, to ${answer.last_source || "its first file"};`,
+  const parts = [ORIGINS[answer.origin], filtersInWords(answer.filters), shown, `Index ${answer.index_version}, to ${answer.last_source || "its first file"};`,
     `shards ${answer.coverage}; system ${answer.system}.`];
   return make("p", { className: "note", textContent: parts.filter(Boolean).join(" ") });
 }

@@ -3,6 +3,7 @@
 import { askInEvents } from "./api.js";
 import { answerView } from "./answer_view.js";
 import { byId, showProblem } from "./dom.js";
+import { chosenFilters, readyFilters } from "./filters.js";
 import { forget, remember, showHistory } from "./history.js";
 
 let running = null;
@@ -34,7 +35,7 @@ async function ask(event) {
   const system = byId("system").value;
   const request = {
     question: byId("question").value, type: byId("type").value, k: Number(byId("k").value) || 10,
-    ...(system ? { system } : {}),
+    ...(system ? { system } : {}), filters: chosenFilters(),
   };
   for (const place of ["answer", "problem", "draft-text"]) byId(place).replaceChildren();
   byId("draft").hidden = true;
@@ -56,6 +57,7 @@ async function ask(event) {
 }
 
 export function readyAskTab() {
+  readyFilters();
   byId("ask-form").addEventListener("submit", ask);
   byId("cancel").addEventListener("click", () => running?.abort());
   byId("question").addEventListener("keydown", (event) => {

@@ -4,7 +4,8 @@ import { askInEvents } from "./api.js";
 import { answerCard, timingsOf } from "./answer_view.js";
 import { byId, make } from "./dom.js";
 
-const MOST = 4;
+// As many as the variants of one paper that are compared in it.
+const MOST = 7;
 let running = null;
 
 const chosen = () => [...document.querySelectorAll("#compare-systems input:checked")].map((box) => box.value);

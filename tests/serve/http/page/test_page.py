@@ -44,6 +44,35 @@ def test_an_answer_comes_with_its_citations_and_what_it_rests_on(page: Page) -> 
     expect(page.locator(".evidence")).to_contain_text("supports")
 
 
+def test_filters_narrow_what_is_found_and_the_answer_names_them(
+    browser: Browser, tmp_path: Path
+) -> None:
+    held = [
+        citation(1, SAID, "Old", year=1999),
+        citation(2, SAID, "New", year=2021, publication_types=("Randomized Controlled Trial",)),
+    ]
+    api = create_api(SmallService(tmp_path, citations=held), load_settings().serve)
+    with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
+        page.get_by_text("Filters", exact=True).click()
+        page.get_by_label("From", exact=True).fill("2020")
+        page.get_by_label("Kind").select_option("randomised trials")
+        expect(page.locator("#filters summary")).to_have_text("Filters (2 on)")
+        ask(page)
+        answer = page.get_by_role("article", name="Answer")
+        expect(answer).to_contain_text("Only citations since 2020, randomized controlled trial.")
+        page.get_by_text("Citations (1)").click()
+        expect(page.locator("details ol").first).to_contain_text("New (2021)")
+        page.get_by_role("button", name="Clear").click()
+        expect(page.locator("#filters summary")).to_have_text("Filters")
+        ask(page)
+        expect(page.get_by_text("Citations (2)")).to_be_visible()
+        expect(answer).not_to_contain_text("Only citations")
+        page.get_by_label("From", exact=True).fill("2030")
+        page.get_by_label("to", exact=True).fill("2020")
+        ask(page)
+        expect(page.get_by_role("alert")).to_contain_text("filters.year_from: 2030 is after")
+
+
 def test_a_citation_opens_its_passage_with_the_sentence_marked(page: Page) -> None:
     ask(page)
     page.get_by_role("article", name="Answer").get_by_role("button", name="PMID 1").first.click()
