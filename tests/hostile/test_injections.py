@@ -21,6 +21,7 @@ import yaml
 from cluster.answers import Answer, Question
 from cluster.records import Citation
 from cluster.settings.presets import load_system
+from cluster.settings.system_settings import SystemSettings
 from serve.http.openai.openai_request import ChatRequest
 from serve.llm.chat_form import Message
 from serve.llm.prompts import number_passages, quote
@@ -40,12 +41,18 @@ HONEST = (
     citation(3, "AICAR and metformin activate AMPK in cultured cells.", "Drugs that activate AMPK"),
 )
 PLAIN = load_system("citeray-model")
-# One of each way to write: plain, reasoned, with the supported answer, weighed.
-SYSTEMS = {
-    "plain": PLAIN,
+PAPERS = {
     "reasoned": PLAIN.model_copy(update={"answer": load_system("sinai").answer}),
     "supported": load_system("aqams2"),
     "weighed": load_system("udine-b"),
+}
+# One of each way to write: plain, reasoned, with the supported answer, weighed.
+SYSTEMS = {
+    "plain": PLAIN,
+    # The papers' own check is another test's.
+    "reasoned": PAPERS["reasoned"].checking("drop"),
+    "supported": PAPERS["supported"].checking("drop"),
+    "weighed": PAPERS["weighed"].checking("drop"),
 }
 
 
@@ -130,9 +137,15 @@ def asked(case: Mapping[str, Any]) -> Question:
     return Question("", body)
 
 
-def answer(case: Mapping[str, Any], system: str, model: Traitor, index: Path) -> Answer:
+def answer(
+    case: Mapping[str, Any],
+    system: str,
+    model: Traitor,
+    index: Path,
+    systems: Mapping[str, SystemSettings] = SYSTEMS,
+) -> Answer:
     answerer = make_answerer(index, corpus(case), writer=model, model=model)
-    return asyncio.run(answerer.answer(Request(asked(case), SYSTEMS[system], 10)))
+    return asyncio.run(answerer.answer(Request(asked(case), systems[system], 10)))
 
 
 def said_in(answer: Answer) -> str:
@@ -173,6 +186,22 @@ def test_no_planted_order_is_obeyed(case: Mapping[str, Any], system: str, tmp_pa
     given = answer(case, system, _traitor(case), tmp_path)
 
     _require_disobedience(case, given)
+
+
+@pytest.mark.parametrize("system", PAPERS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
+def test_where_a_paper_checks_nothing_what_was_planted_bears_the_mark(
+    case: Mapping[str, Any], system: str, tmp_path: Path
+) -> None:
+    """Such presets show what their model says; no evidence is claimed for it, and no link shows."""
+    given = answer(case, system, _traitor(case), tmp_path, PAPERS)
+    sentences = (*given.ideal, *given.supported)
+    assert given.check == "off"
+    assert not any(holds_reference(sentence.text) for sentence in sentences)
+    assert {pmid for s in sentences for pmid in s.pmids} <= {PLANTED, *(c.pmid for c in HONEST)}
+    if not case.get("states"):
+        payload = case["payload"].casefold().rstrip(".")
+        assert all(s.unsupported for s in sentences if payload in s.text.casefold())
 
 
 def test_a_planted_denial_is_contradicted_the_honest_citations(tmp_path: Path) -> None:
