@@ -10,17 +10,21 @@ settings.register_profile("citeray", deadline=None, derandomize=True)
 settings.load_profile("citeray")
 
 BESIDE_OTHERS = ("/test_embed_on_gpus.py", "/test_train_on_ray.py")
-# Crash rounds, several nodes, full disks, stores, jobs on a cluster, training on Ray, the demo:
-# more than half of the time of all tests.
+# Crash rounds, several nodes, full disks, stores, jobs on a cluster, training on Ray, the demo, and
+# what waits or draws for long: more than half of the time of all tests.
 LONG = (
     "/several_nodes/",
     "/end_to_end/test_crashes.py",
     "/end_to_end/test_demo.py",
     "/end_to_end/test_embed_on_gpus.py",
     "/end_to_end/test_hot_swap.py",
+    "/end_to_end/test_index_build.py::test_a_killed_build",
+    "/end_to_end/test_index_update.py::test_a_file_that_was_left_out",
+    "/end_to_end/test_index_update.py::test_a_source_that_cannot_be_read",
     "/end_to_end/test_jobs.py",
     "/end_to_end/test_lost_node.py",
     "/end_to_end/test_no_token_no_entry.py",
+    "/end_to_end/test_open_and_closed_rays.py",
     "/end_to_end/test_pools.py",
     "/end_to_end/test_ray_job.py",
     "/end_to_end/test_small_disk.py",
@@ -28,7 +32,11 @@ LONG = (
     "/end_to_end/test_tensor_parallel.py",
     "/end_to_end/test_three_node_builds.py",
     "/end_to_end/test_train_on_ray.py",
+    "/cluster/models/test_store.py::test_a_gguf_model",
+    "/cluster/ray/test_session.py::test_an_address_at_which",
+    "/hostile/test_the_api_keeps_its_word.py",
     "/pipelines/test_failing_store.py",
+    "/pipelines/update/test_late_sources.py",
     "/planning/measure/test_calibrate.py",
 )
 
@@ -37,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What starts Ray comes first: it takes longest, and one worker alone can do it."""
     items.sort(key=lambda item: "end_to_end" not in item.path.parts)
     for item in items:
-        if any(part in item.path.as_posix() for part in LONG):
+        if any(part in f"{item.path.as_posix()}::{item.name}" for part in LONG):
             item.add_marker("long")
 
 
