@@ -18,6 +18,12 @@ from cluster.storage.object_store import File
 
 Record: TypeAlias = Citation | Deletion | Rejected
 
+# As the head of NLM's own files has it.
+DOCTYPE = (
+    '<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN" '
+    '"https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">'
+)
+
 # NLM's largest files are some hundreds of MiB decompressed.
 MAX_BYTES = 4 * 1024**3
 # The largest citations (thousands of collaborators) take a few MiB.

@@ -8,11 +8,11 @@ Unknown keys are refused by name.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -327,7 +327,9 @@ class BatchSettings(Strict):
     keep_days: Annotated[float, Field(gt=0)]
 
 
-def _day_or_none(value: str) -> str:
+def _day_or_none(value: Any) -> Any:
+    # YAML reads a day without quotation marks as one.
+    value = value.isoformat() if type(value) is date else value
     if value:
         as_day(value, "serve.until")
     return value
@@ -350,7 +352,7 @@ class ServeSettings(Strict):
     request_deadline_s: Seconds
     follow_s: Annotated[float, Field(ge=0)]
     as_of: str = ""
-    until: Annotated[str, AfterValidator(_day_or_none)] = ""
+    until: Annotated[str, BeforeValidator(_day_or_none)] = ""
     drain_s: Annotated[float, Field(ge=0)]
     trace_share: Share
     http: HttpSettings

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.parse_json import parse_json
+from cluster.storage.whole_files import write_atomically
 from evaluation.ablation.run_plans import Run, digest
 from evaluation.answers.evaluate_answers import samples
 from evaluation.answers.judge_answers import Encode, JudgedRun, Sample, judge_samples
@@ -50,8 +51,10 @@ def _judge_run(run: Run, gold: Mapping[str, Entry], judge: RunJudge, tell: Tell)
     record = run.record.with_suffix(".judged.jsonl")
     key = {"judge": judge.name, "run": digest(run.path.read_bytes())}
     known = _read(record, key)
-    if not known:
-        record.write_text(json.dumps({"judged": key}) + "\n", encoding="utf-8")
+    # Anew: what comes next must not go on with a line that was cut.
+    rows: list[dict[str, Any]] = [{"judged": key}]
+    rows += [{"id": id_, "scores": scores} for id_, scores in known.items()]
+    write_atomically(record, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
     def keep(sample: Sample, found: Mapping[str, float]) -> None:
         with record.open("a", encoding="utf-8") as file:

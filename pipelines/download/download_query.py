@@ -19,6 +19,7 @@ from pathlib import Path
 from cluster.entrez.search_pubmed import PubMed
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
+from cluster.pubmed.parse_articles import DOCTYPE
 from cluster.read_given import read_given
 from cluster.storage.whole_files import published_atomically, require_writable, write_atomically
 
@@ -27,11 +28,7 @@ FOUND = "query.json"
 PART = 10_000
 # As many at a time, so that each call ends within its deadline.
 CHUNK = 800
-HEAD = (
-    b'<?xml version="1.0" encoding="UTF-8"?>\n'
-    b'<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN" '
-    b'"https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">\n<PubmedArticleSet>\n'
-)
+HEAD = f'<?xml version="1.0" encoding="UTF-8"?>\n{DOCTYPE}\n<PubmedArticleSet>\n'.encode()
 TAIL = b"</PubmedArticleSet>\n"
 _INSIDE = re.compile(rb"<PubmedArticleSet[^>]*>(.*)</PubmedArticleSet>", re.DOTALL)
 
@@ -66,7 +63,7 @@ class Downloaded:
 async def download_query(
     pubmed: PubMed, query: str, folder: Path, tell: Tell, *, limit: int = 0, part: int = PART
 ) -> Downloaded:
-    """Write the records that `query` finds to `folder`, the newest entries last.
+    """Write the records that `query` finds to `folder`, in the order of their PMIDs.
 
     Raises InputError for a query that finds nothing and for a folder that holds what another
     found, PubMedError where PubMed is lost, and StorageError where the folder is.

@@ -12,17 +12,13 @@ from typing import IO, cast
 from lxml import etree
 
 from cluster.errors import InputError
+from cluster.pubmed.parse_articles import DOCTYPE
 from cluster.records import Citation, Deletion
 from pipelines.sample.render_citation import (
     BookChapter,
     book_element,
     citation_element,
     deletion_element,
-)
-
-_DOCTYPE = (
-    '<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN" '
-    '"https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">'
 )
 
 
@@ -49,7 +45,7 @@ def render_articles(
     count = 0
     with _whole_file(path) as stream, etree.xmlfile(stream, encoding="utf-8") as xml:
         xml.write_declaration()
-        xml.write_doctype(_DOCTYPE)
+        xml.write_doctype(DOCTYPE)
         with xml.element("PubmedArticleSet"):
             xml.write("\n")
             for record in records:

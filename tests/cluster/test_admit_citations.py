@@ -9,6 +9,7 @@ import pytest
 from cluster.errors import InputError
 from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.records import Citation
+from cluster.settings.settings import load_settings
 from tests.cluster.test_filters import MEANINGS, random_citations
 
 
@@ -53,7 +54,20 @@ def test_years_and_the_day_bound_each_other() -> None:
     assert (NO_FILTERS.first_day, NO_FILTERS.last_day) == (None, None)
 
 
-@pytest.mark.parametrize("day", ["2024-13-01", "2024", "tomorrow", "", "2024-02-30"])
+@pytest.mark.parametrize(
+    "day", ["2024-13-01", "2024", "tomorrow", "", "2024-02-30", "20240531", "2024-W22-5"]
+)
 def test_what_is_no_day_is_refused(day: str) -> None:
     with pytest.raises(InputError, match=r"filters\.until: .* is not a day; give one such as"):
         Filters(until=day)
+
+
+@pytest.mark.parametrize("text", ["2024-05-31", '"2024-05-31"'])
+def test_the_settings_take_a_day_with_and_without_quotation_marks(text: str) -> None:
+    assert load_settings(None, [f"serve.until={text}"]).serve.until == "2024-05-31"
+
+
+@pytest.mark.parametrize("text", ["20240531", "soon", "2024-05-31T10:00:00"])
+def test_the_settings_refuse_what_is_no_day(text: str) -> None:
+    with pytest.raises(InputError, match=r"serve\.until: .* is not a day; give one such as"):
+        load_settings(None, [f"serve.until={text}"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 
@@ -120,13 +121,15 @@ FLAGS = ("retracted", "humans", "has_abstract")
 
 
 def as_day(value: object, place: str) -> date:
-    """The day; raises InputError naming `place` for what is none."""
-    try:
-        return date.fromisoformat(str(value))
-    except ValueError:
-        raise InputError(
-            f"{place}: {cut(repr(value))} is not a day; give one such as 2024-05-31"
-        ) from None
+    """The day; raises InputError naming `place` for what is none.
+
+    Days are compared as texts, so that ISO's other forms, such as 20240531, are refused.
+    """
+    with suppress(ValueError):
+        day = date.fromisoformat(str(value))
+        if day.isoformat() == value:
+            return day
+    raise InputError(f"{place}: {cut(repr(value))} is not a day; give one such as 2024-05-31")
 
 
 def _last_day(citation: Citation) -> date:

@@ -127,9 +127,7 @@ def find_encoder(settings: EncoderSettings, folder: Path) -> KeptEncoder | None:
 
 def keep_encoder(conditions: Conditions, kept: Kept, texts: Sequence[str], encoder: Any) -> None:
     """Keep how `encoder` runs, where without torch it gives the same vectors of `texts`."""
-    other = KeptEncoder(
-        conditions, kept, max_tokens=encoder.max_tokens, batch_size=len(texts)
-    )  # fmt: skip
+    other = KeptEncoder(conditions, kept, max_tokens=encoder.max_tokens, batch_size=len(texts))
     tokens = (np.concatenate(each.token_vectors(texts)) for each in (encoder, other))
     if is_same(encoder.encode(texts), other.encode(texts)) and is_same(*tokens):
         write_kept(conditions, kept)

@@ -50,9 +50,7 @@ def keep_reader(
     conditions: Conditions, kept: Kept, question: str, passages: Sequence[str], reader: Any
 ) -> None:
     """Keep how `reader` runs, where without torch it gives the same logits of `passages`."""
-    other = KeptReader(
-        conditions, kept, max_tokens=reader.max_tokens, batch_size=len(passages)
-    )  # fmt: skip
+    other = KeptReader(conditions, kept, max_tokens=reader.max_tokens, batch_size=len(passages))
     pairs = zip(reader.score(question, passages), other.score(question, passages), strict=True)
     if all(_agree(*pair) for pair in pairs):
         write_kept(conditions, kept)

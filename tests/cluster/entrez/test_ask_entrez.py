@@ -6,8 +6,6 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -16,23 +14,11 @@ from cluster.entrez.ask_entrez import Patience
 from cluster.entrez.keep_pace import RateLimiter
 from cluster.entrez.search_pubmed import PubMed
 from cluster.errors import InputError, PubMedError
-from tests.serve.eutils_server import EUtils, Reply, eutils, records
+from tests.serve.eutils_server import EUtils, Reply, records
 from tests.serve.http_server import free_port
 from tests.serve.pubmed_online import KEY, fetch, make, search, settings_for
 
 RATE_LIMIT = json.dumps({"error": "API rate limit exceeded", "count": "11", "limit": "10"})
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[EUtils]:
-    with eutils(EUtils()) as running:
-        yield running
-
-
-@pytest.fixture
-def server(running: EUtils) -> EUtils:
-    running.start_over(dict.fromkeys((31, 7, 12, 5), date(2020, 1, 1)))
-    return running
 
 
 # A server at its worst

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,8 @@ from typing import Any
 import pytest
 
 from cluster.errors import InputError, PubMedError
-from tests.serve.eutils_server import REACH, EUtils, Reply, eutils
+from tests.serve.eutils_server import REACH, EUtils, Reply
 from tests.serve.pubmed_online import KEY, fetch, make, search
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[EUtils]:
-    with eutils(EUtils()) as running:
-        yield running
-
-
-@pytest.fixture
-def server(running: EUtils) -> EUtils:
-    running.start_over(dict.fromkeys((31, 7, 12, 5), date(2020, 1, 1)))
-    return running
-
 
 # What goes out
 

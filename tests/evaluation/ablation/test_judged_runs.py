@@ -79,6 +79,8 @@ def test_what_was_judged_is_not_judged_again(judged: Judged) -> None:
     record.write_text("".join(lines[:3]) + lines[3][:9])
     assert judged.json("bm25")["systems"] == first["systems"]
     assert len(judged.judge.users("noncommittal")) == 1
+    assert judged.json("bm25")["systems"] == first["systems"]
+    assert len(judged.judge.users("noncommittal")) == 1
 
 
 def test_another_judge_begins_anew(judged: Judged) -> None:
