@@ -98,6 +98,8 @@ class CiteRay:
     def answer(self, question: str, **options: Unpack[AnswerOptions]) -> Answer:
         """An answer whose every sentence names the PMIDs that support it.
 
+        By a `check` other than "drop", which presets of papers have, one may be `unsupported`.
+
         Its `verdict` tells where the evidence does not answer the question (it then has no
         sentences, and `citations` are the nearest ones), and where sources disagree.
         """

@@ -34,7 +34,8 @@ from serve.http.service import Service
 PATH = "/mcp"
 INSTRUCTIONS = (
     "Biomedical questions answered from PubMed. Every sentence of an answer names the PMIDs "
-    f"that support it; repeat them when you use it. {QUOTED}"
+    "that support it, or says that no evidence supports it; repeat that when you use it. "
+    f"{QUOTED}"
 )
 MEANINGS = {
     "question": "A biomedical question in plain English.",
