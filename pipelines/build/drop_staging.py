@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cluster.errors import IndexFormatError, StorageError
-from cluster.index.lease import Lease
+from cluster.errors import CiteRayError, IndexFormatError, StorageError
+from cluster.index.lease import Lease, hold_lease
 from cluster.index.manifest import read_manifest
 from cluster.storage.places import Place, list_files, remove
 from cluster.storage.whole_files import write_atomically
@@ -38,7 +38,7 @@ def drop_taken(lease: Lease) -> None:
     What cannot be removed stays for the next writer. Raises LeaseLostError without the lease.
     """
     staging = lease.index / "staging"
-    notes = [name for name in list_files(staging) if f"/{_NOTE}" in name]
+    notes = _notes(staging)
     if not notes:
         return
     published = _published(lease.index)
@@ -49,6 +49,20 @@ def drop_taken(lease: Lease) -> None:
                 _remove_all(lease, staging / build, json.loads((staging / note).read_bytes()))
             remove(staging / note)
         _remove_empty(staging)
+
+
+def drop_left(index: Place, command: str) -> None:
+    """`drop_taken` for a command that changes nothing else, where a run died once it published.
+
+    Another command that is at work drops it itself, so that nothing is waited for or raised.
+    """
+    if _notes(index / "staging"):
+        with suppress(OSError, CiteRayError), hold_lease(index, command) as lease:
+            drop_taken(lease)
+
+
+def _notes(staging: Place) -> list[str]:
+    return [name for name in list_files(staging) if f"/{_NOTE}" in name]
 
 
 def _published(index: Place) -> set[str]:

@@ -22,7 +22,7 @@ from cluster.storage.object_store import File
 from cluster.storage.places import Place, file_names
 from cluster.storage.whole_files import require_writable
 from pipelines.build.build_shard import build_shard
-from pipelines.build.drop_staging import drop_taken, note_taken
+from pipelines.build.drop_staging import drop_left, drop_taken, note_taken
 from pipelines.build.embed_sources import embed_sources
 from pipelines.build.index_tasks import (
     Models,
@@ -156,7 +156,8 @@ def update_index(
     `each` publishes one for every source, so that the state after each can be asked for.
     Staging and resuming are as in a build. What follows a source that cannot be read must
     wait for it, so that only the sources before it are applied. The result names the new
-    sources alone; without any, it is the published version, and nothing is written. A late
+    sources alone; without any, it is the published version, and nothing is written; what
+    a run that died once it had published has staged is removed. A late
     source, before the last that the index holds, changes what no later source speaks of.
     Raises InputError for sources that changed, for a late one without the later files that
     delete, for numbered ones with a gap since the last that the index holds, unless
@@ -166,6 +167,7 @@ def update_index(
     index = settings.index.place
     manifest = read_manifest(index)
     if not new_sources(manifest, sources):
+        drop_left(index, "update")
         return BuildResult(manifest, ())
     require_writable(index)
     with hold_lease(index, "update") as lease:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,23 @@ def test_an_update_with_nothing_new_leaves_what_a_build_has_staged(tmp_path: Pat
         result = update_index([source_of(tmp_path, 1)], settings_of(index), lambda _: None)
     assert result.sources == ()
     assert list_files(tmp_path / "index").keys() == before.keys()
+
+
+@pytest.mark.parametrize("another_at_work", [False, True])
+def test_an_update_with_nothing_new_ends_what_a_killed_one_had_published(
+    tmp_path: Path, another_at_work: bool
+) -> None:
+    index = built(tmp_path / "index")
+    part = tmp_path / f"index/staging/build/{name_of(1)}-1-1/part-0-9.arrow"
+    part.parent.mkdir(parents=True)
+    part.touch()
+    note_taken(tmp_path / "index/staging/build", [name_of(1)], [], "v000001")
+    with hold_lease(index.path, "build") if another_at_work else nullcontext():
+        result = update_index([source_of(tmp_path, 1)], settings_of(index), lambda _: None)
+    assert result.manifest is not None
+    assert result.manifest.version == "v000001"
+    assert part.exists() == another_at_work
+    assert (tmp_path / "index/staging/build").exists() == another_at_work
 
 
 def test_an_update_that_leaves_a_file_out_is_refused_by_its_name(tmp_path: Path) -> None:
