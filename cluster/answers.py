@@ -114,7 +114,8 @@ class Spent:
 class SearchResult:
     """`index_version` is the oldest that any shard read, `last_source` its last source file.
 
-    `filters` are those under which was searched, None for none.
+    `filters` are those under which was searched, None for none. `model_calls` is how often
+    the search asked language models.
     """
 
     question: Question
@@ -130,6 +131,7 @@ class SearchResult:
     timings_ms: Mapping[str, float]
     spent: Spent | None = None
     filters: Filters | None = None
+    model_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,8 @@ class Answer(SearchResult):
     in `evidence`, from 0, of the passages that the language model was shown, in its order: fewer
     than all where no more fit. It is None where no model was asked. `check` is what became of the
     model's sentences that no evidence supports: they were dropped, or only marked and left out of
-    account, or marked and counted like the others ("off").
+    account, or marked and counted like the others ("off"). `writing_calls` is how often the writer
+    asked its language model.
     """
 
     verdict: Verdict
@@ -166,6 +169,7 @@ class Answer(SearchResult):
     guess: Guess | None = None
     shown: tuple[int, ...] | None = None
     check: Check = "drop"
+    writing_calls: int = 0
 
     @property
     def choice(self) -> Guess:

@@ -71,7 +71,7 @@ def render_settings() -> str:
     """Every key of the settings: what it may be, and what each shipped file makes of it."""
     shipped = {name: load_settings(name).model_dump() for name in ("laptop.yaml", *OVERLAYS)}
     notes = comments((CONFIGS / "laptop.yaml").read_text(encoding="utf-8"))
-    return "\n".join(_sections(Settings, (), shipped, notes))
+    return "\n".join(_sections(Settings, (), shipped, notes, {}))
 
 
 def _sections(
@@ -79,24 +79,34 @@ def _sections(
     path: tuple[str, ...],
     shipped: Mapping[str, Mapping[str, Any]],
     notes: Mapping[str, str],
+    parts: dict[type[BaseModel], str],
 ) -> Iterator[str]:
-    """A section a model, its nested models after it."""
-    fields = model.model_fields.items()
-    rows = [
-        _setting((*path, name), field, shipped, notes)
-        for name, field in fields
-        if _nested(field) is None or _may_be_a_word(field)
-    ]
+    """A section a model, its nested models after it.
+
+    `parts` has the key at which a model that may be left out, or come in a list, has its section.
+    """
+    rows: list[tuple[str, ...]] = []
+    below: list[tuple[str, type[BaseModel]]] = []
+    for name, field in model.model_fields.items():
+        nested, place = _nested(field), (*path, name)
+        is_part = not isinstance(_at(shipped["laptop.yaml"], place), Mapping)
+        if nested in parts and is_part:
+            rows.append((f"`{'.'.join(place)}`", f"the keys of `{parts[nested]}`", "", "", ""))
+            continue
+        if nested is None or is_part or _may_be_a_word(field):
+            rows.append(_setting(place, field, shipped, notes))
+        if nested is not None:
+            below.append((name, nested))
+            if is_part:
+                parts[nested] = ".".join(place)
     if path:
         yield f"## {'.'.join(path)}\n"
         yield f"{_paragraphs(_own_docstring(model))}\n"
     if rows:
         yield from _table(("key", "values", "`laptop.yaml`", "other files", "note"), rows)
         yield ""
-    for name, field in fields:
-        nested = _nested(field)
-        if nested is not None:
-            yield from _sections(nested, (*path, name), shipped, notes)
+    for name, nested in below:
+        yield from _sections(nested, (*path, name), shipped, notes, parts)
 
 
 def _setting(
@@ -107,6 +117,8 @@ def _setting(
 ) -> tuple[str, ...]:
     key = ".".join(path)
     default = _at(shipped["laptop.yaml"], path)
+    if default is _ABSENT:
+        return f"`{key}`", allowed(field), _default(field), "", notes.get(key, "")
     others = [
         f"{_cell(value)} (`{name}`)"
         for name in OVERLAYS
@@ -268,9 +280,15 @@ def _default(field: FieldInfo) -> str:
     return "required" if field.default is PydanticUndefined else _cell(field.default)
 
 
+_ABSENT = object()
+
+
 def _at(values: Mapping[str, Any], path: Sequence[str]) -> Any:
+    """The value at a key; _ABSENT below what the file leaves out, or has in a list."""
     found: Any = values
     for part in path:
+        if not isinstance(found, Mapping):
+            return _ABSENT
         found = found[part]
     return found
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
-from cluster.models.adapters import model_folder
 from cluster.models.model_sources import parse_name
 from cluster.models.store import ModelStore
 from cluster.settings.settings import Settings
 from cluster.settings.used_models import used_models
+from evaluation.answers.find_judge import check_judge, open_judge
 from evaluation.bioasq.evaluate_bioasq import (
     evaluate_bioasq,
     printed_by_rouge,
@@ -34,11 +34,7 @@ from evaluation.lint.lint_run import check_run, read_asked, read_run_file
 from evaluation.lint.note_problems import Asked
 
 if TYPE_CHECKING:
-    from evaluation.answers.judge_answers import Encode, Sample
-    from serve.llm.language_model import ChatModel
-
-JUDGE_KEY = "CITERAY_JUDGE_API_KEY"
-JUDGE_TIMEOUT_S = 120.0
+    from evaluation.answers.judge_answers import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +60,8 @@ def evaluate_run(
 
     `tell` hears how the slow parts go.
     """
-    if request.judge is not None and not request.judge_model:
-        raise InputError("--judge needs --judge-model, the judge's name at its URL")
+    if request.judge is not None:
+        check_judge(request.judge, request.judge_model, settings)
     if request.bertscore is not None and not request.bertscore.is_dir():
         raise InputError(f"--bertscore {request.bertscore}: no such folder")
     form = read_run_file(run, request.run_format)
@@ -159,24 +155,15 @@ def _ragas(
 ) -> Evaluated:
     from evaluation.answers.evaluate_answers import add_ragas
 
-    model, encode = judge_of(url, request.judge_model, settings)
-    return add_ragas(
-        evaluated,
-        asked,
-        model,
-        encode,
-        concurrent=request.concurrent,
-        progress=lambda done, total: tell(f"judged {done} of {total}"),
-    )
-
-
-def judge_of(url: str, model: str, settings: Settings) -> tuple[ChatModel, Encode]:
-    """The judge `model` at `url`, and the settings' encoder."""
-    from cluster.models.encoder import Encoder
-    from serve.llm.language_model import OpenAIChatModel
-
-    encoder = Encoder(model_folder(settings.encoder), batch_size=settings.encoder.batch_size)
-    return OpenAIChatModel(url, model, JUDGE_KEY, JUDGE_TIMEOUT_S), encoder.encode
+    with open_judge(url, request.judge_model, settings) as judge:
+        return add_ragas(
+            evaluated,
+            asked,
+            judge.model,
+            judge.encode,
+            concurrent=request.concurrent,
+            progress=lambda done, total: tell(f"judged {done} of {total}"),
+        )
 
 
 def _biogen(

@@ -120,6 +120,7 @@ class QuestionAnswerer:
             timings_ms=dict(watch.timings_ms),
             spent=budget.spent(found),
             filters=self._filters(request) or None,
+            model_calls=watch.model_calls,
         )
 
     def _filters(self, request: Request) -> Filters:
@@ -213,6 +214,7 @@ class QuestionAnswerer:
             **presented(question, written),
             shown=places_of(written.shown, found.evidence),
             check=system.answer.check,
+            writing_calls=written.model_calls,
         )
 
     def _writing_ms(self, system: SystemSettings) -> float:

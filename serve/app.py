@@ -17,6 +17,7 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.exceptions import RayServeException
 from ray.serve.schema import LoggingConfig, TracingConfig
 
+from cluster.errors import CiteRayError, one_line
 from cluster.settings.settings import Settings, SpreadStageSettings
 from serve.graph.deployments import Batches, Encoder, Reranker, Writer
 from serve.graph.gateway import Cluster, Gateway
@@ -24,7 +25,7 @@ from serve.graph.index_stages import Expander, Shard
 from serve.graph.load_stages import open_manifest
 from serve.graph.ray_meters import RayMeters, metric_pages
 from serve.graph.versions.take_turns import Lease
-from serve.llm_app import LLM_APP, build_llm_app, read_arguments
+from serve.llm_app import LLM_APP, MODELS_APP, build_llm_app, read_arguments, served_here
 from serve.search.pubmed.search_online import Online
 
 APP = "citeray"
@@ -131,9 +132,25 @@ def deploy(settings: Settings) -> None:
 
 
 def deploy_llm(settings: Settings) -> None:
-    """Deploy the language model's application, if the settings ask for one; returns at once."""
-    if settings.llm.kind == "vllm":
+    """Deploy the language models' application, if the settings ask for one; returns at once."""
+    if served_here(settings):
         _run(build_llm_app(settings), LLM_APP, None, settings)
+
+
+def run_models(settings: Settings) -> None:
+    """Serve the language models of the settings for a graph outside of Serve, and wait for them.
+
+    Raises CiteRayError where one cannot start.
+    """
+    try:
+        ray_serve.run(build_llm_app(settings), name=MODELS_APP, route_prefix=None)
+    except RuntimeError as error:
+        raise CiteRayError(f"a language model cannot start: {one_line(str(error))}") from error
+
+
+def stop_models() -> None:
+    """Take down what `run_models` serves."""
+    ray_serve.delete(MODELS_APP)
 
 
 def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> None:

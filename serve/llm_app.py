@@ -1,4 +1,4 @@
-"""Ray Serve wiring of the language model: an application of its own.
+"""Ray Serve wiring of the language models: an application of their own.
 
 It outlives the graph's: a new index version or changed settings of a stage do not load
 the model again, and the model can load while the index is still being built. vLLM is
@@ -18,21 +18,37 @@ from ray import serve as ray_serve
 from ray.exceptions import RayError
 from ray.serve.exceptions import RayServeException
 
-from cluster.errors import LLMError
-from cluster.settings.settings import Settings, load_settings
+from cluster.errors import InputError, LLMError
+from cluster.settings.settings import LanguageModelSettings, Settings, load_settings
 from serve.graph.call_handles import call, stream
 from serve.graph.load_stages import llm_dtype, llm_folder
-from serve.llm.chat_form import Message, Say, chat_request, read_pieces, read_reply, read_shares
+from serve.llm.chat_form import (
+    Message,
+    Say,
+    as_chat_reply,
+    as_completion,
+    chat_request,
+    read_pieces,
+    read_reply,
+    read_shares,
+)
+from serve.llm.language_model import ChatModel
+from serve.llm.model_roles import in_place_of_the_writer
 
 LLM_APP = "citeray-llm"
+# Beside it, for a graph outside of Serve, for as long as that runs.
+MODELS_APP = "citeray-models"
 DEPLOYMENT = "LanguageModel"
 
 
 class LanguageModel:
-    """The vLLM engine of `ray.serve.llm`, spoken to in plain OpenAI chat bodies."""
+    """The vLLM engine of `ray.serve.llm`, spoken to in plain OpenAI bodies.
+
+    Serve has one way into an application: the first model holds the others, `beside`.
+    """
 
     # Serve awaits it.
-    async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]
+    async def __init__(self, settings: Settings, *beside: Any) -> None:  # type: ignore[misc]
         from ray.serve.llm import LLMConfig
 
         folder = await asyncio.to_thread(llm_folder, settings)
@@ -47,24 +63,27 @@ class LanguageModel:
         await self._server.start()
 
     async def chat(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The chat completion of the request `body`, or `{"error": ...}`."""
-        from ray.serve.llm.openai_api_models import ChatCompletionRequest
-
-        async for response in await self._server.chat(ChatCompletionRequest(**body)):
+        """The completion of the request `body`, of a chat or a prompt, or `{"error": ...}`."""
+        async for response in await self._replies(body):
             reply: dict[str, Any] = response.model_dump()
             return reply
         return {"error": {"message": "it ended without an answer"}}
 
     async def chat_in_pieces(self, body: dict[str, Any]) -> AsyncIterator[str]:
         """The lines of server-sent events of the streamed request `body`."""
-        from ray.serve.llm.openai_api_models import ChatCompletionRequest
-
-        async for part in await self._server.chat(ChatCompletionRequest(**body)):
+        async for part in await self._replies(body):
             # Several lines come at once; an error is an object of its own.
             for lines in part if isinstance(part, list) else [part]:
                 said = lines if isinstance(lines, str) else f"data: {lines.model_dump_json()}"
                 for line in said.splitlines():
                     yield line
+
+    async def _replies(self, body: dict[str, Any]) -> Any:
+        from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest
+
+        if "prompt" in body:
+            return await self._server.completions(CompletionRequest(**body))
+        return await self._server.chat(ChatCompletionRequest(**body))
 
     async def check_health(self) -> None:
         """Called by Serve, which replaces the replica if the engine raises here."""
@@ -102,10 +121,19 @@ def _server(config: Any, *, one_process: bool) -> Any:
 
 
 class HandleChatModel:
-    """The language model's application as a `ChatModel`, looked up when first asked."""
+    """A model of the language models' application as a `ChatModel`, looked up when first asked."""
 
-    def __init__(self, model_id: str) -> None:
+    def __init__(
+        self,
+        model_id: str,
+        deployment: str = DEPLOYMENT,
+        app: str = LLM_APP,
+        *,
+        completion: bool = False,
+    ) -> None:
         self._model_id = model_id
+        self._deployment = (deployment, app)
+        self._completion = completion
         self._handle: Any = None
 
     async def chat(self, messages: Sequence[Message], **options: Any) -> str:
@@ -113,15 +141,17 @@ class HandleChatModel:
         constrained = bool(options.get("choices") or options.get("json_schema"))
         say: Say | None = options.pop("say", None)
         body = chat_request(self._model_id, messages, **options)
+        body = as_completion(body) if self._completion else body
         try:
             if self._handle is None:
-                self._handle = ray_serve.get_deployment_handle(DEPLOYMENT, LLM_APP)
+                self._handle = ray_serve.get_deployment_handle(*self._deployment)
             if say is None:
                 reply = await call(self._handle, "chat", body)
+                reply = as_chat_reply(reply) if self._completion else reply
             else:
                 lines = stream(self._handle, "chat_in_pieces", {**body, "stream": True})
                 async with aclosing(lines):
-                    reply = await read_pieces(lines, say)
+                    reply = await read_pieces(lines, say, completion=self._completion)
         except (RayError, RayServeException) as error:
             raise LLMError(f"the language model is lost: {error}") from error
         # LLMServer yields errors instead of raising them.
@@ -130,6 +160,28 @@ class HandleChatModel:
         if weigh := options.get("weigh"):
             return read_shares(reply, weigh)
         return read_reply(reply, constrained=constrained)
+
+
+def served_model(name: str, chosen: LanguageModelSettings, app: str = LLM_APP) -> ChatModel:
+    """The model of this cluster by its role's name; "" is the writer."""
+    return HandleChatModel(chosen.model_id, deployment_of(name), app, completion=chosen.completion)
+
+
+def deployment_of(name: str) -> str:
+    """Name of the deployment of a role's model: "LanguageModel", "LanguageModel-ranker"."""
+    return f"{DEPLOYMENT}-{name}" if name else DEPLOYMENT
+
+
+def served_here(settings: Settings) -> dict[str, Settings]:
+    """The models that this cluster serves, by their roles' names, "" for the writer first.
+
+    Each with the settings in which it is `llm`. The judge is not among them.
+    """
+    found = {"": settings} if settings.llm.kind == "vllm" else {}
+    for name, role in settings.models.roles().items():
+        if role.kind == "vllm" and name != "judge":
+            found[name] = in_place_of_the_writer(settings, role)
+    return found
 
 
 def placement_bundles(settings: Settings) -> list[dict[str, float]]:
@@ -168,7 +220,7 @@ def llm_config(settings: Settings, folder: Path | str, dtype: str) -> dict[str, 
     return config
 
 
-def llm_options(settings: Settings) -> dict[str, Any]:
+def llm_options(settings: Settings, name: str = "") -> dict[str, Any]:
     """The deployment's options: the replica shares the first bundle with its engine."""
     llm, stage = settings.llm, settings.serve.llm
     environment = {
@@ -177,7 +229,7 @@ def llm_options(settings: Settings) -> dict[str, Any]:
         **llm.environment,
     }
     options: dict[str, Any] = {
-        "name": DEPLOYMENT,
+        "name": deployment_of(name),
         "max_ongoing_requests": stage.max_ongoing,
         "ray_actor_options": {"num_cpus": 0, "runtime_env": {"env_vars": environment}},
         "placement_group_bundles": placement_bundles(settings),
@@ -195,9 +247,17 @@ def llm_options(settings: Settings) -> dict[str, Any]:
 
 
 def build_llm_app(settings: Settings) -> Any:
-    """The Serve application of the language model; `llm.kind` must be vllm."""
+    """The Serve application of every model that this cluster serves (`served_here`).
+
+    Raises InputError where the settings name none.
+    """
     wrapped: Any = ray_serve.deployment(LanguageModel)
-    return wrapped.options(**llm_options(settings)).bind(settings)
+    models = served_here(settings)
+    if not models:
+        raise InputError("llm: the settings have this cluster serve none; set llm.kind=vllm")
+    (first, chosen), *others = models.items()
+    beside = [wrapped.options(**llm_options(own, name)).bind(own) for name, own in others]
+    return wrapped.options(**llm_options(chosen, first)).bind(chosen, *beside)
 
 
 def read_arguments(args: dict[str, str]) -> Settings:

@@ -82,7 +82,8 @@ class RerankSettings(_Part):
     scaled by its maximum. `by` model is the settings' `reranker`, `reader` the cross-encoder that
     answers from the evidence; `feedback` is how near a hit's passage is to those of the first
     `examples` (pseudo-relevance feedback); `listwise` and `pointwise` ask the language model, the
-    first in windows of `window` that move by `stride` (004).
+    first in windows of `window` that move by `stride` (004), by `prompt`: our own, or the one that
+    RankZephyr was trained on.
     """
 
     depth: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -91,6 +92,7 @@ class RerankSettings(_Part):
     examples: Annotated[int, Field(ge=1, le=10)] = 2
     window: Annotated[int, Field(ge=2, le=100)] = 20
     stride: Positive = 10
+    prompt: Literal["rank-passages", "rank-zephyr"] = "rank-passages"
 
 
 class RankingsSettings(_Part):

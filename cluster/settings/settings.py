@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -18,6 +18,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    model_validator,
 )
 
 from cluster.errors import InputError, cut
@@ -226,24 +227,35 @@ class SupportSettings(Strict):
     contradiction: Share
 
 
-class LLMSettings(Strict):
-    """`vllm` serves `model` through Ray; `url` calls an OpenAI-compatible endpoint.
+class LanguageModelSettings(Strict):
+    """A language model: where it is, and how its engine runs if it is served here.
+
+    `vllm` serves `model` through Ray; `url` calls an OpenAI-compatible endpoint. One with
+    `completion` has no chat form, as base models: it continues what it is sent.
+    """
+
+    kind: Literal["vllm", "url", "none"]
+    model: str = ""
+    sha256: str = ""
+    model_id: str
+    url: str = ""
+    api_key_env: str = ""
+    completion: bool = False
+    accelerator: str = ""
+    tensor_parallel: Positive = 1
+    engine: dict[str, Any] = {}
+    environment: dict[str, str] = {}
+    max_concurrent: Positive = 8
+
+
+class LLMSettings(LanguageModelSettings):
+    """The writer, which does every part of the work that `models` leaves to it.
 
     `ideal_from` and `exact_from` say who answers where the preset leaves it open: the model, or
     the evidence's own sentences and names. `examples` is the folder of the few-shot memory, for
     presets that show examples.
     """
 
-    kind: Literal["vllm", "url", "none"]
-    model: str
-    sha256: str = ""
-    model_id: str
-    url: str = ""
-    api_key_env: str
-    accelerator: str = ""
-    tensor_parallel: Positive
-    engine: dict[str, Any]
-    environment: dict[str, str]
     examples: Path | None = None
     ideal_tokens: Positive
     exact_tokens: Positive
@@ -251,7 +263,6 @@ class LLMSettings(Strict):
     exact_from: WrittenBy
     temperature: Annotated[float, Field(ge=0)]
     evidence_characters: Positive
-    max_concurrent: Positive
 
 
 class EntrezSettings(Strict):
@@ -282,6 +293,40 @@ class StageSettings(Strict):
     deadline_s: Seconds
     batch: Positive = 1
     max_queued: Annotated[int, Field(ge=-1)] = -1
+
+
+class RoleSettings(LanguageModelSettings):
+    """A language model for a part of the work. `stage`: its replicas; else as `serve.llm`."""
+
+    stage: StageSettings | None = None
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> Self:
+        if self.kind == "none":
+            raise ValueError("kind none: leave the role out, and the writer does its part")
+        wanted = "model" if self.kind == "vllm" else "url"
+        if not getattr(self, wanted):
+            raise ValueError(f"kind {self.kind} needs {wanted}")
+        return self
+
+
+class ModelsSettings(Strict):
+    """Language models beside the writer's, which does the work of each role that names none.
+
+    `rewriters` put questions into other words, in turn where one is written several times (paper
+    003 has one pseudo-document from each of two); `ranker` orders passages (004: RankZephyr);
+    `judge` judges answers for `evaluate` and `ablate`, and is not served with the endpoint.
+    """
+
+    rewriters: tuple[RoleSettings, ...] = ()
+    ranker: RoleSettings | None = None
+    judge: RoleSettings | None = None
+
+    def roles(self) -> dict[str, RoleSettings]:
+        """Each by its role's name: "rewriter-0", "rewriter-1", "ranker", "judge"."""
+        found = {f"rewriter-{number}": role for number, role in enumerate(self.rewriters)}
+        found |= {"ranker": self.ranker} if self.ranker else {}
+        return found | ({"judge": self.judge} if self.judge else {})
 
 
 class SpreadStageSettings(StageSettings):
@@ -379,6 +424,7 @@ class Settings(Strict):
     reader: ReaderSettings
     support: SupportSettings
     llm: LLMSettings
+    models: ModelsSettings = ModelsSettings()
     entrez: EntrezSettings
     serve: ServeSettings
 

@@ -22,4 +22,5 @@ def used_models(settings: Settings) -> dict[str, str]:
         "support": settings.support.model,
         "support's adapter": settings.support.adapter,
     }
+    uses |= {role: chosen.model for role, chosen in settings.models.roles().items()}
     return {use: name for use, name in uses.items() if name}

@@ -16,7 +16,7 @@ from cluster.settings.parse_yaml import parse_yaml
 from cluster.settings.presets import is_file, load_system, read_system, shipped_systems, vary
 from cluster.settings.system_settings import SystemSettings
 from commands.context import Config, Json, Overrides, make_context
-from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl, open_judge
+from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl
 from evaluation.ablation.ask_graph import Plan, open_graph
 from evaluation.ablation.judge_runs import judge_runs
 from evaluation.ablation.markdown_table import markdown_table
@@ -24,6 +24,7 @@ from evaluation.ablation.oracle import ORACLES, material
 from evaluation.ablation.print_tables import print_tables
 from evaluation.ablation.run_plans import complete_runs, digest, open_run, run_key
 from evaluation.ablation.tabulate_runs import Ablation, tabulate_runs
+from evaluation.answers.find_judge import check_judge, open_judge
 from evaluation.bioasq.read_bioasq import Entry, read_gold
 from evaluation.bootstrap import verdict
 from serve.formats.bioasq import MAX_DOCUMENTS, read_questions
@@ -114,8 +115,10 @@ def ablate(
     """
     context = make_context(config, overrides, json)
     settings = context.settings
-    if judge is not None and not (judge_model and answers):
-        raise InputError("--judge needs --judge-model, the judge's name at its URL, and --answers")
+    if judge is not None:
+        check_judge(judge, judge_model, settings)
+        if not answers:
+            raise InputError("--judge needs --answers: it judges them")
     asked, wanted = read_questions(questions), read_gold(gold)
     chosen = vary_systems(read_systems(systems), vary or ())
     plans = make_plans(chosen, k or (), answers, oracle or (), depth)
@@ -132,8 +135,8 @@ def ablate(
     )
     judged = {}
     if judge is not None:
-        asked_judge = open_judge(judge, judge_model, concurrent, settings)
-        judged = judge_runs(runs, wanted, asked_judge, lambda text: context.log.print(text))
+        with open_judge(judge, judge_model, settings) as opened:
+            judged = judge_runs(runs, wanted, opened, concurrent, context.log.print)
     found = tabulate_runs(runs, wanted, sorted(set(k or CUTOFFS)), drawn, judged)
     if json:
         context.print_json(as_plain(found))

@@ -1,32 +1,20 @@
-"""The options of a judge of answers, and the judge that they name."""
+"""The options of a judge of answers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cluster.settings.settings import Settings
-from evaluation.evaluate_run import JUDGE_KEY
-
-if TYPE_CHECKING:
-    from evaluation.ablation.judge_runs import RunJudge
+from evaluation.answers.find_judge import JUDGE_KEY, OF_SETTINGS
 
 JudgeUrl = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help=f"RAGAS by the model at this OpenAI-compatible URL; its key in {JUDGE_KEY}.",
+        help=f"RAGAS by the model at this OpenAI-compatible URL, its key in {JUDGE_KEY}; or "
+        f"{OF_SETTINGS}: by their models.judge.",
     ),
 ]
 JudgeModel = Annotated[str, typer.Option(help="The judge's name at its URL.")]
 Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Questions judged at once.")]
-
-
-def open_judge(url: str, model: str, concurrent: int, settings: Settings) -> RunJudge:
-    """The judge, and the settings' encoder, by which answer relevancy compares questions."""
-    from evaluation.ablation.judge_runs import RunJudge
-    from evaluation.evaluate_run import judge_of
-
-    chat, encode = judge_of(url, model, settings)
-    return RunJudge(f"{model} at {url}", chat, encode, concurrent)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from pydantic import TypeAdapter
 from rich.console import Console
 
 from cluster.answers import Question, SearchResult
-from cluster.errors import InputError
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.oracle import ORACLES, GoldEvidence, material, perfectly_reranked
@@ -20,6 +19,7 @@ from serve.answer.ask_model import asks_model
 from serve.answer_question import QuestionAnswerer
 from serve.client.open_client import Client, as_answer, endpoint_url, local_client, running_client
 from serve.graph.stages import Stages
+from serve.llm.model_roles import NO_MODELS
 from serve.request import Request
 from serve.search.choose_snippets import whole_passages
 
@@ -117,8 +117,8 @@ def open_graph(
 ) -> Iterator[Ask]:
     """The running endpoint where there is one and presets are all it is asked for.
 
-    Else the graph in this process. Raises InputError where that cannot start the language
-    model which the settings name.
+    Else the graph in this process, beside the language models of the settings where they are
+    asked; raises as `served_models`.
     """
     model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
     if all(plan.has_a_name for plan in plans):
@@ -129,19 +129,16 @@ def open_graph(
         with client:
             yield lambda question, plan: ask_client(client, question, plan)
         return
-    if model and settings.llm.kind == "vllm":
-        raise InputError(
-            "oracles, answers from k passages and presets of your own run in this process, which "
-            "starts no vLLM for answers and for presets that ask a model; "
-            "--set llm.kind=url with llm.url of a running one, or --set llm.kind=none"
-        )
     log.print(
         "oracles, answers from k passages and presets of your own run in this process; loading "
         "the graph here"
     )
-    from serve.graph.load_stages import remote_model
     from serve.graph.local_graph import local_stages
+    from serve.graph.run_graph import served_models
 
-    stages = local_stages(settings, remote_model(settings))
-    with asyncio.Runner() as runner:
-        yield lambda question, plan: runner.run(ask_stages(stages, settings, gold, question, plan))
+    with served_models(settings) if model else nullcontext(NO_MODELS) as models:
+        stages = local_stages(settings, models)
+        with asyncio.Runner() as runner:
+            yield lambda question, plan: runner.run(
+                ask_stages(stages, settings, gold, question, plan)
+            )

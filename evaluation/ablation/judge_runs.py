@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +16,29 @@ from cluster.parse_json import parse_json
 from cluster.storage.whole_files import write_atomically
 from evaluation.ablation.run_plans import Run, digest
 from evaluation.answers.evaluate_answers import samples
-from evaluation.answers.judge_answers import Encode, JudgedRun, Sample, judge_samples
+from evaluation.answers.find_judge import Judge
+from evaluation.answers.judge_answers import JudgedRun, Sample, judge_samples
 from evaluation.bioasq.read_bioasq import Entry, read_run
 from evaluation.scores import Scores
-from serve.llm.language_model import ChatModel
 
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class RunJudge:
-    """`name` is the judge's and its URL, which its verdicts are kept by."""
-
-    name: str
-    model: ChatModel
-    encode: Encode
-    concurrent: int = 4
-
-
 def judge_runs(
-    runs: Sequence[Run], gold: Mapping[str, Entry], judge: RunJudge, tell: Tell
+    runs: Sequence[Run], gold: Mapping[str, Entry], judge: Judge, concurrent: int, tell: Tell
 ) -> dict[str, Scores]:
-    """RAGAS of each run that has answers, by its plan's name.
+    """RAGAS of each run that has answers, by its plan's name; so many questions at once.
 
-    Raises LLMError where the judge answers no case of the probe.
+    Verdicts are kept by the judge's name. Raises LLMError where the judge answers no case of the
+    probe.
     """
-    return {run.plan.name: _judge_run(run, gold, judge, tell) for run in runs if run.plan.answers}
+    answered = [run for run in runs if run.plan.answers]
+    return {run.plan.name: _judge_run(run, gold, judge, concurrent, tell) for run in answered}
 
 
-def _judge_run(run: Run, gold: Mapping[str, Entry], judge: RunJudge, tell: Tell) -> Scores:
+def _judge_run(
+    run: Run, gold: Mapping[str, Entry], judge: Judge, concurrent: int, tell: Tell
+) -> Scores:
     wanted = {id_: entry for id_, entry in gold.items() if id_ in run.replies}
     asked = samples(wanted, read_run(run.path, wanted))
     record = run.record.with_suffix(".judged.jsonl")
@@ -62,7 +55,7 @@ def _judge_run(run: Run, gold: Mapping[str, Entry], judge: RunJudge, tell: Tell)
 
     judged: JudgedRun = asyncio.run(
         judge_samples(
-            asked, judge.model, judge.encode, concurrent=judge.concurrent, known=known, keep=keep
+            asked, judge.model, judge.encode, concurrent=concurrent, known=known, keep=keep
         )
     )
     weak = "a weak judge, whose scores say little: " if judged.weak else ""

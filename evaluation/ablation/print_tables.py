@@ -48,6 +48,10 @@ def _systems_table(found: Ablation) -> Table:
     table.add_row("latency, 95th percentile ms", *(f"{s.latency_p95:.1f}" for s in found.systems))
     table.add_row("whole, median ms", *(f"{s.whole_median:.1f}" for s in found.systems))
     table.add_row("whole, 95th percentile ms", *(f"{s.whole_p95:.1f}" for s in found.systems))
+    calls = (s.model_calls for s in found.systems)
+    table.add_row(
+        "language model calls of a search", *("-" if n is None else f"{n:.2f}" for n in calls)
+    )
     return table
 
 

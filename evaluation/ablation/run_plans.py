@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,6 +103,14 @@ class Run:
             for reply in self.replies.values()
         ]
 
+    def model_calls(self) -> float | None:
+        """How often a question's search asked a language model, on average.
+
+        Replies that were kept before calls were counted are left out; None where all were.
+        """
+        counts = [reply["model_calls"] for reply in self.replies.values() if "model_calls" in reply]
+        return statistics.fmean(counts) if counts else None
+
     def stages(self) -> dict[str, list[float]]:
         """Milliseconds of each stage in the questions that asked it."""
         found: dict[str, list[float]] = {}
@@ -128,6 +137,7 @@ class Run:
             "timings_ms": dict(found.timings_ms),
             "wait_ms": round(wait_ms, 1),
             "degraded": list(found.degraded),
+            "model_calls": found.model_calls,
         }
         lines = [] if self.replies else [{"run": {**self.key, "index_version": self.version}}]
         with _writing(), self.record.open("a" if self.replies else "w", encoding="utf-8") as file:

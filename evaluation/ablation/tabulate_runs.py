@@ -60,7 +60,7 @@ class SystemRow:
 
     Latencies are milliseconds of the search stages of one question, `whole` of its reply with
     the answer, `stages` the median of each stage where it was asked; `degraded` counts the
-    questions of each loss.
+    questions of each loss. `model_calls` is how often a search asked a language model, on average.
     """
 
     name: str
@@ -74,6 +74,7 @@ class SystemRow:
     whole_p95: float
     stages: Mapping[str, float]
     degraded: Mapping[str, int]
+    model_calls: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +224,7 @@ def _system(run: Run, measures: Intervals, compared: Intervals) -> SystemRow:
         float(np.percentile(waits, 95)),
         {stage: statistics.median(spent) for stage, spent in run.stages().items()},
         run.degraded(),
+        run.model_calls(),
     )
 
 

@@ -33,8 +33,8 @@ from serve.graph.load_stages import (
     load_late_interaction,
     load_reranker,
     make_recogniser,
-    remote_model,
 )
+from serve.llm.model_roles import find_model
 from serve.search.make_queries import query_weights
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def measure_llm(settings: Settings, evidence: str, tell: Tell) -> tuple[Point, .
 
     () where no endpoint is configured. Raises LLMError where it does not answer.
     """
-    model = remote_model(settings)
+    model = find_model(settings, "", settings.llm)
     if model is None:
         return ()
     tell(f"asking the language model at {settings.llm.url}")

@@ -43,7 +43,7 @@ from serve.answer.show_sides import against_model, note_sides, side_of, with_roo
 from serve.answer.write_exact import Exact, write_exact
 from serve.answer.write_ideal import Draft, counted, write_ideal, write_supported
 from serve.llm.chat_form import Say
-from serve.llm.language_model import ChatModel
+from serve.llm.language_model import ChatModel, CountedModel
 from serve.llm.prompts import quote
 from serve.llm.reply_forms import Decision
 from serve.support.attribute_sentences import (
@@ -75,6 +75,7 @@ class WrittenAnswer:
     `verdict`; see Answer for it, `confidence` and `stance_on`. `decision` is the model's own,
     None where it was not asked; `share`, 0.5 to 1, is how sure it was of a yes or no, where it
     told. `shown` are the ids of the passages that its prompts held; None where it was not asked.
+    `model_calls` is how often it was.
     """
 
     ideal: tuple[Sentence, ...]
@@ -90,6 +91,7 @@ class WrittenAnswer:
     decision: Decision | None = None
     share: float | None = None
     shown: tuple[str, ...] | None = None
+    model_calls: int = 0
 
 
 class AnswerWriter:
@@ -153,7 +155,8 @@ class AnswerWriter:
         chosen = SecondScorer(self._scorer, SimilaritySupport(encode))
         scorer = RememberingScorer(chosen)
         briefing, degraded = await self._brief(question, evidence, style)
-        briefing = replace(briefing, say=say)
+        asked = CountedModel(self._model) if self._model is not None else None
+        briefing = replace(briefing, say=say, model=asked)
         draft, extract = await self._draft(briefing, scorer, degraded)
         exact, supported = await self._after(briefing, draft, scorer, degraded)
         decision = exact.decision or draft.decision
@@ -181,6 +184,7 @@ class AnswerWriter:
             decision=decision,
             share=draft.share,
             shown=shown_of(briefing, draft),
+            model_calls=asked.calls if asked else 0,
         )
 
     async def _draft(

@@ -102,12 +102,12 @@ class LocalClient:
     """Runs the path on an event loop in a thread of this process."""
 
     def __init__(self, settings: Settings) -> None:
-        from serve.graph.load_stages import remote_model
         from serve.graph.local_graph import local_answerer
+        from serve.llm.model_roles import find_models
 
         name_systems(settings.serve.systems)
         self._system = settings.serve.system
-        self._answerer = local_answerer(settings, remote_model(settings))
+        self._answerer = local_answerer(settings, find_models(settings))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -193,6 +193,8 @@ class ServedClient(HttpClient):
 
 def local_client(settings: Settings, log: Console, *, model: bool) -> Client:
     """The graph in this process; through Ray Serve where a `model` that it starts is wanted."""
-    if model and settings.llm.kind == "vllm":
+    from serve.llm.model_roles import serves_models
+
+    if model and serves_models(settings):
         return ServedClient(settings, log)
     return LocalClient(settings)

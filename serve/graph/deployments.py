@@ -30,14 +30,13 @@ from serve.graph.load_stages import (
     load_late_interaction,
     load_reranker,
     load_writer,
-    remote_model,
 )
 from serve.graph.stages import IndexFacts, Stages
 from serve.graph.versions.follow_versions import StageVersion, follow_vocabulary
 from serve.graph.writer_stage import WriterStage
 from serve.llm.chat_form import Message
-from serve.llm.language_model import ChatModel
-from serve.llm_app import HandleChatModel
+from serve.llm.model_roles import find_models
+from serve.llm_app import HandleChatModel, served_model
 from serve.request import Request
 from serve.search.choose_snippets import choose_snippets
 
@@ -125,11 +124,7 @@ class Writer(WriterStage):
         turns: DeploymentHandle,
         encoder: DeploymentHandle,
     ) -> None:
-        model: ChatModel | None = (
-            HandleChatModel(settings.llm.model_id)
-            if settings.llm.kind == "vllm"
-            else remote_model(settings)
-        )
+        models = find_models(settings, served_model)
         deadline_s = settings.serve.encoder.deadline_s
 
         def encode(texts: Sequence[str]) -> Vectors:
@@ -143,17 +138,18 @@ class Writer(WriterStage):
 
         self._follower = follow_vocabulary(settings, manifest)
         self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
-        super().__init__(load_writer(settings, encode, recognise, model), model)
+        super().__init__(load_writer(settings, encode, recognise, models.writer), models)
 
     def version(self) -> StageVersion:
         """The version of the vocabulary in use, and why a newer one is not."""
         return self._follower.state()
 
     async def ready(self) -> str:
-        """Ready once the model has said one token; a remote one is not waited for."""
-        if isinstance(self._model, HandleChatModel):
-            greeting: Message = {"role": "user", "content": "Hello"}
-            await self._model.chat([greeting], max_tokens=1, temperature=0.0)
+        """Ready once each model has said one token; remote ones are not waited for."""
+        greeting: Message = {"role": "user", "content": "Hello"}
+        for model in self._models.every():
+            if isinstance(model, HandleChatModel):
+                await model.chat([greeting], max_tokens=1, temperature=0.0)
         return "ready"
 
 

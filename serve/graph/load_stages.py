@@ -26,7 +26,7 @@ from cluster.text.vocabulary import Vocabulary
 from serve.answer.ask_model import WriterLimits
 from serve.answer.names.group_names import Recogniser as Recognise
 from serve.answer.write_answer import AnswerWriter
-from serve.llm.language_model import ChatModel, OpenAIChatModel
+from serve.llm.language_model import ChatModel
 from serve.question.expand_question import (
     LinkedRecogniser,
     Recogniser,
@@ -281,15 +281,3 @@ def llm_dtype(settings: Settings) -> str:
     from cluster.models.hardware import choose_dtype
 
     return str(choose_dtype("auto", "cpu")).removeprefix("torch.")
-
-
-def remote_model(settings: Settings) -> ChatModel | None:
-    """The language model behind `llm.url`, or None where the settings name none."""
-    if settings.llm.kind != "url":
-        return None
-    return OpenAIChatModel(
-        settings.llm.url,
-        settings.llm.model_id,
-        api_key_env=settings.llm.api_key_env,
-        timeout_s=settings.serve.llm.deadline_s,
-    )

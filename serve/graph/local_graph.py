@@ -27,7 +27,7 @@ from serve.graph.load_stages import (
 from serve.graph.stages import IndexFacts, Stages, shard_stage
 from serve.graph.versions.read_version import ShardVersion
 from serve.graph.writer_stage import WriterStage
-from serve.llm.language_model import ChatModel
+from serve.llm.model_roles import NO_MODELS, ModelRoles
 from serve.search.choose_snippets import choose_snippets
 from serve.search.pubmed.search_online import Online
 
@@ -81,12 +81,12 @@ class EncoderStage:
         return choose_snippets(question, evidence, self._encoder.encode, window=sentences)
 
 
-def local_stages(settings: Settings, model: ChatModel | None) -> Stages:
-    """Every stage loaded here; `model` None answers from the evidence alone."""
+def local_stages(settings: Settings, models: ModelRoles = NO_MODELS) -> Stages:
+    """Every stage loaded here; without `models` answers are from the evidence alone."""
     manifest = open_manifest(settings)
     expander = load_expander(settings, manifest)
     encoder = load_encoder(settings, manifest)
-    writer = load_writer(settings, encoder.encode, expander.entities, model)
+    writer = load_writer(settings, encoder.encode, expander.entities, models.writer)
     others: dict[str, Any] = {
         shard_stage(n): ShardVersion(load_shard(settings, manifest, n), manifest)
         for n in range(len(manifest.shards))
@@ -96,14 +96,14 @@ def local_stages(settings: Settings, model: ChatModel | None) -> Stages:
     backend = LocalBackend(
         expander=expander,
         encoder=EncoderStage(encoder, load_late_interaction(settings, encoder)),
-        writer=WriterStage(writer, model),
+        writer=WriterStage(writer, models),
         pubmed=Online(settings.entrez),
         **others,
     )
     return Stages(backend, IndexFacts.of(manifest, settings))
 
 
-def local_answerer(settings: Settings, model: ChatModel | None = None) -> QuestionAnswerer:
+def local_answerer(settings: Settings, models: ModelRoles = NO_MODELS) -> QuestionAnswerer:
     """The whole path in this process over the index of `settings`."""
-    stages = local_stages(settings, model)
+    stages = local_stages(settings, models)
     return QuestionAnswerer(stages, settings.serve, settings.llm.evidence_characters)

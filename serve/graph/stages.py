@@ -28,6 +28,8 @@ from serve.answer.write_answer import WrittenAnswer
 from serve.graph.versions.read_version import FromVersion
 from serve.graph.watch_stages import StageLostError
 from serve.llm.chat_form import Message, Say
+from serve.llm.language_model import ChatModel
+from serve.llm.model_roles import Role
 from serve.question.understand_question import Understood
 from serve.search.pubmed.search_online import ANY_DAY, Published
 
@@ -115,10 +117,24 @@ class ShardStage:
         return citation
 
 
+class _SpokenTo:
+    """A language model through the writer's stage; no piece of a reply is told on the way."""
+
+    def __init__(self, backend: Backend, role: Role, turn: int) -> None:
+        self._backend = backend
+        self._role = (role, turn)
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        """See `ChatModel.chat`."""
+        reply: str
+        reply = await self._backend.call("writer", "chat", list(messages), options, *self._role)
+        return reply
+
+
 class Stages:
     """The stages by name and type; `shards` has those of the manifest, in order.
 
-    `chat` raises LLMError where there is no language model, `find_online` and `fetch_online`
+    A `model` raises LLMError where there is no language model, `find_online` and `fetch_online`
     PubMedError where PubMed gives no answer; they are for the presets that ask them.
     """
 
@@ -178,10 +194,9 @@ class Stages:
         scores = await self.backend.call("writer", "answering", question, list(passages))
         return scores
 
-    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
-        """See `ChatModel.chat`; the writer is the stage that speaks with the model."""
-        reply: str = await self.backend.call("writer", "chat", list(messages), options)
-        return reply
+    def model(self, role: Role = "writer", turn: int = 0) -> ChatModel:
+        """The model of a part of the work; the writer is the stage that speaks with them."""
+        return _SpokenTo(self.backend, role, turn)
 
     async def write(
         self,

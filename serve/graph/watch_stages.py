@@ -30,8 +30,9 @@ class StageWatch:
 
     `timings_ms` is how long each stage was at work, in milliseconds of the wall clock: what
     runs at once, as shards do, counts once. `degraded` names each lost stage once, in the
-    order of loss. `tell` is told of each stage as it ends. `spare_s` is how long stages that a
-    reply can do without may be at work, where the question has a budget.
+    order of loss. `model_calls` counts what language models were asked. `tell` is told of each
+    stage as it ends. `spare_s` is how long stages that a reply can do without may be at work,
+    where the question has a budget.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class StageWatch:
         self._since: dict[str, float] = {}
         self.timings_ms: dict[str, float] = {}
         self.degraded: list[str] = []
+        self.model_calls = 0
 
     def note(self, loss: str) -> None:
         """Add `loss` to `degraded`, once however often it is noted."""

@@ -14,6 +14,7 @@ from cluster.records import Citation, Entity
 from cluster.settings.settings import ServeSettings
 from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageWatch
+from serve.llm.model_roles import Role
 from serve.llm.watched_model import ModelLimits, WatchedModel
 from serve.question.understand_question import Understood
 
@@ -33,7 +34,12 @@ class WatchedStages:
         self.settings = settings
         self.watch = watch
         self._encoded: dict[str, asyncio.Future[QuestionVectors | None]] = {}
-        self.model = WatchedModel(stages, watch, ModelLimits(settings.llm.deadline_s, quoted))
+        self._limits = ModelLimits(settings.llm.deadline_s, quoted)
+        self.model = self.model_of("writer")
+
+    def model_of(self, role: Role, turn: int = 0) -> WatchedModel:
+        """The language model of a part of the work; see `ModelRoles.of`."""
+        return WatchedModel(self.stages.model(role, turn), self.watch, self._limits)
 
     async def understand(self, text: str, over: str, named: bool) -> Understood | None:
         """See `Stages.understand`; None where the expander fails or is late."""

@@ -15,15 +15,16 @@ from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
 from serve.answer_events import told
 from serve.llm.chat_form import Message, Say
-from serve.llm.language_model import NO_MODEL, ChatModel
+from serve.llm.language_model import NO_MODEL
+from serve.llm.model_roles import ModelRoles, Role
 
 
 class WriterStage:
-    """The writer, and the one stage that calls the language model, if there is a `model`."""
+    """The writer, and the one stage that calls the language models, as far as there are any."""
 
-    def __init__(self, writer: AnswerWriter, model: ChatModel | None) -> None:
+    def __init__(self, writer: AnswerWriter, models: ModelRoles) -> None:
         self._writer = writer
-        self._model = model
+        self._models = models
 
     async def write(
         self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
@@ -47,8 +48,15 @@ class WriterStage:
         """How far each passage answers the question, 0 to 1, of shape (n,)."""
         return await self._writer.answering(question, passages)
 
-    async def chat(self, messages: Sequence[Message], options: Mapping[str, Any]) -> str:
-        """See `ChatModel.chat`. Raises LLMError where there is no model."""
-        if self._model is None:
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        options: Mapping[str, Any],
+        role: Role = "writer",
+        turn: int = 0,
+    ) -> str:
+        """See `ChatModel.chat` and `ModelRoles.of`. Raises LLMError where there is no model."""
+        model = self._models.of(role, turn)
+        if model is None:
             raise LLMError(NO_MODEL)
-        return await self._model.chat(messages, **options)
+        return await model.chat(messages, **options)

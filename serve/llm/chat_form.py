@@ -64,6 +64,38 @@ def chat_request(
     return body
 
 
+def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a plain completion that asks what the chat `body` asks.
+
+    The conversation's texts follow each other, with nothing to mark their turns.
+    """
+    asked = {name: value for name, value in body.items() if name not in ("messages", "logprobs")}
+    if words := asked.pop("top_logprobs", None):
+        asked["logprobs"] = words
+    texts = (message["content"] for message in body["messages"])
+    return asked | {"prompt": "\n\n".join(text for text in texts if text)}
+
+
+def as_chat_reply(reply: Any) -> Any:
+    """A plain completion's reply, or one piece of it, in a chat's form; anything else as it is."""
+    try:
+        return {**reply, "choices": [_as_chat_choice(choice) for choice in reply["choices"]]}
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return reply
+
+
+def _as_chat_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
+    said = {"content": choice["text"]}
+    likely = ((choice.get("logprobs") or {}).get("top_logprobs") or [{}])[0] or {}
+    words = [{"token": word, "logprob": value} for word, value in likely.items()]
+    return {
+        "message": said,
+        "delta": said,
+        "finish_reason": choice.get("finish_reason"),
+        "logprobs": {"content": [{"top_logprobs": words}]} if words else None,
+    }
+
+
 def read_reply(reply: Any, *, constrained: bool) -> str:
     """The text of a chat completion's first choice.
 
@@ -107,8 +139,12 @@ def read_shares(reply: Any, words: Sequence[str]) -> str:
     return json.dumps({word: share / total for word, share in found.items()})
 
 
-async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
+async def read_pieces(
+    lines: AsyncIterable[str], say: Say, *, completion: bool = False
+) -> dict[str, Any]:
     """The chat completion that `lines` of server-sent events bring in pieces, each said.
+
+    With `completion` they are those of a plain one.
 
     Raises LLMError where the model breaks off with an error or without an end.
     """
@@ -124,6 +160,7 @@ async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
             raise LLMError(f"llm: a piece of the reply is no JSON: {data!r:.200}") from None
         if not isinstance(piece, dict) or "error" in piece:
             raise LLMError(f"llm: it broke off: {data:.200}")
+        piece = as_chat_reply(piece) if completion else piece
         for choice in piece.get("choices") or []:
             finish = choice.get("finish_reason") or finish
             if text := (choice.get("delta") or {}).get("content"):

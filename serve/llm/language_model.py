@@ -11,7 +11,16 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from cluster.errors import LLMError
-from serve.llm.chat_form import Message, Say, chat_request, read_pieces, read_reply, read_shares
+from serve.llm.chat_form import (
+    Message,
+    Say,
+    as_chat_reply,
+    as_completion,
+    chat_request,
+    read_pieces,
+    read_reply,
+    read_shares,
+)
 
 RETRY_STATUS = frozenset({429, 503})
 MAX_WAIT_S = 20.0
@@ -50,6 +59,19 @@ class ChatModel(Protocol):
         ...
 
 
+class CountedModel:
+    """A ChatModel that counts how often it was asked, a question's attempts as one."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self.calls = 0
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        """See `ChatModel.chat`."""
+        self.calls += 1
+        return await self._model.chat(messages, **options)
+
+
 class _Clients:
     """One HTTP client an event loop, as a connection belongs to the loop that opened it.
 
@@ -82,7 +104,7 @@ class OpenAIChatModel:
     The key is read from the environment variable `api_key_env` at each call and never
     stored; without one the request goes out bare. `timeout_s` bounds one attempt. 429 and
     503 are retried `retries` times, waiting `backoff_s`, twice that, ... or what
-    Retry-After asks, at most 20 s.
+    Retry-After asks, at most 20 s. A model with `completion` has no chat form.
     """
 
     def __init__(
@@ -93,8 +115,10 @@ class OpenAIChatModel:
         timeout_s: float = 60.0,
         retries: int = 3,
         backoff_s: float = 0.5,
+        completion: bool = False,
     ) -> None:
-        self._url = url.rstrip("/") + "/chat/completions"
+        self._completion = completion
+        self._url = url.rstrip("/") + ("/completions" if completion else "/chat/completions")
         self._model = model
         self._api_key_env = api_key_env
         self._timeout_s = timeout_s
@@ -125,7 +149,7 @@ class OpenAIChatModel:
             json_schema=json_schema,
             weigh=weigh,
         )
-        response, reply = await self._post(body, say)
+        response, reply = await self._post(as_completion(body) if self._completion else body, say)
         if reply is None:
             try:
                 reply = response.json()
@@ -133,6 +157,7 @@ class OpenAIChatModel:
                 raise LLMError(
                     f"llm: {self._url} answered no JSON: {response.text!r:.200}"
                 ) from None
+            reply = as_chat_reply(reply) if self._completion else reply
         if weigh is not None:
             return read_shares(reply, weigh)
         return read_reply(reply, constrained=choices is not None or json_schema is not None)
@@ -170,7 +195,8 @@ class OpenAIChatModel:
             # An endpoint that does not stream answers as if it had not been asked to.
             pieces = response.headers.get("Content-Type", "").startswith("text/event-stream")
             if say is not None and pieces and response.is_success:
-                return response, await read_pieces(response.aiter_lines(), say)
+                lines = response.aiter_lines()
+                return response, await read_pieces(lines, say, completion=self._completion)
             await response.aread()
             return response, None
 

@@ -72,8 +72,9 @@ class Prompt:
             raise InputError(
                 f"prompt {self.name}: missing variables {missing}, unused variables {unused}"
             )
+        told = Template(self.system).substitute(values)
         return [
-            Message(role="system", content=Template(self.system).substitute(values)),
+            *([Message(role="system", content=told)] if told else []),
             *turns,
             Message(role="user", content=Template(self.user).substitute(values)),
         ]

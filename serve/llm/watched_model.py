@@ -61,4 +61,5 @@ class WatchedModel:
             )
 
         deadline = self.limits.deadline_s
+        self._watch.model_calls += 1
         return await self._watch.run(stage, work(), deadline, consequence, spare=True)

@@ -6,12 +6,14 @@ holds the loss.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Sequence
 
 from cluster.errors import LLMError
 from cluster.text.analysis import analyse
+from serve.llm.chat_form import Message
 from serve.llm.prompts import quote
 from serve.llm.watched_model import WatchedModel
 from serve.search.search_prompts import search_prompt
@@ -63,26 +65,42 @@ def read_queries(text: str) -> list[str]:
     return list(dict.fromkeys(query for query in queries if query))[:SUB_QUESTIONS]
 
 
-async def write_pseudo_documents(question: str, model: WatchedModel, count: int = 1) -> list[str]:
-    """`count` paragraphs that answer the question, drawn anew each; none where the model is lost.
+async def write_pseudo_documents(question: str, models: Sequence[WatchedModel]) -> list[str]:
+    """Paragraphs that answer the question, one from each of `models`, without those of lost ones.
 
-    Paper 003, section 3.1, with its prompt. It asks GPT-3.5 and Gemini for one each.
+    Paper 003, section 3.1, with its prompt. It asks GPT-3.5 and Gemini for one each. A model that
+    is named twice draws anew.
     """
     messages = search_prompt("pseudo-document").messages(question=quote(question))
-    documents: list[str] = []
-    for _ in range(count):
-        document = await model.ask(
-            STAGE,
-            messages,
-            _some_text,
-            KEPT if not documents else f"{len(documents)} of {count} pseudo-documents",
-            max_tokens=PARAGRAPH_TOKENS,
-            temperature=PARAGRAPH_TEMPERATURE if count > 1 else 0.0,
+    return await _paragraphs(messages, models)
+
+
+async def continue_question(question: str, model: WatchedModel) -> str | None:
+    """What the model says after the question alone; None where it is lost.
+
+    Paper 004, section 2.1, expands by BioGPT-Large and tells no prompt.
+    """
+    said = await _paragraphs(search_prompt("continue").messages(question=quote(question)), [model])
+    return said[0] if said else None
+
+
+async def _paragraphs(messages: Sequence[Message], models: Sequence[WatchedModel]) -> list[str]:
+    few = f"fewer than {len(models)} pseudo-documents"
+    consequence = few if len(models) > 1 else KEPT
+    said = await asyncio.gather(
+        *(
+            model.ask(
+                STAGE,
+                messages,
+                _some_text,
+                consequence,
+                max_tokens=PARAGRAPH_TOKENS,
+                temperature=PARAGRAPH_TEMPERATURE if len(models) > 1 else 0.0,
+            )
+            for model in models
         )
-        if document is None:
-            break
-        documents.append(document)
-    return documents
+    )
+    return [text for text in said if text is not None]
 
 
 def entity_query(question: str, names: Sequence[Sequence[str]], repeat: int) -> dict[str, float]:

@@ -18,6 +18,7 @@ from serve.graph.watched_stages import WatchedStages
 from serve.question.expand_question import expansion_terms
 from serve.question.rewrite_question import (
     KEPT,
+    continue_question,
     decompose,
     entity_query,
     write_hypothesis,
@@ -74,7 +75,7 @@ async def rewritten_queries(
             vector, found = await asyncio.gather(_hypothetical_vector(body, stages), understanding)
             return [Query(vector, _own_weights(body, entities_of(found), system))]
         case "sub-questions":
-            asked = await decompose(body, stages.model) or [body]
+            asked = await decompose(body, stages.model_of("rewriter")) or [body]
             queries = (plain_query(text, understanding, system, stages) for text in asked)
             return list(await asyncio.gather(*queries))
         case "pseudo-documents":
@@ -84,7 +85,8 @@ async def rewritten_queries(
             )
             return [Query(plain.vector, named or plain.weights)]
         case "expansion":
-            text = " ".join([body, *await write_pseudo_documents(body, stages.model)])
+            more = await continue_question(body, stages.model_of("rewriter"))
+            text = f"{body} {more}" if more else body
             return [await plain_query(text, understanding, system, stages)]
         case "none":
             return [await plain_query(body, understanding, system, stages)]
@@ -97,7 +99,7 @@ def _own_weights(body: str, entities: Sequence[Entity], system: SystemSettings) 
 
 async def _hypothetical_vector(body: str, stages: WatchedStages) -> Vectors | None:
     """The vector of an abstract that would answer, encoded as abstracts are."""
-    hypothesis = await write_hypothesis(body, stages.model)
+    hypothesis = await write_hypothesis(body, stages.model_of("rewriter"))
     if hypothesis is not None:
         embedded = await stages.embed([hypothesis], KEPT)
         if embedded is not None:
@@ -112,7 +114,8 @@ async def _named_weights(
 ) -> dict[str, float]:
     """The question's terms and those of the names in pseudo-documents; none without a document."""
     rewrite = system.rewrite
-    documents = await write_pseudo_documents(body, stages.model, rewrite.documents)
+    models = [stages.model_of("rewriter", turn) for turn in range(rewrite.documents)]
+    documents = await write_pseudo_documents(body, models)
     if not documents:
         return {}
     found = await asyncio.gather(

@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 
 from cluster.errors import LLMError
-from serve.llm.prompts import quote
+from cluster.settings.search_settings import RerankSettings
+from serve.llm.prompts import Prompt, quote
 from serve.llm.watched_model import WatchedModel
 from serve.search.search_prompts import search_prompt
 
@@ -26,20 +27,21 @@ async def rerank_listwise(
     question: str,
     passages: Sequence[str],
     model: WatchedModel,
-    *,
-    window: int = 20,
-    stride: int = 10,
+    rerank: RerankSettings,
 ) -> list[int] | None:
     """The places of `passages` in the model's order; None where the model is lost.
 
-    A window slides from the end of the list to its start by `stride`, so that what is good
-    rises with it (RankZephyr, arXiv:2312.02724; paper 004, section 2.2, uses it as it comes,
-    which is with windows of 20 and strides of 10). Once the model is lost it is asked no more.
+    A window of `rerank.window` slides from the end of the list to its start by `rerank.stride`, so
+    that what is good rises with it (RankZephyr, arXiv:2312.02724; paper 004, section 2.2, uses it
+    as it comes, which is with windows of 20 and strides of 10). Once the model is lost it is asked
+    no more.
     """
     order = list(range(len(passages)))
-    for begin, end in windows(len(passages), window, stride):
+    prompt = search_prompt(rerank.prompt)
+    for begin, end in windows(len(passages), rerank.window, rerank.stride):
         shown = order[begin:end]
-        ranked = await _rank_window(question, [passages[place] for place in shown], model)
+        texts = [passages[place] for place in shown]
+        ranked = await _rank_window(question, texts, model, prompt)
         if ranked is None:
             return None
         order[begin:end] = [shown[place] for place in ranked]
@@ -63,11 +65,13 @@ def windows(count: int, size: int, stride: int) -> list[tuple[int, int]]:
 
 
 async def _rank_window(
-    question: str, passages: Sequence[str], model: WatchedModel
+    question: str, passages: Sequence[str], model: WatchedModel, prompt: Prompt
 ) -> list[int] | None:
     each = model.limits.evidence_characters // len(passages)
-    lines = (f"[{n}] {quote(text)}"[:each] for n, text in enumerate(passages, 1))
-    messages = search_prompt("rank-passages").messages(
+    # A number in a passage's own brackets would be read as a passage's.
+    texts = (_BRACKETED.sub(r"(\1)", quote(text)) for text in passages)
+    lines = (f"[{n}] {text}"[:each] for n, text in enumerate(texts, 1))
+    messages = prompt.messages(
         question=quote(question), evidence="\n".join(lines), count=str(len(passages))
     )
 

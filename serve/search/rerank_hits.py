@@ -70,11 +70,9 @@ async def _scores(
         case "feedback":
             return feedback_scores(head, rerank.examples)
         case "pointwise":
-            return await rerank_pointwise(question, texts, stages.model)
+            return await rerank_pointwise(question, texts, stages.model_of("ranker"))
         case "listwise":
-            order = await rerank_listwise(
-                question, texts, stages.model, window=rerank.window, stride=rerank.stride
-            )
+            order = await rerank_listwise(question, texts, stages.model_of("ranker"), rerank)
             if order is None:
                 return None
             # An order has no scores: even steps down from 1.

@@ -21,8 +21,8 @@ from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
 from pipelines.vocabulary.give_names import NameFiles, given_names
 from pipelines.vocabulary.mine_vocabulary import count_terms
 from serve.answer_question import QuestionAnswerer
-from serve.graph.load_stages import remote_model
 from serve.graph.local_graph import local_answerer
+from serve.llm.model_roles import find_models
 from serve.request import Request
 from tests.publish_manifest import publish
 from tests.small_index import make_index
@@ -91,7 +91,7 @@ class Examiner:
     """Asks questions of an index in this process; answers are kept until it is closed."""
 
     def __init__(self, settings: Settings, system: str = SYSTEM) -> None:
-        self._answerer: QuestionAnswerer = local_answerer(settings, remote_model(settings))
+        self._answerer: QuestionAnswerer = local_answerer(settings, find_models(settings))
         self._system = load_system(system)
         self._runner = asyncio.Runner()
         self._answers: dict[tuple[str, QuestionType], Answer] = {}

@@ -56,6 +56,13 @@ def test_a_setting_tells_its_values_its_default_and_who_differs(settings: str) -
     assert "`64` (`cluster.yaml`)" in row
 
 
+def test_a_model_of_a_list_has_one_section_and_others_name_it(settings: str) -> None:
+    assert "| `models.rewriters` | list of the keys of its section |" in settings
+    assert "| `models.ranker` | the keys of `models.rewriters` |" in settings
+    assert settings.count("## models.rewriters.stage\n") == 1
+    assert "## models.ranker" not in settings
+
+
 def test_what_laptop_yaml_says_beside_a_key_is_told(settings: str) -> None:
     assert "a segment with fewer passages is searched exactly" in settings
 

@@ -33,6 +33,7 @@ class ScriptedJudge:
         self.noncommittal = False
         self.replies: dict[str, list[Any]] = {}
         self.bodies: list[dict[str, Any]] = []
+        self.keys: list[str] = []
         self.wait_s = 0.0
         self.most_at_once = 0
         self._now = 0
@@ -62,6 +63,7 @@ class ScriptedJudge:
 
         @app.post("/v1/chat/completions")
         async def chat(request: Request) -> Response:
+            self.keys.append(request.headers.get("authorization", ""))
             completion = await self.respond(await request.json())
             if isinstance(completion, int):
                 return Response("no", status_code=completion)

@@ -29,6 +29,17 @@ class ChatEndpoint:
         self.asked: list[dict[str, Any]] = []
         self.url = ""
 
+    def complete(self, body: dict[str, Any]) -> Response:
+        """As a model without a chat form answers: the first reply, whole or in pieces."""
+        self.asked.append(body)
+        choice = {"text": self.replies[0], "finish_reason": "stop"}
+        if body.get("logprobs"):
+            choice["logprobs"] = {"top_logprobs": [{" yes": -0.2, " no": -2.0}]}
+        if body.get("stream"):
+            pieces = f"data: {json.dumps({'choices': [choice]})}\n\ndata: [DONE]\n\n"
+            return Response(pieces, media_type="text/event-stream")
+        return JSONResponse({"choices": [choice]})
+
     def respond(self, body: dict[str, Any]) -> Response:
         self.asked.append(body)
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
@@ -45,8 +56,8 @@ class ChatEndpoint:
         """The user message of each request."""
         return [body["messages"][-1]["content"] for body in self.asked]
 
-    def model(self) -> OpenAIChatModel:
-        return OpenAIChatModel(self.url, "m", timeout_s=10, retries=0)
+    def model(self, *, completion: bool = False) -> OpenAIChatModel:
+        return OpenAIChatModel(self.url, "m", timeout_s=10, retries=0, completion=completion)
 
 
 def in_pieces(text: str) -> Iterator[str]:
@@ -62,6 +73,10 @@ def chat_endpoint(*replies: Reply, streams: bool = True) -> Iterator[ChatEndpoin
     endpoint = ChatEndpoint(*replies, streams=streams)
     app = FastAPI()
 
+    @app.post("/v1/completions")
+    async def continue_prompt(request: Request) -> Response:
+        return endpoint.complete(await request.json())
+
     @app.post("/v1/chat/completions")
     async def complete(request: Request) -> Response:
         return endpoint.respond(await request.json())
@@ -72,8 +87,8 @@ def chat_endpoint(*replies: Reply, streams: bool = True) -> Iterator[ChatEndpoin
 
 
 def watched(
-    endpoint: ChatEndpoint, limits: ModelLimits | None = None
+    endpoint: ChatEndpoint, limits: ModelLimits | None = None, watch: StageWatch | None = None
 ) -> tuple[WatchedModel, StageWatch]:
     """The endpoint as a question's search asks it, and where losses are noted."""
-    watch = StageWatch(30)
+    watch = watch or StageWatch(30)
     return WatchedModel(endpoint.model(), watch, limits), watch

@@ -20,6 +20,7 @@ from serve.graph.stages import Around, Backend, IndexFacts, Stages, shard_stage
 from serve.graph.versions.read_version import ShardVersion
 from serve.graph.writer_stage import WriterStage
 from serve.llm.language_model import ChatModel
+from serve.llm.model_roles import ModelRoles
 from serve.question.understand_question import Expander
 from serve.search.pubmed.search_online import OnlineStage
 from tests.serve.answering import WordReader
@@ -112,6 +113,7 @@ def small_stages(
     writer: ChatModel | None = None,
     decide: Decide = as_written,
     late: bool = False,
+    models: ModelRoles | None = None,
 ) -> Stages:
     written = DecidedWriter(writer, bag_of_words, None, lambda text: [], WordReader())
     written.decide = decide  # type: ignore[method-assign]
@@ -121,7 +123,7 @@ def small_stages(
         expander=Expander(NamedThings(names), CollectionTerms(manifest, tables)),
         encoder=EncoderStage(SmallEncoder(encode), SmallReranker()),  # type: ignore[arg-type]
         reranker=SmallReranker(),
-        writer=WriterStage(written, model),
+        writer=WriterStage(written, models or ModelRoles(model)),
         pubmed=online,
         **{shard_stage(n): ShardVersion(r, manifest) for n, r in enumerate(shards)},
     )

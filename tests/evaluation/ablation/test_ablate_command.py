@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
-from cluster.settings.settings import load_settings
+from cluster.settings.settings import Settings, load_settings
 from serve.http.api import create_api
+from serve.llm.model_roles import ModelRoles
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService, app
+from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 
@@ -116,6 +121,22 @@ def test_an_oracle_needs_gold_that_names_pmids(run: Ablation) -> None:
     assert not run.output.exists()
 
 
-def test_an_oracle_cannot_write_with_a_model_that_runs_elsewhere(run: Ablation) -> None:
-    with pytest.raises(InputError, match=r"--set llm\.kind=url"):
-        run.text("citeray-model", "--oracle", "evidence", "--answers", "--set", "llm.kind=vllm")
+def test_an_oracle_writes_with_the_settings_model_which_is_served_for_it(
+    run: Ablation, local: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."
+    served: list[Settings] = []
+    with chat_endpoint(said) as endpoint:
+
+        @contextmanager
+        def serve_models(settings: Settings) -> Iterator[ModelRoles]:
+            served.append(settings)
+            yield ModelRoles(endpoint.model())
+
+        monkeypatch.setattr("serve.graph.run_graph.served_models", serve_models)
+        vllm = [*local, "--oracle", "evidence", "--answers", "--set", "llm.kind=vllm"]
+        run.text("citeray-model", *vllm)
+    assert [settings.llm.kind for settings in served] == ["vllm"]
+    entries = json.loads((run.output / "citeray-model.oracle-evidence.json").read_text())
+    ideal = {entry["id"]: entry["ideal_answer"] for entry in entries["questions"]}
+    assert said in ideal["q2"]

@@ -25,14 +25,14 @@ class Judged:
 
     def __init__(self, run: Ablation, judge: ScriptedJudge, url: str, encoder: Path) -> None:
         self.run, self.judge = run, judge
-        self._options = ["--answers", "--judge", url, "--judge-model", "j"]
-        self._options += ["--set", f"encoder.model=file:{encoder}", "--set", "encoder.sha256="]
+        self.options = ["--answers", "--judge", url, "--judge-model", "j"]
+        self.options += ["--set", f"encoder.model=file:{encoder}", "--set", "encoder.sha256="]
 
     def json(self, *arguments: str) -> dict[str, Any]:
-        return self.run.json(*arguments, *self._options)
+        return self.run.json(*arguments, *self.options)
 
     def text(self, *arguments: str) -> str:
-        return self.run.text(*arguments, *self._options)
+        return self.run.text(*arguments, *self.options)
 
 
 @pytest.fixture
@@ -98,7 +98,26 @@ def test_the_tables_show_what_the_judge_said(judged: Judged) -> None:
     assert "judge failures" in shown
 
 
-def test_a_judge_needs_a_name_and_answers(run: Ablation) -> None:
-    for options in (["--answers"], ["--judge-model", "j"]):
-        with pytest.raises(InputError, match=r"--judge needs --judge-model.*and --answers"):
-            run.text("bm25", "--judge", "http://127.0.0.1:9/v1", *options)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["http://127.0.0.1:9/v1", "--answers"], "--judge needs --judge-model"),
+        (["http://127.0.0.1:9/v1", "--judge-model", "j"], "--judge needs --answers"),
+        (["settings", "--answers"], "--judge settings: they have no models.judge; name one there"),
+    ],
+)
+def test_a_judge_needs_a_name_and_answers(run: Ablation, options: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run.text("bm25", "--judge", *options)
+
+
+def test_the_settings_judge_judges_by_its_own_key(
+    judged: Judged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = judged.options[2]
+    monkeypatch.setenv("MY_JUDGES_KEY", "of-mine")
+    judge = f"{{kind: url, url: '{url}', model_id: j, api_key_env: MY_JUDGES_KEY}}"
+    judged.options[1:5] = ["--judge", "settings", "--set", f"models.judge={judge}"]
+    [system] = judged.json("bm25")["systems"]
+    assert "faithfulness" in system["measures"]
+    assert set(judged.judge.keys) == {"Bearer of-mine"}

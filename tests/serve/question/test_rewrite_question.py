@@ -4,6 +4,7 @@ import pytest
 
 from cluster.errors import LLMError
 from serve.question.rewrite_question import (
+    continue_question,
     decompose,
     entity_query,
     read_queries,
@@ -76,16 +77,27 @@ def test_a_reply_without_a_query_is_refused() -> None:
 
 def test_each_pseudo_document_is_drawn_anew() -> None:
     with chat_endpoint("One.", "Two.") as endpoint:
-        documents = asyncio.run(write_pseudo_documents(QUESTION, watched(endpoint)[0], 2))
-    assert documents == ["One.", "Two."]
+        documents = asyncio.run(write_pseudo_documents(QUESTION, [watched(endpoint)[0]] * 2))
+    assert sorted(documents) == ["One.", "Two."]
     assert all(body["temperature"] > 0 for body in endpoint.asked)
 
 
-def test_the_documents_before_a_loss_are_kept_and_counted() -> None:
-    with chat_endpoint("One.", 500) as endpoint:
+def test_two_models_write_one_pseudo_document_each_and_one_may_be_lost() -> None:
+    with chat_endpoint("One.") as first, chat_endpoint("Two.", 500) as second:
+        model, watch = watched(first)
+        models = [model, watched(second, watch=watch)[0]]
+        assert asyncio.run(write_pseudo_documents(QUESTION, models)) == ["One.", "Two."]
+        assert asyncio.run(write_pseudo_documents(QUESTION, models)) == ["One."]
+    assert watch.degraded == ["rewrite: failed, fewer than 2 pseudo-documents"]
+
+
+def test_an_expansion_is_what_the_model_says_after_the_question_alone() -> None:
+    with chat_endpoint("It does.", 500) as endpoint:
         model, watch = watched(endpoint)
-        assert asyncio.run(write_pseudo_documents(QUESTION, model, 2)) == ["One."]
-    assert watch.degraded == ["rewrite: failed, 1 of 2 pseudo-documents"]
+        assert asyncio.run(continue_question(QUESTION, model)) == "It does."
+        assert asyncio.run(continue_question(QUESTION, model)) is None
+    assert endpoint.asked[0]["messages"] == [{"role": "user", "content": QUESTION}]
+    assert watch.degraded == LOST
 
 
 def test_names_join_the_query_beside_the_repeated_question() -> None:

@@ -1,0 +1,39 @@
+"""Several language models on one cluster, each for its part of the work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import run
+from tests.end_to_end.role_models import SAID
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("roles")
+    command = [sys.executable, "-m", "tests.end_to_end.role_models", str(folder), str(encoder)]
+    done = run(command, {"RAY_AUTH_MODE": "disabled"})
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads((folder / SAID).read_text())
+    return found
+
+
+def test_the_writer_and_the_ranker_are_two_models(said: dict[str, str]) -> None:
+    assert said["writer"] != said["ranker"]
+
+
+def test_a_model_without_a_chat_form_sees_no_turns(said: dict[str, str]) -> None:
+    assert said["judge"] != said["ranker"], "the same model, by its chat form"
+
+
+def test_a_continuation_comes_in_pieces_that_are_the_whole(said: dict[str, str]) -> None:
+    assert said["aloud"] == said["pieces"] == said["ranker"]
+
+
+def test_the_settings_judge_is_served_for_the_length_of_a_run(said: dict[str, str]) -> None:
+    assert said["judge's name"].startswith("judge at file:")
+    assert said["judge"]
