@@ -56,6 +56,10 @@ COMMANDS = {
         ".evaluation.ablate:ablate",
         "Runs presets over questions and shows what each brings, with 95% bootstrap intervals.",
     ),
+    "reproduce": (
+        ".evaluation.reproduce:reproduce",
+        "A paper's experiment: its systems run, its tables beside ours, and what differs still.",
+    ),
     "questions": (
         ".evaluation.questions:questions",
         "Questions by topic and type, whole rows as they are, so that a gold file stays one.",

@@ -1,0 +1,297 @@
+"""`citeray reproduce`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+from rich.table import Table
+
+from cluster.errors import InputError
+from cluster.index.manifest import current_version
+from cluster.settings.presets import name_systems
+from cluster.settings.settings import Settings
+from commands.answer import make_batch
+from commands.context import Context, Json, Overrides, make_context
+from commands.evaluation.ablate import check_gold
+from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl
+from evaluation.reproduce.read_paper import Form, Paper, Scale, paper_settings, read_paper
+
+if TYPE_CHECKING:
+    from evaluation.reproduce.run_paper import FilledTable, Measured
+
+PaperNumber = Annotated[str, typer.Argument(metavar="PAPER", help="000, 001, 002, 003 or 004.")]
+Questions = Annotated[
+    Path, typer.Option(help="Questions in BioASQ's form; BioGen's topics for 004.")
+]
+Gold = Annotated[Path, typer.Option(help="Their gold file; it may be the same file.")]
+Corpus = Annotated[
+    list[str] | None,
+    typer.Option(help="PubMed XML to index first, where there is no index yet; repeatable."),
+]
+ScaleOption = Annotated[
+    str, typer.Option("--scale", help="full: the paper's models; small: the laptop's.")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="The folder of the runs; if not given, one in .citeray/papers."
+    ),
+]
+
+
+def reproduce(
+    number: PaperNumber,
+    questions: Questions,
+    gold: Gold,
+    corpus: Corpus = None,
+    scale: ScaleOption = "full",
+    output: Output = None,
+    judge: JudgeUrl = None,
+    judge_model: JudgeModel = "",
+    concurrent: Concurrent = 4,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """A paper's experiment: its systems run, its tables beside ours, and what differs still.
+
+    The index is built first where there is none. A run that was interrupted goes on where it
+    stopped.
+    """
+    if scale not in get_args(Scale):
+        raise InputError(f"--scale {scale}: unknown; there are: {', '.join(get_args(Scale))}")
+    paper = read_paper(number)
+    context = make_context(None, overrides, json)
+    settings = paper_settings(number, scale, overrides or ())  # type: ignore[arg-type]
+    name_systems(settings.serve.systems)
+    form = _form_of(paper, questions)
+    if judge is not None:
+        _check_judge(judge, judge_model, paper, form, settings)
+    folder = output or Path(f".citeray/papers/{number}-{scale}/runs")
+    work = _Work(paper, settings, questions, gold, folder, context)
+    # What is wrong with the files must be said before hours of indexing.
+    work.check(form)
+    _build(settings, corpus or (), context)
+    folder.mkdir(parents=True, exist_ok=True)
+    if form == "bioasq":
+        measured = work.bioasq(judge, judge_model, concurrent)
+    else:
+        measured = work.biogen(form, concurrent)
+    _tell(context, number, paper, settings, form, measured, json=json)
+
+
+class _Work:
+    """A paper's runs over the files given."""
+
+    def __init__(
+        self,
+        paper: Paper,
+        settings: Settings,
+        questions: Path,
+        gold: Path,
+        folder: Path,
+        context: Context,
+    ) -> None:
+        self.paper, self.settings, self.context = paper, settings, context
+        self.questions, self.gold, self.folder = questions, gold, folder
+
+    def check(self, form: Form) -> None:
+        """Read both files. Raises InputError for what cannot be run or scored."""
+        if form == "bioasq":
+            self._read()
+        else:
+            from evaluation.biogen.evaluate_biogen import read_gold as read_labels
+
+            read_labels(self.gold)
+
+    def _read(self) -> tuple[Any, Any]:
+        from evaluation.bioasq.read_bioasq import read_gold
+        from serve.formats.bioasq import read_questions
+
+        asked, wanted = read_questions(self.questions), read_gold(self.gold)
+        check_gold(asked, wanted, self.questions, self.gold)
+        return asked, wanted
+
+    def bioasq(self, judge: str | None, model: str, concurrent: int) -> dict[str, Measured]:
+        """The runs over BioASQ's questions, judged where there is a judge."""
+        from evaluation.answers.find_judge import open_judge
+        from evaluation.reproduce.run_paper import run_paper
+
+        opened = None if judge is None else lambda: open_judge(judge, model, self.settings)
+        files = (self.questions, self.gold)
+        return run_paper(
+            self.paper, self.settings, files, *self._read(), self.folder, self.context.log,
+            judge=opened, concurrent=concurrent,
+        )  # fmt: skip
+
+    def biogen(self, form: Form, concurrent: int) -> dict[str, Measured]:
+        """The runs over BioGen's topics, by `citeray answer` and `citeray evaluate`."""
+        from evaluation.evaluate_run import Request, evaluate_run
+        from evaluation.reproduce.run_paper import Measured
+        from serve.batches.answer_batch import answer_batch
+        from serve.client.open_client import local_client
+
+        log, settings, found = self.context.log, self.settings, {}
+        with ExitStack() as stack:
+            client = None
+            for name in _systems(self.paper, form):
+                run = self.folder / f"{name}.{form}.json"
+                batch = make_batch(settings, form, self.questions, name, [], answers=True)
+                if client is None:
+                    client = stack.enter_context(local_client(settings, log, model=True))
+                answer_batch(
+                    client, batch, run, name, answers=form == "biogen-b", concurrent=concurrent,
+                    log=log,
+                )  # fmt: skip
+                request = Request(self.gold, form)
+                evaluated = evaluate_run(run, request, settings, log.print)
+                for note in evaluated.notes:
+                    log.print(f"{name}: {note}", soft_wrap=True)
+                found[name] = Measured(evaluated.scores)
+        return found
+
+
+def _systems(paper: Paper, form: Form) -> list[str]:
+    shown = [row.system for table in paper.of_form(form) for row in table.rows]
+    return [name for name in dict.fromkeys(shown) if name is not None]
+
+
+def _form_of(paper: Paper, questions: Path) -> Form:
+    """Which of the paper's tables the questions are for."""
+    if paper.of_form("bioasq"):
+        return "bioasq"
+    from serve.formats.biogen import read_topics_a
+
+    try:
+        read_topics_a(questions)
+    except InputError:
+        return "biogen-b"
+    return "biogen-a"
+
+
+def _check_judge(judge: str, model: str, paper: Paper, form: Form, settings: Settings) -> None:
+    from evaluation.answers.find_judge import check_judge
+
+    check_judge(judge, model, settings)
+    if form != "bioasq" or not paper.answers:
+        raise InputError("--judge: this paper's tables have nothing that a judge measures")
+
+
+def _build(settings: Settings, corpus: Sequence[str], context: Context) -> None:
+    if current_version(settings.index.place) is not None:
+        return
+    if not corpus:
+        raise InputError(
+            f"{settings.index.path}: no index yet; give the PubMed XML to build it from: "
+            "--corpus FOLDER"
+        )
+    from cluster.ray.session import ray_session
+    from commands.index_jobs.show_progress import reporter
+    from pipelines.build.find_sources import find_sources
+    from pipelines.build.jobs import build_index
+
+    paths = find_sources(list(corpus))
+    context.log.print(f"{len(paths)} source files -> {settings.index.path}", soft_wrap=True)
+    with ray_session(settings.ray), reporter(context) as report:
+        result = build_index(paths, settings, report)
+    if result.failed:
+        raise InputError("; ".join(f"{a.name}: {a.error}" for a in result.failed))
+
+
+def _tell(
+    context: Context,
+    number: str,
+    paper: Paper,
+    settings: Settings,
+    form: Form,
+    measured: Mapping[str, Measured],
+    *,
+    json: bool,
+) -> None:
+    from evaluation.reproduce.run_paper import fill
+    from evaluation.reproduce.tell_differences import tell_differences
+
+    tables = fill(paper.of_form(form), measured)
+    differences = tell_differences(number, paper, settings)
+    degraded = {name: dict(run.degraded) for name, run in measured.items() if run.degraded}
+    if json:
+        context.print_json(
+            {
+                "paper": number,
+                "title": paper.title,
+                "tables": [_plain(table) for table in tables],
+                "degraded": degraded,
+                "differences": differences,
+            }
+        )
+        return
+    out = context.out
+    out.print(f"Paper {number}: {paper.title}. Its data: {paper.data}.", soft_wrap=True)
+    for table in tables:
+        out.print(_as_table(table))
+    for name, losses in degraded.items():
+        for loss, count in losses.items():
+            out.print(f"{name}: {count} questions: {loss}", soft_wrap=True)
+    out.print("What differs from the paper:")
+    for about, lines in differences.items():
+        out.print(f"{about}:", soft_wrap=True)
+        for line in lines:
+            out.print(f"  - {line}", soft_wrap=True, markup=False)
+
+
+def _plain(table: FilledTable) -> dict[str, Any]:
+    """The table for JSON, each row's columns by name; what is not known is null."""
+    return {
+        "name": table.name,
+        "about": table.about,
+        "rows": [
+            {
+                "name": row.name,
+                "system": row.system,
+                "paper": dict(zip(table.columns, row.paper, strict=True)),
+                "here": {
+                    column: None if found is None else _known(asdict(found))
+                    for column, found in zip(table.columns, row.here, strict=True)
+                },
+            }
+            for row in table.rows
+        ],
+    }
+
+
+def _known(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
+def _as_table(table: FilledTable) -> Table:
+    shown = Table(title=f"{table.name}: {table.about}", title_justify="left")
+    shown.add_column("", overflow="fold")
+    shown.add_column("")
+    for column in table.columns:
+        shown.add_column(column, justify="right", overflow="fold")
+    for row in table.rows:
+        shown.add_row(row.name, "paper", *map(_number, row.paper))
+        here = ("-" if i is None else _number(i.value) for i in row.here)
+        shown.add_row(f"  {row.system}" if row.system else "", "here", *here)
+        bounds = [_bounds(i) for i in row.here]
+        if any(bounds):
+            shown.add_row("", "95%", *bounds)
+        shown.add_section()
+    return shown
+
+
+def _number(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.3f}"
+
+
+def _bounds(found: Any) -> str:
+    if found is None or math.isnan(found.low):
+        return ""
+    return f"{found.low:.2f}-{found.high:.2f}"

@@ -1,0 +1,1 @@
+"""The papers' own experiments: their systems, their tables, their figures beside ours."""

@@ -1,0 +1,163 @@
+"""A paper as data: its models in `configs/papers`, its tables in `configs/papers/tables`.
+
+At full scale the settings are the paper's. At small scale they are the laptop's, of which the paper
+changes only how abstracts are split: its models are named as differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from cluster.errors import InputError
+from cluster.settings.presets import as_system, load_system
+from cluster.settings.read_config import CONFIGS, explain, read_config, read_yaml
+from cluster.settings.settings import DEFAULT_CONFIG, Settings, load_settings
+from cluster.settings.system_settings import SystemSettings
+
+Form = Literal["bioasq", "biogen-a", "biogen-b"]
+Scale = Literal["full", "small"]
+FOLDER = "papers"
+# What a paper's settings change on the laptop too.
+ANY_SCALE = ("split",)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PaperRow(_Part):
+    """A row of a paper's table: its own name and values, None where the paper has none.
+
+    `system` is the preset that is run for it, "biorag-v1.evidence-3" with 3 passages; None where
+    no preset is.
+    """
+
+    name: str
+    system: str | None = None
+    values: tuple[float | None, ...]
+
+
+class PaperTable(_Part):
+    """`columns` are the paper's names with our measures; " of list": over one type's questions."""
+
+    name: str
+    about: str
+    form: Form = "bioasq"
+    columns: Mapping[str, str]
+    rows: Annotated[tuple[PaperRow, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _has_a_value_a_column(self) -> Self:
+        for row in self.rows:
+            if len(row.values) != len(self.columns):
+                raise ValueError(
+                    f"{row.name}: {len(self.columns)} columns, {len(row.values)} values"
+                )
+        return self
+
+
+class Paper(_Part):
+    """What a paper ran, and what it printed.
+
+    `own` are systems beside the presets, `given` those that answer from the questions' own
+    snippets, `evidence` further runs of a system by the passages that it sees. `depth` citations
+    are ranked.
+    """
+
+    title: str
+    data: str
+    systems: tuple[str, ...]
+    own: Mapping[str, Mapping[str, Any]] = {}
+    given: tuple[str, ...] = ()
+    evidence: Mapping[str, tuple[int, ...]] = {}
+    depth: int = 10
+    answers: bool = True
+    tables: tuple[PaperTable, ...]
+    differences: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _runs_what_it_shows(self) -> Self:
+        shown = {row.system for table in self.tables for row in table.rows if row.system}
+        run = {*self.systems, *(f"{s}.evidence-{k}" for s, ks in self.evidence.items() for k in ks)}
+        if missing := sorted(shown - run):
+            raise ValueError(f"a table shows {missing[0]}, which is not run")
+        return self
+
+    def system(self, name: str) -> SystemSettings:
+        """The preset or system of its own by name."""
+        own = self.own.get(name)
+        return load_system(name) if own is None else as_system(name, own, f"{FOLDER}: own.{name}")
+
+    def of_form(self, form: Form) -> list[PaperTable]:
+        """Its tables over such questions."""
+        return [table for table in self.tables if table.form == form]
+
+
+@cache
+def paper_names() -> tuple[str, ...]:
+    """The papers that can be reproduced, by number."""
+    files = (CONFIGS / FOLDER / "tables").iterdir()
+    return tuple(sorted(p.name.removesuffix(".yaml") for p in files if p.name.endswith(".yaml")))
+
+
+def read_paper(number: str) -> Paper:
+    """The paper by number, such as "002". Raises InputError for one that there is not."""
+    if number not in paper_names():
+        raise InputError(f"paper {number}: unknown; there are: {', '.join(paper_names())}")
+    origin = f"{FOLDER}/tables/{number}.yaml"
+    data = read_yaml(read_config(CONFIGS / origin, origin), origin)
+    try:
+        return Paper.model_validate(data)
+    except ValidationError as error:
+        raise explain(error, Paper, origin) from error
+
+
+def paper_settings(number: str, scale: Scale, overrides: Sequence[str] = ()) -> Settings:
+    """The settings to run a paper with; `overrides` (each key=value) go before its own.
+
+    Raises InputError as `load_settings`.
+    """
+    index = f"index.path=.citeray/{FOLDER}/{number}-{scale}/index"
+    if scale == "full":
+        return load_settings(f"{FOLDER}/{number}.yaml", [index, *overrides])
+    own = [f"{key}={value}" for key, value in _leaves(number) if key.split(".")[0] in ANY_SCALE]
+    return load_settings(DEFAULT_CONFIG, [index, *own, *overrides])
+
+
+def other_settings(number: str, settings: Settings) -> list[str]:
+    """What of the paper's own settings is otherwise in `settings`, a line each."""
+    plain = settings.model_dump(mode="json")
+    return [
+        f"{key}: {_shown(found)}, in the paper {_shown(value)}"
+        for key, value in _leaves(number)
+        if (found := _at(plain, key.split("."))) != value
+    ]
+
+
+def _leaves(number: str) -> Iterator[tuple[str, Any]]:
+    """The paper's own settings by dotted keys; what is none of a model's nature is left out."""
+    origin = f"{FOLDER}/{number}.yaml"
+    data = read_yaml(read_config(CONFIGS / origin, origin), origin)
+    del data["over"]
+    for section, values in data.items():
+        for key, value in values.items():
+            yield f"{section}.{key}", value
+
+
+def _at(plain: Any, path: Sequence[str]) -> Any:
+    for part in path:
+        plain = plain.get(part) if isinstance(plain, Mapping) else None
+    return plain
+
+
+def _shown(value: Any) -> str:
+    """A model by its name, several by theirs; anything else as it is."""
+    if isinstance(value, Mapping):
+        return str(value.get("model") or value.get("model_id") or value)
+    if isinstance(value, (list, tuple)):
+        return " and ".join(_shown(item) for item in value) or "none"
+    return "none" if value in (None, "") else str(value)

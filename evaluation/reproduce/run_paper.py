@@ -1,0 +1,155 @@
+"""Runs a paper's systems over questions, and fills its tables with what was measured."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from cluster.answers import Question
+from cluster.settings.settings import Settings
+from evaluation.ablation.ask_graph import Plan, open_graph
+from evaluation.ablation.judge_runs import judge_runs
+from evaluation.ablation.run_plans import Run, complete_runs, open_run, run_key
+from evaluation.ablation.tabulate_runs import score_with_cutoffs
+from evaluation.answers.find_judge import Judge
+from evaluation.bioasq.read_bioasq import Entry
+from evaluation.bootstrap import Interval, intervals
+from evaluation.reproduce.read_paper import Paper, PaperTable
+from evaluation.scores import Scores
+from serve.formats.bioasq import MAX_DOCUMENTS
+from serve.formats.given_snippets import give_snippets
+
+OpenJudge = Callable[[], AbstractContextManager[Judge]]
+# Measures of a run as a whole, beside those of its questions.
+CALLS, SEARCH_MS = "model calls", "search ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one run gave: `scores` by question, `whole` over all; `types` of its questions.
+
+    `degraded` counts the questions of each loss.
+    """
+
+    scores: Scores
+    types: Mapping[str, str] = field(default_factory=dict)
+    whole: Mapping[str, float] = field(default_factory=dict)
+    degraded: Mapping[str, int] = field(default_factory=dict)
+
+    def measure(self, name: str) -> Interval | None:
+        """A measure, with " of TYPE" over questions of one type; None where it does not apply."""
+        if (value := self.whole.get(name)) is not None:
+            return None if math.isnan(value) else Interval(value, math.nan, math.nan)
+        base, _, kind = name.partition(" of ")
+        scores = self.scores
+        if kind:
+            scores = scores.only([id_ for id_ in scores.ids if self.types.get(id_) == kind])
+        found = intervals(scores).get(base)
+        return None if found is None or math.isnan(found.value) else found
+
+
+@dataclass(frozen=True, slots=True)
+class FilledRow:
+    """A row of a paper's table with ours beside its: `here` has an entry a column."""
+
+    name: str
+    system: str | None
+    paper: tuple[float | None, ...]
+    here: tuple[Interval | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilledTable:
+    """A paper's table; `columns` are the paper's names."""
+
+    name: str
+    about: str
+    columns: tuple[str, ...]
+    rows: tuple[FilledRow, ...]
+
+
+def run_paper(
+    paper: Paper,
+    settings: Settings,
+    files: tuple[Path, Path],
+    asked: Sequence[Question],
+    gold: Mapping[str, Entry],
+    output: Path,
+    log: Console,
+    *,
+    judge: OpenJudge | None = None,
+    concurrent: int = 4,
+) -> dict[str, Measured]:
+    """Each run by its name, measured; what a run in `output` holds is not asked again.
+
+    `files` are the questions' and the gold's. Raises as `complete_runs` and `judge_runs`.
+    """
+    plans = plans_of(paper)
+    runs = [open_run(output, plan, run_key(plan, settings, *files)) for plan in plans]
+    searching = [run for run in runs if run.plan.system.name not in paper.given]
+    reading = [run for run in runs if run.plan.system.name in paper.given]
+    for group, given in ((searching, False), (reading, True)):
+        if group:
+            questions = give_snippets(asked, [files[0]]) if given else asked
+            complete_runs(group, questions, lambda: open_graph(settings, plans, gold, log), log)
+    judged: Mapping[str, Scores] = {}
+    if judge is not None:
+        with judge() as opened:
+            judged = judge_runs(runs, gold, opened, concurrent, log.print)
+    return {run.plan.name: _measured(run, gold, paper.depth, judged) for run in runs}
+
+
+def plans_of(paper: Paper) -> list[Plan]:
+    """The runs of the paper's tables over BioASQ's questions, in its order."""
+    plans = []
+    depth = max(MAX_DOCUMENTS, paper.depth)
+    for name in paper.systems:
+        # An endpoint's questions have bounds of their own: the graph is in this process.
+        plan = Plan(paper.system(name), depth, paper.answers, own=True)
+        plans += [plan, *(replace(plan, evidence=k) for k in paper.evidence.get(name, ()))]
+    return plans
+
+
+def _measured(
+    run: Run, gold: Mapping[str, Entry], depth: int, judged: Mapping[str, Scores]
+) -> Measured:
+    scores = score_with_cutoffs(run, gold, sorted({MAX_DOCUMENTS, depth}))
+    if run.plan.name in judged:
+        scores = scores.beside(judged[run.plan.name])
+    calls = run.model_calls()
+    whole = {
+        CALLS: math.nan if calls is None else calls,
+        SEARCH_MS: statistics.fmean(run.latencies()),
+    }
+    types = {id_: gold[id_].type for id_ in run.replies}
+    return Measured(scores, types, whole, run.degraded())
+
+
+def fill(tables: Sequence[PaperTable], measured: Mapping[str, Measured]) -> list[FilledTable]:
+    """The tables with ours beside the papers'; a system that was not run has none."""
+    return [
+        FilledTable(
+            table.name,
+            table.about,
+            tuple(table.columns),
+            tuple(
+                FilledRow(row.name, row.system, row.values, _here(table, row.system, measured))
+                for row in table.rows
+            ),
+        )
+        for table in tables
+    ]
+
+
+def _here(
+    table: PaperTable, system: str | None, measured: Mapping[str, Measured]
+) -> tuple[Interval | None, ...]:
+    run = measured.get(system) if system else None
+    names = table.columns.values()
+    return tuple(None if run is None else run.measure(name) for name in names)

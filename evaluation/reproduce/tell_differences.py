@@ -1,0 +1,40 @@
+"""What a run of a paper's systems still does otherwise than the paper: files and presets say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster.settings.presets import paper_runs
+from cluster.settings.read_config import CONFIGS, read_config
+from cluster.settings.settings import Settings
+from evaluation.reproduce.read_paper import Paper, other_settings
+
+
+def tell_differences(number: str, paper: Paper, settings: Settings) -> dict[str, list[str]]:
+    """Lines by what they are about: the settings, the experiment, and presets, each line once."""
+    found = {"settings": other_settings(number, settings), "experiment": list(paper.differences)}
+    presets = [name for name in paper.systems if name not in paper.own]
+    told = {name: list(_of_preset(name)) for name in presets}
+    for line in dict.fromkeys(line for lines in told.values() for line in lines):
+        about = ", ".join(name for name in presets if line in told[name])
+        found.setdefault(about, []).append(line)
+    return {about: lines for about, lines in found.items() if lines}
+
+
+def _of_preset(name: str) -> Iterator[str]:
+    """The list in the comment at the head of a preset's file."""
+    folder = "systems/runs" if name in paper_runs() else "systems"
+    origin = f"{folder}/{name}.yaml"
+    item = ""
+    for line in read_config(CONFIGS / origin, origin).splitlines():
+        text = line.removeprefix("#").strip()
+        if not line.startswith("#") or text.startswith("- "):
+            if item:
+                yield item
+            item = ""
+        if not line.startswith("#"):
+            return
+        if text.startswith("- "):
+            item = text.removeprefix("- ")
+        elif item:
+            item = f"{item} {text}"

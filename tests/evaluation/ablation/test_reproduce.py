@@ -1,0 +1,221 @@
+"""`citeray reproduce`: each paper's systems over three questions, its tables beside ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from cluster.errors import InputError
+from cluster.settings.presets import load_system
+from cluster.settings.settings import load_settings
+from commands.evaluation.reproduce import reproduce
+from evaluation.reproduce.read_paper import paper_names, paper_settings, read_paper
+from tests.evaluation.ablation.ablation_runs import ROWS
+from tests.evaluation.evaluate_command.small_runs import label, lines
+from tests.evaluation.scripted_judge import ScriptedJudge
+from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
+from tests.serve.corpus_pubmed import CorpusPubMed
+from tests.serve.eutils_server import eutils
+from tests.serve.http_server import serving
+from tests.serve.service import CORPUS
+
+app = typer.Typer()
+app.command()(reproduce)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[ChatEndpoint]:
+    with chat_endpoint("Metformin activates AMPK in the liver of diabetic mice.") as chat:
+        yield chat
+
+
+@pytest.fixture
+def options(tmp_path: Path, local: list[str], endpoint: ChatEndpoint) -> Iterator[list[str]]:
+    """Options for an index, a model and a PubMed that are here, and a folder for the runs."""
+    with eutils(CorpusPubMed(citations=CORPUS)) as pubmed:
+        values = [
+            f"entrez.base_url={pubmed.url}",
+            f"entrez.cache={tmp_path / 'entrez'}",
+            "llm.kind=url",
+            f"llm.url={endpoint.url}",
+        ]
+        output = ["--scale", "small", "--output", str(tmp_path / "runs")]
+        yield [*local, *output, *(word for value in values for word in ("--set", value))]
+
+
+def run(number: str, questions: Path, gold: Path, options: list[str]) -> str:
+    common = [number, "--questions", str(questions), "--gold", str(gold)]
+    done = CliRunner().invoke(app, [*common, *options])
+    if done.exception:
+        raise done.exception
+    return done.stdout
+
+
+def run_json(number: str, questions: Path, gold: Path, options: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(number, questions, gold, [*options, "--json"]))
+    return found
+
+
+def values(found: dict[str, Any], table: str, system: str) -> dict[str, float | None]:
+    """Ours of a system's row in a table, by the paper's columns."""
+    [shown] = [t for t in found["tables"] if t["name"] == table]
+    here = next(row["here"] for row in shown["rows"] if row["system"] == system)
+    return {column: cell and cell["value"] for column, cell in here.items()}
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.json"
+    path.write_text(json.dumps({"questions": ROWS}), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("number", "table", "system", "column"),
+    [
+        ("000", "Table 1", "sinai", "MAP"),
+        ("000", "Table 6", "sinai", "R-2 F1"),
+        ("001", "Table 1", "aqams", "Recall"),
+        ("001", "Table 4", "aqams2", "Yes/No Acc."),
+        ("003", "Table 3", "huang-bm25-llm", "Recall@800"),
+        ("003", "Table 5", "huang-6", "recall"),
+    ],
+)
+def test_a_papers_table_has_ours_beside_its_own(
+    number: str, table: str, system: str, column: str, questions: Path, options: list[str]
+) -> None:
+    found = run_json(number, questions, questions, options)
+    assert found["tables"][0]["rows"][-1]["paper"]
+    got = values(found, table, system)[column]
+    assert got is not None
+    assert 0 <= got <= 1
+
+
+def test_recall_is_split_by_the_type_of_question(questions: Path, options: list[str]) -> None:
+    found = run_json("003", questions, questions, options)
+    got = values(found, "Table 3", "huang-bm25")
+    assert got["list"] is None, "there is no such question"
+    assert (got["yes/no"], got["summary"]) == (1, 1)
+    assert got["Recall@800"] == pytest.approx((1 + 1 + (got["factoid"] or 0)) / 3)
+
+
+def test_biorag_is_judged_and_its_calls_are_counted(
+    tmp_path: Path, questions: Path, options: list[str]
+) -> None:
+    judge = ScriptedJudge()
+    with serving(judge.app()) as port:
+        judged = ["--judge", f"http://127.0.0.1:{port}/v1", "--judge-model", "j"]
+        found = run_json("002", questions, questions, [*options, *judged])
+    calls = [values(found, "Table 1", f"biorag-v{n}")["LLM calls"] for n in (1, 2, 4, 5, 7)]
+    assert calls == [0, 1, 1, 1, 0]
+    assert (values(found, "Table 1", "biorag-v6")["LLM calls"] or 0) >= 2
+    here = values(found, "Tables 2 and 7", "biorag-v7")
+    assert all(here[name] is not None for name in here)
+    shallow = values(found, "Table 6", "biorag-v1.evidence-3")
+    assert shallow["Faith."] is not None
+    runs = {path.stem for path in (tmp_path / "runs").glob("*.json")}
+    assert {"biorag-v1", "biorag-v1.evidence-10", "biorag-v7.evidence-3"} <= runs
+
+
+def test_what_differs_is_told_with_the_papers_own_models(
+    questions: Path, options: list[str]
+) -> None:
+    text = run("001", questions, questions, options)
+    assert "AQAMS2, batch 4" in text
+    told = text.partition("What differs from the paper:")[2]
+    assert "llm.model_id: smollm2-135m-instruct, in the paper gpt-4" in told
+    assert "all-MiniLM-L6-v2@main" in told
+    assert "aqams, aqams2:\n" in told, "what holds for both is said once"
+    assert told.count("where the paper has GPT-3.5 and GPT-4") == 1
+
+
+def test_a_run_goes_on_where_it_stopped(
+    tmp_path: Path, questions: Path, options: list[str], endpoint: ChatEndpoint
+) -> None:
+    first = run_json("001", questions, questions, options)
+    endpoint.asked.clear()
+    assert run_json("001", questions, questions, options)["tables"] == first["tables"]
+    assert endpoint.asked == []
+
+
+def topics(path: Path, *, answered: bool) -> Path:
+    if not answered:
+        return lines(path, {"topic_id": "116", "question": ROWS[0]["body"]})
+    sentence = {"text": CORPUS[0].abstract, "existing_supported_citations": []}
+    about = {"qa_id": "116", "question": ROWS[0]["body"]}
+    return lines(path, {"metadata": about, "answer": [sentence]})
+
+
+def test_biogen_topics_with_answers_fill_the_table_of_task_a(
+    tmp_path: Path, options: list[str]
+) -> None:
+    gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
+    found = run_json("004", topics(tmp_path / "t.json", answered=True), gold, options)
+    assert [table["name"] for table in found["tables"]] == ["Table 2"]
+    assert values(found, "Table 2", "udine-a1")["Support recall"] is not None
+
+
+def test_biogen_topics_without_answers_fill_the_table_of_task_b(
+    tmp_path: Path, options: list[str]
+) -> None:
+    gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
+    found = run_json("004", topics(tmp_path / "t.json", answered=False), gold, options)
+    assert [table["name"] for table in found["tables"]] == ["Table 3"]
+    assert values(found, "Table 3", "udine-b")["Citation Coverage"] is not None
+
+
+@pytest.mark.parametrize("number", paper_names())
+def test_a_papers_files_are_whole_and_show_what_is_run(number: str) -> None:
+    paper = read_paper(number)
+    settings = paper_settings(number, "full")
+    assert settings.llm.kind != "none"
+    for name in paper.systems:
+        assert paper.system(name).name == name
+    for table in paper.tables:
+        assert any(row.system for row in table.rows)
+    small = paper_settings(number, "small")
+    assert small.split == settings.split or small.split == load_settings().split
+    assert small.encoder == load_settings().encoder
+
+
+def test_small_scale_keeps_how_the_paper_splits_abstracts() -> None:
+    assert paper_settings("002", "small").split.method == "sections"
+    assert paper_settings("004", "small").split.size == 500
+    own = paper_settings("004", "small", ["index.path=/tmp/i", "split.size=300"])
+    assert (str(own.index.path), own.split.size) == ("/tmp/i", 300)
+
+
+def test_pools_of_the_papers_own_systems_are_their_presets() -> None:
+    stage = read_paper("003").system("huang-bm25-llm")
+    assert stage.retrieve == load_system("huang").retrieve
+    assert (stage.rankings, stage.rerank.depth, stage.rewrite.repeat) == (None, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["005"], "paper 005: unknown; there are: 000, 001, 002, 003, 004"),
+        (["002", "--scale", "tiny"], "--scale tiny: unknown; there are: full, small"),
+        (["002", "--judge", "settings"], "they have no models.judge"),
+        (["003", "--judge", "http://x/v1", "--judge-model", "j"], "nothing that a judge measures"),
+    ],
+)
+def test_what_cannot_be_reproduced_is_refused(
+    arguments: list[str], message: str, questions: Path, options: list[str]
+) -> None:
+    scale = [] if "--scale" in arguments else ["--scale", "small"]
+    with pytest.raises(InputError, match=message):
+        run(arguments[0], questions, questions, [*options, *arguments[1:], *scale])
+
+
+def test_without_an_index_the_corpus_is_asked_for(tmp_path: Path, questions: Path) -> None:
+    missing = ["--set", f"index.path={tmp_path / 'none'}", "--scale", "small"]
+    with pytest.raises(InputError, match=r"no index yet; give the PubMed XML .*--corpus FOLDER"):
+        run("002", questions, questions, missing)
+    assert not (tmp_path / "none").exists()
