@@ -21,6 +21,7 @@ from evaluation.bioasq.evaluate_bioasq import (
     read_benchmark,
 )
 from evaluation.bioasq.read_bioasq import read_gold as read_bioasq_gold
+from evaluation.bioasq.score_question import MAX_ITEMS
 from evaluation.biogen.evaluate_biogen import (
     evaluate_task_a,
     evaluate_task_b,
@@ -43,7 +44,10 @@ JUDGE_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to measure a run against; the fields are the options of `citeray evaluate`."""
+    """What to measure a run against; the fields are the options of `citeray evaluate`.
+
+    `depth` is that of `citeray table`: how many documents and snippets of a question count.
+    """
 
     gold: Path
     run_format: str | None = None
@@ -55,6 +59,7 @@ class Request:
     judge_model: str = ""
     concurrent: int = 4
     allow_empty: bool = False
+    depth: int = MAX_ITEMS
 
 
 def evaluate_run(
@@ -102,7 +107,7 @@ def _bioasq(
 ) -> Evaluated:
     benchmark = read_benchmark(request.gold, request.feedback, request.qrels)
     answers = read_answers(run, benchmark)
-    evaluated = evaluate_bioasq(answers, benchmark)
+    evaluated = evaluate_bioasq(answers, benchmark, request.depth)
     if printed := printed_by_rouge(benchmark.gold, answers):
         tell(printed)
     if request.bleu or request.bertscore is not None:
