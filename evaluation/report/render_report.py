@@ -33,6 +33,7 @@ FAMILIES = {
     "factoid": "Factoid answers",
     "list": "List answers",
     **dict.fromkeys(("ROUGE-2", "ROUGE-SU4", "ideal"), "Ideal answers: ROUGE"),
+    "exact": "Exact answers: BLEU and BERTScore",
     "verdict": "Verdicts",
     "answered": "Accuracy among the answered",
     "coverage": "Coverage and risk: accuracy of the most confident answers",
