@@ -52,6 +52,10 @@ COMMANDS = {
         ".evaluation.evaluate:evaluate",
         "A run's measures, each with its 95% bootstrap interval: BioASQ, Synergy, BioGen, RAGAS.",
     ),
+    "table": (
+        ".evaluation.table:table",
+        "Result tables of several runs in the columns of BioASQ, Synergy or BioGen, as Markdown.",
+    ),
     "ablate": (
         ".evaluation.ablate:ablate",
         "Runs presets over questions and shows what each brings, with 95% bootstrap intervals.",

@@ -10,12 +10,11 @@ from cluster.errors import InputError
 from evaluation.answers.compare_texts import BertScorer, score_texts
 from evaluation.answers.judge_answers import WEAK_BELOW, Encode, Progress, Sample, judge_samples
 from evaluation.bioasq.read_bioasq import Entry
+from evaluation.bioasq.score_bioasq import EXACT_TEXT
 from evaluation.evaluated import Evaluated
 from serve.llm.language_model import ChatModel
 
 Entries = Mapping[str, Entry]
-EXACT = "exact "
-"""How the names of the measures of exact answers as texts begin."""
 
 
 def answered(gold: Entries, run: Entries) -> list[str]:
@@ -53,7 +52,7 @@ def add_texts(
     evaluated = evaluated.with_scores(
         score_texts(ideal, {id_: gold[id_].ideal for id_ in ids}, scorer)
     )
-    return evaluated.with_scores(score_texts(exact, exact_gold, scorer, prefix=EXACT))
+    return evaluated.with_scores(score_texts(exact, exact_gold, scorer, prefix=EXACT_TEXT))
 
 
 def exact_texts(gold: Entries, run: Entries) -> tuple[dict[str, str], dict[str, list[str]]]:

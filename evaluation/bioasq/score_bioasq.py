@@ -63,6 +63,9 @@ FACTOID = ("factoid strict accuracy", "factoid lenient accuracy", "factoid MRR")
 LIST = ("list precision", "list recall", "list F1")
 _F1_YES, _F1_NO = _f1("right yes"), _f1("right no")
 
+EXACT_TEXT = "exact "
+"""How the names of the measures of exact answers as texts begin (evaluate_answers.add_texts)."""
+
 POOL = ("documents unjudged rate at 10", "documents condensed AP")
 
 COLUMNS = (*DOCUMENTS, *POOL, *SNIPPETS, *YESNO, *FACTOID, *LIST, *IDEAL)
