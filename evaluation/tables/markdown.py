@@ -38,7 +38,7 @@ def render_table(table: Table, first: str = "System", digits: int = 4) -> str:
     ]
     rows = [
         [
-            _escape(name),
+            escape(name),
             *(f"**{t}**" if t == top else t for t, top in zip(texts, best, strict=True)),
         ]
         for name, texts in shown.items()
@@ -64,6 +64,6 @@ def _best(texts: Sequence[str], direction: int) -> str | None:
     return max(known, key=lambda text: direction * float(text))
 
 
-def _escape(name: str) -> str:
-    """A file's name as Markdown's text, in one line."""
+def escape(name: str) -> str:
+    """A name from outside as text of Markdown, in one line."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|~" else c for c in " ".join(name.split()))
