@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 JUDGE_KEY = "CITERAY_JUDGE_API_KEY"
 JUDGE_TIMEOUT_S = 120.0
+ENCODER = Path("encoder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ def evaluate_run(
     """
     if request.judge is not None and not request.judge_model:
         raise InputError("--judge needs --judge-model, the judge's name at its URL")
-    if request.bertscore is not None and not request.bertscore.is_dir():
-        raise InputError(f"--bertscore {request.bertscore}: no such folder")
+    if request.bertscore is not None:
+        request = replace(request, bertscore=_bertscore_folder(request.bertscore, settings))
     form = read_run_file(run, request.run_format)
     if form.format in ("bioasq", "synergy"):
         evaluated = _bioasq(run, request, settings, tell)
@@ -100,6 +101,18 @@ def evaluate_run(
             "official programs)"
         )
     return evaluated
+
+
+def _bertscore_folder(named: Path, settings: Settings) -> Path:
+    """The folder itself, or for the word "encoder" that of the settings' encoder."""
+    if named.is_dir():
+        return named
+    if named == ENCODER:
+        return model_folder(settings.encoder)
+    raise InputError(
+        f'--bertscore {named}: no such folder; name a model\'s folder, or "encoder" for the '
+        "settings' encoder"
+    )
 
 
 def _bioasq(

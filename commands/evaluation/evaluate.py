@@ -51,7 +51,9 @@ Bleu = Annotated[bool, typer.Option("--bleu", help="BLEU of exact and of ideal a
 BertScore = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", help="BLEU, and BERTScore by the model in this folder, of the same."
+        metavar="DIR",
+        help="BLEU and BERTScore of exact and of ideal answers, by the model in this folder; "
+        '"encoder" stands for the encoder of the settings.',
     ),
 ]
 AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Score a run without answers.")]

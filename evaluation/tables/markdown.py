@@ -27,7 +27,8 @@ class Table:
 def render_table(table: Table, first: str = "System", digits: int = 4) -> str:
     """The table below its title; `first` heads the names of the rows.
 
-    The best value is found among what is shown, to `digits` decimals, and only among several.
+    The best value is found among what is shown, to `digits` decimals; a column whose values all
+    look the same has none.
     """
     shown = {
         name: [_shown(value, digits) for value in values] for name, values in table.rows.items()
@@ -59,7 +60,7 @@ def _shown(value: float, digits: int) -> str:
 
 def _best(texts: Sequence[str], direction: int) -> str | None:
     known = [text for text in texts if text != "-"]
-    if len(known) < 2 or not direction:
+    if len(set(known)) < 2 or not direction:
         return None
     return max(known, key=lambda text: direction * float(text))
 

@@ -70,6 +70,17 @@ def test_bertscore_is_of_exact_answers_too(tmp_path: Path) -> None:
     assert measures(run, gold, "--bertscore", model)["exact BERTScore F1"] == pytest.approx(1)
 
 
+def test_bertscore_can_be_by_the_settings_encoder(tmp_path: Path, good: Path, gold: Path) -> None:
+    encoder = make_tiny_encoder(tmp_path / "tiny")
+    settings = (f"--set=encoder.model=file:{encoder}", "--set=encoder.sha256=")
+    said = json.loads(good.read_text())["questions"]
+    said[0]["ideal_answer"] = "The drug is stored."
+    run = write(tmp_path / "run.json", *said)
+    by_name = measures(run, gold, "--bertscore", "encoder", *settings)
+    by_folder = measures(run, gold, "--bertscore", encoder)
+    assert 0 < by_name["BERTScore F1"] == by_folder["BERTScore F1"] < 1
+
+
 def test_a_run_without_any_answer_cannot_be_compared_as_text(tmp_path: Path, gold: Path) -> None:
     run = write(tmp_path / "run.json", question("1", "yesno", "7"))
     with pytest.raises(InputError, match="no ideal answer to a question with a gold one"):
@@ -113,5 +124,5 @@ def test_a_judge_needs_a_name(good: Path, gold: Path) -> None:
 
 
 def test_a_bertscore_model_must_be_there(tmp_path: Path, good: Path, gold: Path) -> None:
-    with pytest.raises(InputError, match=r"--bertscore .*none: no such folder"):
+    with pytest.raises(InputError, match=r'--bertscore .*none: no such folder; .* or "encoder"'):
         run_evaluate(good, gold, "--bertscore", tmp_path / "none")

@@ -95,10 +95,10 @@ def test_values_are_those_that_evaluate_prints(gold: Path, first: Path, second: 
 def test_the_best_value_of_each_column_is_bold(gold: Path, first: Path, second: Path) -> None:
     shown = run_table(first, second, "--gold", gold).stdout
     assert rows(shown, "Exact answers: List")[1:] == [
-        ["first", "**1.0000**", "0.5000", "**0.6667**"],
-        ["second", "0.5000", "**1.0000**", "**0.6667**"],
+        ["first", "**1.0000**", "0.5000", "0.6667"],
+        ["second", "0.5000", "**1.0000**", "0.6667"],
     ]
-    assert rows(shown, "Exact answers: Factoid")[2] == ["second", "0.0000", "**1.0000**", "0.5000"]
+    assert rows(shown, "Exact answers: Factoid")[2] == ["second", "0.0000", "1.0000", "0.5000"]
 
 
 def test_a_run_alone_has_nothing_bold(gold: Path, first: Path) -> None:
@@ -157,10 +157,10 @@ def test_biogen_b_has_the_tracks_columns_and_less_contradiction_is_better(tmp_pa
     shown = run_table(good, bad, "--gold", gold).stdout
     assert rows(shown, "Citation quality") == [
         ["System", "Citation coverage", "Citation support rate", "Citation contradict rate"],
-        ["good", "**1.0000**", "**1.0000**", "**0.0000**"],
-        ["bad", "**1.0000**", "0.5000", "0.5000"],
+        ["good", "1.0000", "**1.0000**", "**0.0000**"],
+        ["bad", "1.0000", "0.5000", "0.5000"],
     ]
-    assert rows(shown, "Document relevancy")[2] == ["bad", "**1.0000**", "**1.0000**"]
+    assert rows(shown, "Document relevancy")[2] == ["bad", "1.0000", "**1.0000**"]
 
 
 def test_biogen_a_has_support_and_contradiction(tmp_path: Path) -> None:
@@ -178,10 +178,10 @@ def test_biogen_a_has_support_and_contradiction(tmp_path: Path) -> None:
     runs = [lines(tmp_path / "a.jsonl", task_a(1)), lines(tmp_path / "b.jsonl", task_a(1, 3))]
     shown = run_table(*runs, "--gold", gold).stdout
     assert rows(shown, "Supporting citations")[1:] == [
-        ["a", "**1.0000**", "**1.0000**", "**1.0000**"],
-        ["b", "0.5000", "**1.0000**", "0.6667"],
+        ["a", "**1.0000**", "1.0000", "**1.0000**"],
+        ["b", "0.5000", "1.0000", "0.6667"],
     ]
-    assert rows(shown, "Contradicting citations by experts' labels")[1][1:] == ["**1.0000**"] * 2
+    assert rows(shown, "Contradicting citations by experts' labels")[1][1:] == ["1.0000"] * 2
 
 
 def test_the_tables_can_be_written_into_a_file(tmp_path: Path, gold: Path, first: Path) -> None:
