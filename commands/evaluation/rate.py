@@ -30,7 +30,7 @@ ALL = "all answers"
 @rate.command("sheet")
 def write_sheet(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run files whose ideal answers to rate.")
+        list[Path], typer.Argument(metavar="RUN", help="Run files whose ideal answers to rate.")
     ],
     questions: Annotated[
         Path, typer.Option(help="Their questions: a BioASQ file, gold or not; BioGen's topics.")
@@ -46,10 +46,11 @@ def write_sheet(
     seed: Annotated[int, typer.Option(help="Of the draw and of the order of the answers.")] = 0,
     json: Json = False,
 ) -> None:
-    """Write a page on which each of two people rates the answers of runs that it does not name.
+    """Write a blind rating page for two people from the ideal answers of one or more runs.
 
-    The criteria are BioASQ's: readability, recall, precision and repetition. Which run an answer
-    is of stands only in the key, PAGE.key.json; keep it from who rates.
+    The criteria are BioASQ's: readability, recall, precision and repetition. The key, written
+    beside the page as PAGE.key.json, tells which run each answer comes from; keep it from the
+    raters.
     """
     from evaluation.ratings.rating_sheet import make_sheet
     from evaluation.ratings.ratings_files import key_as_json
@@ -85,7 +86,7 @@ def print_agreement(
     output: Output = None,
     json: Json = False,
 ) -> None:
-    """Mean ratings of each run by BioASQ's four criteria, and how far two people agree.
+    """Print the mean ratings of each run by BioASQ's four criteria, and how far two people agree.
 
     Agreement is the share of equal ratings, of those at most 1 apart, and Cohen's kappa with
     quadratic weights.

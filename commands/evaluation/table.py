@@ -29,7 +29,7 @@ from evaluation.tables.markdown import Table, render_table
 MAX_DEPTH = 1000
 
 Runs = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="Run files of one form, a row each.")
+    list[Path], typer.Argument(metavar="RUN", help="Run files of one form, a row each.")
 ]
 Gold = Annotated[
     Path, typer.Option(help="BioASQ's or Synergy's gold file; BioGen's judgements, or topics.")
