@@ -52,6 +52,14 @@ COMMANDS = {
         ".evaluation.evaluate:evaluate",
         "A run's measures, each with its 95% bootstrap interval: BioASQ, Synergy, BioGen, RAGAS.",
     ),
+    "table": (
+        ".evaluation.table:table",
+        "Result tables of several runs in the columns of BioASQ, Synergy or BioGen, as Markdown.",
+    ),
+    "rate": (
+        ".evaluation.rate:rate",
+        "Let two people rate answers from 1 to 5, and measure how far they agree.",
+    ),
     "ablate": (
         ".evaluation.ablate:ablate",
         "Runs presets over questions and shows what each brings, with 95% bootstrap intervals.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from evaluation.bioasq.evaluate_bioasq import (
     read_benchmark,
 )
 from evaluation.bioasq.read_bioasq import read_gold as read_bioasq_gold
+from evaluation.bioasq.score_question import MAX_ITEMS
 from evaluation.biogen.evaluate_biogen import (
     evaluate_task_a,
     evaluate_task_b,
@@ -36,10 +37,15 @@ from evaluation.lint.note_problems import Asked
 if TYPE_CHECKING:
     from evaluation.answers.judge_answers import Sample
 
+ENCODER = Path("encoder")
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to measure a run against; the fields are the options of `citeray evaluate`."""
+    """What to measure a run against; the fields are the options of `citeray evaluate`.
+
+    `depth` is that of `citeray table`: how many documents and snippets of a question count.
+    """
 
     gold: Path
     run_format: str | None = None
@@ -51,6 +57,7 @@ class Request:
     judge_model: str = ""
     concurrent: int = 4
     allow_empty: bool = False
+    depth: int = MAX_ITEMS
 
 
 def evaluate_run(
@@ -62,8 +69,8 @@ def evaluate_run(
     """
     if request.judge is not None:
         check_judge(request.judge, request.judge_model, settings)
-    if request.bertscore is not None and not request.bertscore.is_dir():
-        raise InputError(f"--bertscore {request.bertscore}: no such folder")
+    if request.bertscore is not None:
+        request = replace(request, bertscore=_bertscore_folder(request.bertscore, settings))
     form = read_run_file(run, request.run_format)
     if form.format in ("bioasq", "synergy"):
         evaluated = _bioasq(run, request, settings, tell)
@@ -93,12 +100,24 @@ def evaluate_run(
     return evaluated
 
 
+def _bertscore_folder(named: Path, settings: Settings) -> Path:
+    """The folder itself, or for the word "encoder" that of the settings' encoder."""
+    if named.is_dir():
+        return named
+    if named == ENCODER:
+        return model_folder(settings.encoder)
+    raise InputError(
+        f'--bertscore {named}: no such folder; name a model\'s folder, or "encoder" for the '
+        "settings' encoder"
+    )
+
+
 def _bioasq(
     run: Path, request: Request, settings: Settings, tell: Callable[[str], None]
 ) -> Evaluated:
     benchmark = read_benchmark(request.gold, request.feedback, request.qrels)
     answers = read_answers(run, benchmark)
-    evaluated = evaluate_bioasq(answers, benchmark)
+    evaluated = evaluate_bioasq(answers, benchmark, request.depth)
     if printed := printed_by_rouge(benchmark.gold, answers):
         tell(printed)
     if request.bleu or request.bertscore is not None:

@@ -1,1 +1,1 @@
-"""`citeray evaluate`, `lint`, `audit` and `ablate`."""
+"""`citeray evaluate`, `table`, `rate`, `ablate`, `questions`, `lint` and `audit`."""

@@ -47,10 +47,14 @@ TrainedOn = Annotated[
     list[Path] | None,
     typer.Option(help="Training data to look for leakage in, beside the models' cards."),
 ]
-Bleu = Annotated[bool, typer.Option("--bleu", help="BLEU of ideal answers.")]
+Bleu = Annotated[bool, typer.Option("--bleu", help="BLEU of exact and of ideal answers.")]
 BertScore = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="BLEU, and BERTScore by the model in this folder."),
+    typer.Option(
+        metavar="DIR",
+        help="BLEU and BERTScore of exact and of ideal answers, by the model in this folder; "
+        '"encoder" stands for the encoder of the settings.',
+    ),
 ]
 AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Score a run without answers.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from evaluation.ablation.tabulate_runs import CANDIDATES, Ablation, SystemRow
+from evaluation.tables.markdown import table_lines
 
 MAP = "documents MAP"
 MEASURES = {
@@ -31,9 +32,7 @@ def markdown_table(found: Ablation) -> str:
     lines = [
         f"{found.systems[0].questions} questions, index {found.index_version}.",
         "",
-        _line(headings),
-        _line(["---"] * len(headings)),
-        *(_line(_cells(system)) for system in found.systems),
+        *table_lines(headings, [_cells(system) for system in found.systems]),
     ]
     losses = [line for system in found.systems for line in _losses(system)]
     return "\n".join([*lines, *(["", "Degraded:", "", *losses] if losses else [])])
@@ -61,7 +60,3 @@ def _losses(system: SystemRow) -> list[str]:
         f"- `{system.name}`: {questions} of {system.questions} questions: {kind}"
         for kind, questions in kinds.items()
     ]
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,24 +109,30 @@ def score_texts(
     said: Mapping[str, str],
     references: Mapping[str, Sequence[str]],
     scorer: BertScorer | None = None,
+    *,
+    prefix: str = "",
 ) -> Scores:
     """Texts by question id: mean sentence BLEU, corpus BLEU, and BERTScore if there is a scorer.
 
     The questions are those of `references`; one without a text is missing and in no mean.
+    `prefix` begins the name of every column and measure.
     Raises InputError for a text whose question has no reference.
     """
     for id_ in said:
         _check(references.get(id_, ()), f"question {id_!r}")
     ids = [id_ for id_ in references if id_ in said]
     found = {id_: _bleu_columns(said[id_], references[id_]) for id_ in ids}
-    columns, measures = list(_BLEU_COLUMNS), [mean("BLEU"), Measure(CORPUS, _corpus_of_sums)]
+    corpus = Measure(f"{prefix}{CORPUS}", partial(_corpus_of_sums, prefix))
+    columns, measures = list(_BLEU_COLUMNS), [mean(f"{prefix}BLEU"), corpus]
     if scorer is not None:
         triples = scorer.score([said[id_] for id_ in ids], [references[id_] for id_ in ids])
         for id_, triple in zip(ids, triples, strict=True):
             found[id_].update(zip(BERT_COLUMNS, triple, strict=True))
         columns += BERT_COLUMNS
-        measures += [mean(name) for name in BERT_COLUMNS]
-    return tabulate(found, columns, measures, [id_ for id_ in references if id_ not in said])
+        measures += [mean(f"{prefix}{name}") for name in BERT_COLUMNS]
+    named = {id_: {f"{prefix}{n}": value for n, value in row.items()} for id_, row in found.items()}
+    missing = [id_ for id_ in references if id_ not in said]
+    return tabulate(named, [f"{prefix}{name}" for name in columns], measures, missing)
 
 
 def _bleu_columns(said: str, references: Sequence[str]) -> dict[str, float]:
@@ -134,11 +141,11 @@ def _bleu_columns(said: str, references: Sequence[str]) -> dict[str, float]:
     return dict(zip(_BLEU_COLUMNS, values, strict=True))
 
 
-def _corpus_of_sums(drawn: Drawn) -> Values:
+def _corpus_of_sums(prefix: str, drawn: Drawn) -> Values:
     """Corpus BLEU is a function of the sums of the sentences' counts. NaN without a sentence."""
-    sums = np.stack([drawn.sum(column) for column in _BLEU_COLUMNS[1:]], axis=1)
+    sums = np.stack([drawn.sum(f"{prefix}{column}") for column in _BLEU_COLUMNS[1:]], axis=1)
     scores = np.array([_corpus(row) for row in sums.astype(int).tolist()])
-    return np.where(drawn.questions("BLEU") > 0, scores, np.nan)
+    return np.where(drawn.questions(f"{prefix}BLEU") > 0, scores, np.nan)
 
 
 def _corpus(counts: list[int]) -> float:

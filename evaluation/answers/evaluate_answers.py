@@ -1,4 +1,4 @@
-"""What is measured of ideal answers only when it is asked for: it needs a model or time."""
+"""What is measured of answers only when it is asked for: it needs a model or time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from cluster.errors import InputError
 from evaluation.answers.compare_texts import BertScorer, score_texts
 from evaluation.answers.judge_answers import WEAK_BELOW, Encode, Progress, Sample, judge_samples
 from evaluation.bioasq.read_bioasq import Entry
+from evaluation.bioasq.score_bioasq import EXACT_TEXT
 from evaluation.evaluated import Evaluated
 from serve.llm.language_model import ChatModel
 
@@ -21,24 +22,59 @@ def answered(gold: Entries, run: Entries) -> list[str]:
 
     Raises InputError when there is none, since nothing could be measured.
     """
-    ids = [id_ for id_, entry in gold.items() if entry.ideal and id_ in run and run[id_].ideal]
+    ids = _with_ideal(gold, run)
     if not ids:
         raise InputError("the run has no ideal answer to a question with a gold one; nothing to do")
     return ids
 
 
+def _with_ideal(gold: Entries, run: Entries) -> list[str]:
+    return [id_ for id_, entry in gold.items() if entry.ideal and id_ in run and run[id_].ideal]
+
+
 def add_texts(
     evaluated: Evaluated, gold: Entries, run: Entries, bert_model: Path | None
 ) -> Evaluated:
-    """BLEU, and BERTScore by the model in the folder `bert_model` if given."""
-    ids = answered(gold, run)
+    """BLEU of ideal and exact answers, and BERTScore by the model in `bert_model` if given.
+
+    Ideal answers count where both sides have one, exact answers as `exact_texts` says.
+    Raises InputError for a run that has neither.
+    """
+    ids = _with_ideal(gold, run)
+    exact, exact_gold = exact_texts(gold, run)
+    if not ids and not exact:
+        raise InputError(
+            "the run has no ideal answer to a question with a gold one, and no exact answer; "
+            "there is no text to compare"
+        )
     scorer = BertScorer(bert_model) if bert_model is not None else None
-    scores = score_texts(
-        {id_: " ".join(run[id_].ideal) for id_ in ids},
-        {id_: gold[id_].ideal for id_ in ids},
-        scorer,
+    ideal = {id_: " ".join(run[id_].ideal) for id_ in ids}
+    evaluated = evaluated.with_scores(
+        score_texts(ideal, {id_: gold[id_].ideal for id_ in ids}, scorer)
     )
-    return evaluated.with_scores(scores)
+    return evaluated.with_scores(score_texts(exact, exact_gold, scorer, prefix=EXACT_TEXT))
+
+
+def exact_texts(gold: Entries, run: Entries) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Exact answers as texts by question, and their references, as paper 000 compares them.
+
+    Of a factoid the first answer counts, of a list all names, joined by spaces (000, listings
+    5 to 7). Each gold name is a reference; so is a whole gold list, which the paper does not
+    have, since a perfect list would not score 100 without it. A question that a run with exact
+    answers leaves out is an empty text, which scores 0; a run without any gives {} and {}.
+    """
+    if not any(entry.exact for entry in run.values()):
+        return {}, {}
+    said, references = {}, {}
+    for id_, entry in gold.items():
+        if id_ not in run or entry.exact is None:
+            continue
+        names = [item[0] for item in run[id_].exact or ()]
+        said[id_] = " ".join(names if entry.type == "list" else names[:1])
+        references[id_] = [name for item in entry.exact for name in item]
+        if entry.type == "list":
+            references[id_].append(" ".join(item[0] for item in entry.exact))
+    return said, references
 
 
 def samples(gold: Entries, run: Entries) -> list[Sample]:

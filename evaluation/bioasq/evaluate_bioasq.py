@@ -19,7 +19,7 @@ from evaluation.bioasq.read_judgements import (
 )
 from evaluation.bioasq.rouge import server_averages
 from evaluation.bioasq.score_bioasq import score_run
-from evaluation.bioasq.score_question import overlap
+from evaluation.bioasq.score_question import MAX_ITEMS, overlap
 from evaluation.bioasq.score_verdicts import score_verdicts
 from evaluation.evaluated import Evaluated
 from evaluation.report.report import Case, DocumentRow, SnippetRow
@@ -62,9 +62,11 @@ def read_answers(run: Path, benchmark: Benchmark) -> dict[str, Entry]:
     return _left_over(read_run(run, benchmark.gold), benchmark.before)
 
 
-def evaluate_bioasq(run: Mapping[str, Entry], benchmark: Benchmark) -> Evaluated:
-    """All measures of a run that `read_answers` read."""
-    scores = score_run(benchmark.gold, run, benchmark.judged)
+def evaluate_bioasq(
+    run: Mapping[str, Entry], benchmark: Benchmark, depth: int = MAX_ITEMS
+) -> Evaluated:
+    """All measures of a run that `read_answers` read; `depth` as in `score_run`."""
+    scores = score_run(benchmark.gold, run, benchmark.judged, depth)
     scores = scores.beside(score_verdicts(benchmark.gold, run, scores))
     types: dict[str, list[str]] = {}
     for id_ in scores.ids:

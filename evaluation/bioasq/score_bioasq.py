@@ -15,6 +15,7 @@ from evaluation.bioasq.read_bioasq import Entry
 from evaluation.bioasq.rouge import MEASURES as IDEAL
 from evaluation.bioasq.rouge import score_ideal
 from evaluation.bioasq.score_question import (
+    MAX_ITEMS,
     condense,
     log_average_precision,
     score_documents,
@@ -62,6 +63,9 @@ FACTOID = ("factoid strict accuracy", "factoid lenient accuracy", "factoid MRR")
 LIST = ("list precision", "list recall", "list F1")
 _F1_YES, _F1_NO = _f1("right yes"), _f1("right no")
 
+EXACT_TEXT = "exact "
+"""How the names of the measures of exact answers as texts begin (evaluate_answers.add_texts)."""
+
 POOL = ("documents unjudged rate at 10", "documents condensed AP")
 
 COLUMNS = (*DOCUMENTS, *POOL, *SNIPPETS, *YESNO, *FACTOID, *LIST, *IDEAL)
@@ -82,12 +86,14 @@ def score_run(
     gold: Mapping[str, Entry],
     run: Mapping[str, Entry],
     judged: Mapping[str, Collection[str]] | None = None,
+    depth: int = MAX_ITEMS,
 ) -> Scores:
     """The scores of every gold question that the run answers.
 
     Where the run has no exact answer at all, their measures do not apply; nor do those of
     ideal answers where it has none of these. `judged` (read_judgements.judged_documents)
-    adds the measures of the pool.
+    adds the measures of the pool, which look at the first 10 documents whatever `depth` says:
+    how many documents and snippets of each question the other measures look at.
     """
     # A run of documents alone is no run of wrong answers.
     exact = any(entry.exact is not None for entry in run.values())
@@ -97,7 +103,7 @@ def score_run(
         if id_ not in run:
             continue
         said = run[id_]
-        found[id_] = _score_retrieval(wanted, said)
+        found[id_] = _score_retrieval(wanted, said, depth)
         if judged is not None and wanted.documents:
             unjudged, known = condense(said.documents, judged.get(id_, ()))
             condensed = score_documents(wanted.documents, known)[3]
@@ -110,13 +116,13 @@ def score_run(
     return tabulate(found, COLUMNS, MEASURES, missing)
 
 
-def _score_retrieval(gold: Entry, said: Entry) -> dict[str, float]:
+def _score_retrieval(gold: Entry, said: Entry, depth: int) -> dict[str, float]:
     found: dict[str, float] = {}
     if gold.documents:
-        values = score_documents(gold.documents, said.documents)
+        values = score_documents(gold.documents, said.documents, depth)
         found |= zip(DOCUMENTS, (*values, log_average_precision(values[3])), strict=True)
     if gold.snippets:
-        values = score_snippets(gold.snippets, said.snippets)
+        values = score_snippets(gold.snippets, said.snippets, depth)
         found |= zip(SNIPPETS, (*values, log_average_precision(values[3])), strict=True)
     return found
 

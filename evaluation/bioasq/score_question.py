@@ -23,20 +23,22 @@ def precision_recall_f(right: float, said: float, asked: float) -> tuple[float, 
     return precision, recall, 2 * precision * recall / both if both else 0.0
 
 
-def score_documents(gold: Sequence[str], found: Sequence[str]) -> tuple[float, float, float, float]:
-    """(precision, recall, F1, average precision) of distinct documents in rank order.
+def score_documents(
+    gold: Sequence[str], found: Sequence[str], depth: int = MAX_ITEMS
+) -> tuple[float, float, float, float]:
+    """(precision, recall, F1, average precision) of the first `depth` distinct documents.
 
     Documents are compared as strings, addresses included. The denominator of average
-    precision is the number of gold documents, at most 10.
+    precision is the number of gold documents, at most `depth`, which is 10 officially.
     """
-    found = found[:MAX_ITEMS]
+    found = found[:depth]
     wanted = set(gold)
     hits, total = 0, 0.0
     for rank, document in enumerate(found, start=1):
         if document in wanted:
             hits += 1
             total += hits / rank
-    average = total / min(MAX_ITEMS, len(gold)) if hits else 0.0
+    average = total / min(depth, len(gold)) if hits else 0.0
     return *precision_recall_f(hits, len(found), len(gold)), average
 
 
@@ -96,16 +98,18 @@ def overlap(found: Snippet, gold: Snippet) -> int:
 
 
 def score_snippets(
-    gold: Sequence[Snippet], found: Sequence[Snippet]
+    gold: Sequence[Snippet], found: Sequence[Snippet], depth: int = MAX_ITEMS
 ) -> tuple[float, float, float, float]:
     """(precision, recall, F1, average precision) by characters, overlapping snippets merged.
+
+    The first `depth` snippets count, 10 officially.
 
     Two habits of the official program are kept. In precision and recall documents are
     compared by their last path part, in average precision by the whole address. And a
     snippet counts as relevant in average precision as soon as its document has a gold
     snippet, overlapping or not (its precision so far still counts characters).
     """
-    wanted, said = merge_snippets(gold), merge_snippets(found[:MAX_ITEMS])
+    wanted, said = merge_snippets(gold), merge_snippets(found[:depth])
     if not wanted or not said:
         return 0.0, 0.0, 0.0, 0.0
     right = sum(
@@ -126,7 +130,7 @@ def score_snippets(
             return *measures, 0.0
         if snippet.document in documents:
             total += shared / length
-    return *measures, total / min(MAX_ITEMS, len(wanted))
+    return *measures, total / min(depth, len(wanted))
 
 
 Items = Sequence[Sequence[str]]

@@ -7,18 +7,17 @@ are escaped, and bounded in length and number.
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cluster.errors import InputError
 from cluster.storage.whole_files import write_atomically
 from evaluation.bootstrap import Interval
+from evaluation.html_page import open_templates, replace_forbidden
 from evaluation.report.report import Group, Report, SnippetRow
 
 WORST_SHOWN = 30
@@ -33,6 +32,7 @@ FAMILIES = {
     "factoid": "Factoid answers",
     "list": "List answers",
     **dict.fromkeys(("ROUGE-2", "ROUGE-SU4", "ideal"), "Ideal answers: ROUGE"),
+    "exact": "Exact answers: BLEU and BERTScore",
     "verdict": "Verdicts",
     "answered": "Accuracy among the answered",
     "coverage": "Coverage and risk: accuracy of the most confident answers",
@@ -48,11 +48,6 @@ FAMILIES = {
     "share": "BioGen: who judged",
     **dict.fromkeys(("faithfulness", "answer", "context"), "RAGAS"),
 }
-
-# What HTML cannot hold as text.
-_FORBIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +86,9 @@ def write_report(folder: Path, report: Report) -> Path:
 
 def render_report(report: Report) -> str:
     """The page as HTML."""
-    page = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    page = open_templates(Path(__file__).parent / "templates")
     page.filters |= {"cut": cut, "number": number, "parts": parts}
-    page.tests |= {"applied": _applies, "web": is_web_address}
+    page.tests["applied"] = _applies
     text = page.get_template("report.html").render(
         report=report,
         headline=report.groups[0] if report.groups else None,
@@ -108,7 +97,7 @@ def render_report(report: Report) -> str:
         worst_shown=WORST_SHOWN,
         rows_shown=ROWS_SHOWN,
     )
-    return _FORBIDDEN.sub("\ufffd", text)
+    return replace_forbidden(text)
 
 
 def cut(text: str) -> str:
@@ -133,11 +122,6 @@ def number(value: float) -> str:
 
 def _applies(interval: Interval | None) -> bool:
     return interval is not None and not math.isnan(interval.value)
-
-
-def is_web_address(text: str) -> bool:
-    """Anything else, such as `javascript:`, is no link."""
-    return text.startswith(("https://", "http://"))
 
 
 def _families(report: Report) -> list[Family]:

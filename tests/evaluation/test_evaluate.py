@@ -54,6 +54,28 @@ def test_means_are_over_the_questions_that_have_the_measure(tmp_path: Path) -> N
     assert math.isnan(found["yesno accuracy"])
 
 
+def test_the_depth_says_how_many_documents_and_snippets_count(tmp_path: Path) -> None:
+    """Of 12 gold documents the run has 1 at rank 1 and 1 at rank 12."""
+    places = [{**SNIPPET, "document": f"d{n}"} for n in range(12)]
+    gold = question("1", "summary", None, *(f"d{n}" for n in range(12))) | {"snippets": places}
+    others = [f"x{n}" for n in range(10)]
+    run = question("1", "summary", None, "d0", *others, "d1") | {
+        "snippets": [places[0], *({**SNIPPET, "document": name} for name in others), places[1]]
+    }
+    wanted = read_gold(write(tmp_path / "gold.json", gold))
+    said = read_run(write(tmp_path / "run.json", run), wanted)
+    ten, hundred = score_run(wanted, said).values(), score_run(wanted, said, depth=100).values()
+    assert (ten["documents recall"], hundred["documents recall"]) == (1 / 12, 2 / 12)
+    assert ten["documents precision"] == 1 / 10
+    assert hundred["documents precision"] == 2 / 12
+    # The denominator is the number of gold documents, at most the depth.
+    assert ten["documents MAP"] == 1 / 10
+    assert hundred["documents MAP"] == pytest.approx((1 + 2 / 12) / 12)
+    assert ten["snippets recall"] == pytest.approx(1 / 12)
+    assert hundred["snippets recall"] == pytest.approx(2 / 12)
+    assert hundred["snippets MAP"] == pytest.approx((1 + 2 / 12) / 12)
+
+
 def test_an_unanswered_question_is_in_no_mean_and_is_counted(tmp_path: Path) -> None:
     wanted = read_gold(
         write(

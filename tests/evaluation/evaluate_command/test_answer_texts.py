@@ -29,7 +29,59 @@ def test_bleu_and_bertscore_are_of_ideal_answers(tmp_path: Path, good: Path, gol
     assert "BERTScore F1" not in measures(good, gold, "--bleu")
 
 
-def test_a_run_without_ideal_answers_cannot_be_compared_as_text(tmp_path: Path, gold: Path) -> None:
+def exact_bleu(tmp_path: Path, kind: str, gold: object, said: object) -> float:
+    asked = write(tmp_path / "gold.json", question("1", kind, exact_answer=gold))
+    run = write(tmp_path / "run.json", question("1", kind, exact_answer=said))
+    return measures(run, asked, "--bleu")["exact BLEU"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "gold", "said", "bleu"),
+    [
+        ("yesno", "yes", "yes", 100),
+        ("yesno", "yes", "no", 0),
+        # The first answer alone is compared, with each of the gold names.
+        ("factoid", [["JC virus", "JCV"]], [["JCV"], ["JC virus"]], 100),
+        ("factoid", [["JC virus"]], [["HIV"], ["JC virus"]], 0),
+        # Words 2/3, pairs 1/2, triples 0/1, smoothed to a half.
+        ("factoid", [["a b gliomas"]], [["a b glioma"]], 100 * (2 / 3 * 1 / 2 * 1 / 2) ** (1 / 3)),
+        # A whole list is compared as one text, and is perfect where it is the gold list.
+        ("list", [["a", "x"], ["b"], ["c"]], [["a"], ["b"], ["c"]], 100),
+        # No name of the gold list alone has a pair of words.
+        ("list", [["a"], ["b"], ["c"]], [["b"], ["a"]], 100 * (1 * 1 / 2) ** (1 / 2)),
+    ],
+)
+def test_bleu_of_an_exact_answer_is_that_of_its_names_as_a_text(
+    tmp_path: Path, kind: str, gold: object, said: object, bleu: float
+) -> None:
+    assert exact_bleu(tmp_path, kind, gold, said) == pytest.approx(bleu)
+
+
+def test_an_exact_answer_that_is_left_out_scores_0(tmp_path: Path) -> None:
+    asked = [question(n, "yesno", exact_answer="yes") for n in "12"]
+    run = write(tmp_path / "run.json", asked[0], question("2", "yesno"))
+    assert measures(run, write(tmp_path / "gold.json", *asked), "--bleu")["exact BLEU"] == 50
+
+
+def test_bertscore_is_of_exact_answers_too(tmp_path: Path) -> None:
+    model = make_tiny_encoder(tmp_path / "tiny").parent / "base"
+    asked = [question("1", "factoid", exact_answer=[["drug"]]), question("2", "list", "9")]
+    gold, run = write(tmp_path / "gold.json", *asked), write(tmp_path / "run.json", *asked)
+    assert measures(run, gold, "--bertscore", model)["exact BERTScore F1"] == pytest.approx(1)
+
+
+def test_bertscore_can_be_by_the_settings_encoder(tmp_path: Path, good: Path, gold: Path) -> None:
+    encoder = make_tiny_encoder(tmp_path / "tiny")
+    settings = (f"--set=encoder.model=file:{encoder}", "--set=encoder.sha256=")
+    said = json.loads(good.read_text())["questions"]
+    said[0]["ideal_answer"] = "The drug is stored."
+    run = write(tmp_path / "run.json", *said)
+    by_name = measures(run, gold, "--bertscore", "encoder", *settings)
+    by_folder = measures(run, gold, "--bertscore", encoder)
+    assert 0 < by_name["BERTScore F1"] == by_folder["BERTScore F1"] < 1
+
+
+def test_a_run_without_any_answer_cannot_be_compared_as_text(tmp_path: Path, gold: Path) -> None:
     run = write(tmp_path / "run.json", question("1", "yesno", "7"))
     with pytest.raises(InputError, match="no ideal answer to a question with a gold one"):
         run_evaluate(run, gold, "--bleu")
@@ -72,5 +124,5 @@ def test_a_judge_needs_a_name(good: Path, gold: Path) -> None:
 
 
 def test_a_bertscore_model_must_be_there(tmp_path: Path, good: Path, gold: Path) -> None:
-    with pytest.raises(InputError, match=r"--bertscore .*none: no such folder"):
+    with pytest.raises(InputError, match=r'--bertscore .*none: no such folder; .* or "encoder"'):
         run_evaluate(good, gold, "--bertscore", tmp_path / "none")

@@ -1,20 +1,18 @@
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
+from tests.chromium import open_browser
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 
-CHROMIUM = shutil.which("chromium")
-QUIET = ("gpu", "background-networking", "component-update", "sync", "quic")
 SAID = "Metformin activates AMPK in the liver of diabetic mice."
 
 Open = Callable[..., Page]
@@ -22,13 +20,8 @@ Open = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium on PATH; on Debian: apt-get install chromium")
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in QUIET)]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+    with open_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""Answers rated by people: a blind sheet to fill in, and how far two people agree."""

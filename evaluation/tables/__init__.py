@@ -1,0 +1,1 @@
+"""Result tables over several runs, in the challenges' own columns."""

@@ -1,0 +1,70 @@
+"""Tables of numbers in Markdown, the best value of each column in bold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`direction` is 1 where more is better, -1 where less is, 0 where neither is."""
+
+    name: str
+    direction: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Values by the name of their row, in the order of `columns`; NaN where there is none."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: Mapping[str, Sequence[float]]
+
+
+def render_table(table: Table, first: str = "System", digits: int = 4) -> str:
+    """The table below its title; `first` heads the names of the rows.
+
+    The best value is found among what is shown, to `digits` decimals; a column whose values all
+    look the same has none.
+    """
+    shown = {
+        name: [_shown(value, digits) for value in values] for name, values in table.rows.items()
+    }
+    best = [
+        _best([texts[place] for texts in shown.values()], column.direction)
+        for place, column in enumerate(table.columns)
+    ]
+    rows = [
+        [
+            escape(name),
+            *(f"**{t}**" if t == top else t for t, top in zip(texts, best, strict=True)),
+        ]
+        for name, texts in shown.items()
+    ]
+    headings = [first, *(column.name for column in table.columns)]
+    return "\n".join([f"### {table.title}", "", *table_lines(headings, rows)])
+
+
+def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table whose cells are Markdown."""
+    for cells in (headings, ["---"] * len(headings), *rows):
+        yield f"| {' | '.join(cells)} |"
+
+
+def _shown(value: float, digits: int) -> str:
+    return "-" if math.isnan(value) else f"{value:z.{digits}f}"
+
+
+def _best(texts: Sequence[str], direction: int) -> str | None:
+    known = [text for text in texts if text != "-"]
+    if len(set(known)) < 2 or not direction:
+        return None
+    return max(known, key=lambda text: direction * float(text))
+
+
+def escape(name: str) -> str:
+    """A name from outside as text of Markdown, in one line."""
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|~" else c for c in " ".join(name.split()))
