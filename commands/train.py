@@ -22,6 +22,7 @@ from commands.run_training import (
     run_training,
     whole_paths,
 )
+from commands.train_cross_encoder import train_cross_encoder, write_pseudo_documents
 from pipelines.build.find_sources import find_sources
 from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
 
@@ -117,6 +118,10 @@ def train_reranker(
     """The late-interaction reranker's own adapter; the index stays as it is."""
     context = make_context(config, overrides, json)
     _retrieval(context, "reranker", questions, corpus, out, held_out, changes, licence, workers)
+
+
+train.command("cross-encoder")(train_cross_encoder)
+train.command("pseudo-documents")(write_pseudo_documents)
 
 
 @train.command("reader")
