@@ -19,12 +19,12 @@ from commands.run_training import (
     Corpus,
     HeldOut,
     Licence,
+    Out,
     Workers,
     run_training,
     train_job,
     whole_paths,
 )
-from commands.run_training import Out as OutFolder
 from pipelines.build.find_sources import find_sources
 from pipelines.train.recipe import CrossEncoderRecipe, read_recipe
 
@@ -34,30 +34,34 @@ if TYPE_CHECKING:
 # Where the model lies that was trained on gold, when the same command adapts it.
 FIRST_STAGE = ".training/trained"
 
+Questions = Annotated[
+    list[Path] | None,
+    typer.Argument(help="BioASQ files with gold documents; none to adapt --model alone."),
+]
+Written = Annotated[
+    list[Path] | None,
+    typer.Option(help="Pseudo-documents: files of `citeray train pseudo-documents`."),
+]
+Adapt = Annotated[
+    list[Path] | None,
+    typer.Option(help="BioASQ files of test questions to adapt to; their gold is not read."),
+]
+Model = Annotated[
+    str, typer.Option(help="Model to begin from; by default the settings' cross-encoder.")
+]
+Discriminator = Annotated[
+    str, typer.Option(help="Cross-encoder that leaves out pseudo-documents; none by default.")
+]
+
 
 def train_cross_encoder(
     corpus: Corpus,
-    out: OutFolder,
-    questions: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="BioASQ files with gold documents; none where --model is only adapted."
-        ),
-    ] = None,
-    written: Annotated[
-        list[Path] | None,
-        typer.Option(help="Pseudo-documents: files of `citeray train pseudo-documents`."),
-    ] = None,
-    adapt: Annotated[
-        list[Path] | None,
-        typer.Option(help="BioASQ files of test questions to adapt to; their gold is not read."),
-    ] = None,
-    model: Annotated[
-        str, typer.Option(help="Model to begin from; by default the settings' cross-encoder.")
-    ] = "",
-    discriminator: Annotated[
-        str, typer.Option(help="Cross-encoder that leaves out pseudo-documents; none by default.")
-    ] = "",
+    out: Out,
+    questions: Questions = None,
+    written: Written = None,
+    adapt: Adapt = None,
+    model: Model = "",
+    discriminator: Discriminator = "",
     held_out: HeldOut = None,
     changes: Changes = None,
     licence: Licence = "",
@@ -117,7 +121,7 @@ def write_pseudo_documents(
     from pipelines.train.examples.read_questions import read_unanswered
     from pipelines.train.examples.read_written import read_written
     from serve.graph.load_stages import remote_model
-    from serve.question.write_documents import drop_cut_line, write_documents
+    from serve.question.write_documents import mend_last_line, write_documents
 
     context = make_context(config, overrides, json)
     settings = context.settings
@@ -128,7 +132,7 @@ def write_pseudo_documents(
             "--set llm.kind=url --set llm.url=URL --set llm.model_id=NAME"
         )
     asked = {one.id: one.text for one in read_unanswered(questions)}
-    drop_cut_line(out)
+    mend_last_line(out)
     name = settings.llm.model_id
     before = read_written([out]) if out.is_file() else []
     have = Counter(one.question for one in before if one.model == name)

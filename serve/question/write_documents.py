@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cluster.errors import LLMError
+from cluster.errors import InputError, LLMError
 from cluster.storage.disk_faults import naming_disk_faults
 from serve.graph.watch_stages import StageWatch
 from serve.llm.language_model import ChatModel
@@ -17,6 +17,8 @@ from serve.llm.watched_model import ModelLimits, WatchedModel
 from serve.question.rewrite_question import write_pseudo_documents
 
 AT_ONCE = 8
+# How each line begins.
+_BEGIN = b'{"id": '
 
 
 async def write_documents(
@@ -71,12 +73,34 @@ def _append(file: Path, name: str, written: Mapping[str, list[str]]) -> None:
             stream.writelines(lines)
 
 
-def drop_cut_line(file: Path) -> None:
-    """Remove the end of `file` after its last whole line, which an interruption left."""
+def mend_last_line(file: Path) -> None:
+    """Remove the last line of `file` where an interruption cut it short, or end it where whole.
+
+    Raises InputError, and leaves the file as it is, where that is no line of `write_documents`:
+    then the file is something else.
+    """
     if not file.is_file():
         return
     content = file.read_bytes()
     whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        with naming_disk_faults(file):
+    end = content[whole:]
+    if not end:
+        return
+    if end[: len(_BEGIN)] != _BEGIN[: len(end)]:
+        raise InputError(
+            f"{file}: not a file of pseudo-documents (its last line is none); name another as --out"
+        )
+    with naming_disk_faults(file):
+        if _is_json(end):
+            with file.open("ab") as stream:
+                stream.write(b"\n")
+        else:
             os.truncate(file, whole)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

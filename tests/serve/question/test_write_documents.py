@@ -53,6 +53,14 @@ def test_what_is_written_is_not_asked_for_again(tmp_path: Path) -> None:
     assert len(endpoint.asked) == 1
 
 
+def test_a_last_line_without_a_line_break_is_kept_where_it_is_whole(tmp_path: Path) -> None:
+    out = tmp_path / "written.jsonl"
+    out.write_text('{"id": "a", "text": "Kept.", "model": "m"}', encoding="utf-8")
+    with chat_endpoint("New.") as endpoint:
+        write(endpoint, questions_file(tmp_path / "q.json", "a", "b"), out)
+    assert [(row["id"], row["text"]) for row in rows(out)] == [("a", "Kept."), ("b", "New.")]
+
+
 def test_a_second_model_adds_its_own(tmp_path: Path) -> None:
     out, questions = tmp_path / "written.jsonl", questions_file(tmp_path / "q.json", "a")
     with chat_endpoint("First.", "Second.") as endpoint:
@@ -81,3 +89,14 @@ def test_settings_without_a_model_by_url_are_refused(tmp_path: Path) -> None:
     words = ["pseudo-documents", str(questions_file(tmp_path / "q.json", "a")), "--out", "o"]
     with pytest.raises(InputError, match=r"llm.kind none: .*--set llm.kind=url"):
         CliRunner().invoke(train, [*words, "--set", "llm.kind=none"], catch_exceptions=False)
+
+
+def test_a_file_of_another_kind_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    questions = questions_file(tmp_path / "q.json", "a")
+    before = questions.read_bytes()
+    with (
+        chat_endpoint("It helps.") as endpoint,
+        pytest.raises(InputError, match="not a file of pseudo-documents"),
+    ):
+        write(endpoint, questions, questions)
+    assert questions.read_bytes() == before
