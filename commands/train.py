@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from cluster.errors import InputError
 from cluster.models.adapters import plain_model
-from cluster.ray.session import ray_session
 from cluster.settings.settings import EncoderSettings
 from commands.context import Config, Context, Json, Overrides, make_context
+from commands.run_training import (
+    Changes,
+    Corpus,
+    HeldOut,
+    Licence,
+    Out,
+    Questions,
+    Workers,
+    run_training,
+    whole_paths,
+)
+from commands.train_cross_encoder import train_cross_encoder, write_pseudo_documents
 from pipelines.build.find_sources import find_sources
 from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
-
-if TYPE_CHECKING:
-    from pipelines.train.jobs import Job
-    from pipelines.train.loop import Report
 
 train = typer.Typer(
     help="Train the small models: adapters of the encoder.",
     no_args_is_help=True,
     add_completion=False,
 )
-
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; resumes there.")]
-HeldOut = Annotated[
-    list[Path] | None, typer.Option(help="Files to measure on and never to learn from.")
-]
-Corpus = Annotated[
-    list[str], typer.Option(help="PubMed XML with the gold citations and others: files, globs.")
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--with", "-w", metavar="KEY=VALUE", help="A line of the recipe, as steps=200."),
-]
-Licence = Annotated[str, typer.Option(help="What the data allow, for the card.")]
-Workers = Annotated[int, typer.Option(min=0, help="Workers of Ray Train; 0: this process alone.")]
-Questions = Annotated[list[Path], typer.Argument(help="BioASQ files with gold documents.")]
 
 
 @train.command("ner")
@@ -65,8 +54,8 @@ def train_ner(
     context = make_context(config, overrides, json)
     recipe = read_recipe(Recipe, "ner", changes or ())
     base = _plain(context)
-    job = TagJob(recipe, base, _whole(texts), _whole(held_out), out.resolve())
-    _run(context, job, licence, workers)
+    job = TagJob(recipe, base, whole_paths(texts), whole_paths(held_out), out.resolve())
+    run_training(context, job, licence, workers)
 
 
 @train.command("nli")
@@ -88,8 +77,8 @@ def train_nli(
 
     context = make_context(config, overrides, json)
     recipe = read_recipe(ClaimRecipe, "nli", changes or ())
-    job = ClaimJob(recipe, _plain(context), _whole(claims), out.resolve())
-    _run(context, job, licence, workers)
+    job = ClaimJob(recipe, _plain(context), whole_paths(claims), out.resolve())
+    run_training(context, job, licence, workers)
 
 
 @train.command("encoder")
@@ -131,6 +120,10 @@ def train_reranker(
     _retrieval(context, "reranker", questions, corpus, out, held_out, changes, licence, workers)
 
 
+train.command("cross-encoder")(train_cross_encoder)
+train.command("pseudo-documents")(write_pseudo_documents)
+
+
 @train.command("reader")
 def train_reader(
     questions: Annotated[list[Path], typer.Argument(help="BioASQ files with gold answers.")],
@@ -154,9 +147,9 @@ def train_reader(
     context = make_context(config, overrides, json)
     recipe = read_recipe(ReaderRecipe, "reader", changes or ())
     sources = tuple(find_sources(corpus))
-    asked, held = _whole(questions), _whole(held_out)
+    asked, held = whole_paths(questions), whole_paths(held_out)
     job = ReaderJob(recipe, _plain(context), asked, held, sources, out.resolve())
-    _run(context, job, licence, workers)
+    run_training(context, job, licence, workers)
 
 
 @train.command("average")
@@ -192,9 +185,9 @@ def _retrieval(
         raise InputError("rank is 0: late interaction takes an adapter of the encoder's model")
     sources = tuple(find_sources(corpus))
     base = _plain(context)
-    asked, held = _whole(questions), _whole(held_out)
+    asked, held = whole_paths(questions), whole_paths(held_out)
     job = RetrievalJob(kind, recipe, base, asked, held, sources, out.resolve())
-    _run(context, job, licence, workers)
+    run_training(context, job, licence, workers)
 
 
 def _plain(context: Context) -> EncoderSettings:
@@ -203,50 +196,3 @@ def _plain(context: Context) -> EncoderSettings:
     model = plain_model(encoder)
     kept = encoder.sha256 if model == encoder.model else ""
     return encoder.model_copy(update={"model": model, "adapter": "", "sha256": kept})
-
-
-def _whole(paths: list[Path] | None) -> tuple[Path, ...]:
-    """Whole paths: workers may run elsewhere."""
-    return tuple(path.resolve() for path in paths or ())
-
-
-def _run(context: Context, job: Job, licence: str, workers: int) -> None:
-    from pipelines.train.run_job import run_job
-
-    if workers > job.recipe.batch:
-        raise InputError(
-            f"{workers} workers for batches of {job.recipe.batch}: take fewer, or a larger batch "
-            "(--with batch=...)"
-        )
-    tell = partial(_tell, context)
-    if workers == 0:
-        measured = run_job(job, licence, tell)
-    else:
-        context.log.print(
-            f"{workers} workers; how they stand is in {job.folder}/.training/log.jsonl"
-        )
-        with ray_session(context.settings.ray):
-            measured = run_job(job, licence, tell, _on_ray(context, workers))
-    if context.json:
-        context.print_json({"folder": str(job.folder), "measured": measured})
-        return
-    table = Table("measure", "value")
-    for name, value in measured.items():
-        table.add_row(name, f"{value:.3f}")
-    context.out.print(table)
-    context.out.print(str(job.folder), soft_wrap=True)
-
-
-def _on_ray(context: Context, workers: int) -> Callable[[Job], None]:
-    from pipelines.train.ray_workers import train_on_ray
-
-    gpus = context.settings.encoder.gpus > 0
-    return lambda job: train_on_ray(job, workers, gpus)
-
-
-def _tell(context: Context, report: Report) -> None:
-    measures = "".join(f", {name} {value:.3f}" for name, value in report.measures.items())
-    context.log.print(
-        f"step {report.step:,} of {report.steps:,}: loss {report.loss:.4f}{measures}",
-        soft_wrap=True,
-    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
+from cluster.models.adapters import model_folder
 from cluster.models.model_sources import parse_name
 from cluster.models.store import ModelStore
 from cluster.settings.settings import Settings

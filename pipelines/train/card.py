@@ -12,6 +12,7 @@ ABOUT = {
     "nli": "Claim checker: whether evidence supports a sentence, contradicts it, or neither.",
     "encoder": "Encoder for dense search and late interaction. It changes the vectors of an index.",
     "reader": "Reader: what a passage says to a question, for exact and extractive answers.",
+    "cross-encoder": "Cross-encoder: how relevant a document is to a question, for reranking.",
     "reranker": "Late-interaction reranker: its token vectors, not the index', come from it.",
 }
 SETTING = {
@@ -19,8 +20,12 @@ SETTING = {
     "nli": "support",
     "encoder": "encoder",
     "reader": "reader",
+    "cross-encoder": "reranker",
     "reranker": "reranker",
 }
+# Where the setting alone would not load it.
+_KIND = {"cross-encoder": " and `reranker.kind: cross-encoder`"}
+_BEFORE = "Learned from before, by its base model"
 _MEAN = ["Of each training, beside its recipe; of their mean nothing was measured here."]
 UNKNOWN = "Not stated: do not ship these weights before you know."
 
@@ -29,7 +34,7 @@ def render_card(training: Mapping[str, Any]) -> str:
     """Markdown of what `training.json` holds."""
     base, measured = training["base"], training["measured"]
     part = "adapter" if training["recipe"]["rank"] else "model"
-    datasets = sorted({file["file"] for file in training["data"]})
+    datasets = sorted({file["file"] for one in _stages(training) for file in one["data"]})
     lines = [
         # As the Hugging Face hub has it: `citeray evaluate` looks there for leakage.
         "---",
@@ -40,16 +45,22 @@ def render_card(training: Mapping[str, Any]) -> str:
         "",
         f"Made by `citeray train {training['kind']}` from `{base['model']}` "
         f"(sha256 {base['sha256'][:12]}). Use it with "
-        f"`{SETTING[training['kind']]}.{part}: file:THIS_FOLDER`.",
+        f"`{SETTING[training['kind']]}.{part}: file:THIS_FOLDER`{_KIND.get(training['kind'], '')}.",
         "",
         "## Data",
         "",
         *_files("Learned from", training["data"]),
+        *_notes(training),
+        *(line for one in _stages(training)[1:] for line in _files(_BEFORE, one["data"])),
         *_files("Measured on, never learned from", training["held_out"]),
         "",
         "## Licence",
         "",
         training["licence"] or UNKNOWN,
+        *(
+            f"\nOf what its base model learned from: {one['licence'] or UNKNOWN}"
+            for one in _stages(training)[1:]
+        ),
         "",
         "## Measured quality",
         "",
@@ -59,6 +70,29 @@ def render_card(training: Mapping[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _stages(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The training, and those before it that its base model came of, the last first."""
+    stages = [training]
+    while "before" in stages[-1]:
+        stages.append(stages[-1]["before"])
+    return stages
+
+
+def _notes(training: Mapping[str, Any]) -> list[str]:
+    """What a cross-encoder was adapted to, and what its discriminator left out."""
+    lines = []
+    if "adapted_to" in training:
+        ids = training["adapted_to"]
+        lines.append(f"- Adapted, without their gold, to {len(ids)} questions: {', '.join(ids)}")
+    if "discriminator" in training:
+        judge = training["discriminator"]
+        lines.append(
+            f"- Left out by the discriminator `{judge['model']}` (sha256 {judge['sha256'][:12]}): "
+            f"{judge['left_out']} of {judge['of']} pseudo-documents"
+        )
+    return lines
 
 
 def _recipes(training: Mapping[str, Any]) -> list[str]:

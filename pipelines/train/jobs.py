@@ -48,7 +48,7 @@ class Job(Protocol):
 
     @property
     def kind(self) -> str:
-        """What is trained: "ner", "nli", "encoder", "reranker" or "reader"."""
+        """What is trained, such as "ner": a key of the card's ABOUT."""
         ...
 
     @property

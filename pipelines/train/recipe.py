@@ -80,6 +80,25 @@ class ClaimRecipe(Recipe):
     held_out: Share
 
 
+class CrossEncoderRecipe(Recipe):
+    """For the cross-encoder: `negatives` random citations for each document that is relevant.
+
+    Adapting to questions takes `adapt_steps` in place of `steps`. A pseudo-document to which a
+    discriminator gives a probability of relevance below `least_relevance` is left out.
+    """
+
+    negatives: Positive
+    adapt_steps: Positive
+    least_relevance: Share
+
+    @field_validator("rank")
+    @classmethod
+    def _trains_every_weight(cls, rank: int) -> int:
+        if rank:
+            raise ValueError("a cross-encoder is trained whole: leave it at 0")
+        return rank
+
+
 class ReaderRecipe(Recipe):
     """For the reader: of questions with gold answers, and made from tables so many `propositions`
     and `attributes`.

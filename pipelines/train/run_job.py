@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
-from cluster.models.adapters import TRAINING
+from cluster.models.adapters import TRAINING, read_object
 from cluster.models.store import checksum
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import sha256_of, write_atomically
 from pipelines.train.card import render_card
+from pipelines.train.cross_encoder_job import CrossEncoderJob
 from pipelines.train.jobs import Job, Trainable, base_model
 from pipelines.train.loop import Measures, Report, Worker, measure, train
 
@@ -73,15 +74,22 @@ def finish(job: Job, task: Trainable) -> Measures:
 
 
 def _training(job: Job, licence: str, measured: Measures) -> dict[str, Any]:
-    return {
+    base = base_model(job.base)
+    training = {
         "kind": job.kind,
-        "base": {"model": job.base.model, "sha256": checksum(base_model(job.base))},
+        "base": {"model": job.base.model, "sha256": checksum(base)},
         "recipe": job.recipe.model_dump(),
         "data": [_described(file) for file in job.data],
         "held_out": [_described(file) for file in job.held_out],
         "licence": licence,
         "measured": measured,
     }
+    # What the base learned is in the result too, with its licence.
+    if (base / TRAINING).is_file():
+        training["before"] = read_object(base / TRAINING)
+    if isinstance(job, CrossEncoderJob):
+        training |= job.notes()
+    return training
 
 
 def _described(file: File) -> dict[str, str]:

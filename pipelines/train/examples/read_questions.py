@@ -24,10 +24,11 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
-    """`gold` are the rows of the citations that answer it."""
+    """`gold` are the rows of the citations that answer it; `id` is "" where the file has none."""
 
     text: str
     gold: frozenset[int]
+    id: str = ""
 
 
 def read_corpus(sources: Sequence[File]) -> Corpus:
@@ -55,15 +56,37 @@ def read_questions(paths: Sequence[Path], corpus: Corpus) -> list[GoldQuestion]:
     for path in paths:
         for place, row in enumerate(read_rows(path)):
             text, pmids = _row(row, f"{path}: question {place}")
+            known = str(row.get("id", ""))
             gold = frozenset(corpus.rows[pmid] for pmid in pmids if pmid in corpus.rows)
             if gold:
-                questions.append(GoldQuestion(text, gold))
+                questions.append(GoldQuestion(text, gold, known))
     if not questions:
         names = ", ".join(map(str, paths))
         raise InputError(
             f"{names}: no question has a gold document in the corpus; name the citations that "
             "they are about as --corpus"
         )
+    return questions
+
+
+def read_unanswered(paths: Sequence[Path]) -> list[GoldQuestion]:
+    """The questions of BioASQ files, in order, without gold: only `id` and `body` are read.
+
+    Raises InputError for a row without them, or if there is no question.
+    """
+    questions = []
+    for path in paths:
+        for place, row in enumerate(read_rows(path)):
+            try:
+                questions.append(GoldQuestion(str(row["body"]), frozenset(), str(row["id"])))
+            except (KeyError, TypeError) as error:
+                raise InputError(
+                    f"{path}: question {place}: no question with an id ({error!r}); it needs `id` "
+                    "and `body`"
+                ) from error
+    if not questions:
+        names = ", ".join(map(str, paths))
+        raise InputError(f"{names}: no question here; name a BioASQ file with questions")
     return questions
 
 

@@ -1,0 +1,172 @@
+"""One stage of training the cross-encoder: on gold, or on what was written for test questions.
+
+The recipe is that of paper 003 (Huang, BioASQ 12b), section 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.errors import InputError
+from cluster.models.hardware import choose_device
+from cluster.models.store import ModelStore, checksum
+from cluster.settings.settings import EncoderSettings
+from cluster.storage.object_store import File
+from pipelines.train.examples.mine_candidates import best_by_bm25, kept_candidates
+from pipelines.train.examples.read_questions import (
+    Corpus,
+    read_corpus,
+    read_questions,
+    read_unanswered,
+)
+from pipelines.train.examples.read_written import read_written
+from pipelines.train.examples.relevance_pairs import make_pairs
+from pipelines.train.jobs import base_model, identity
+from pipelines.train.recipe import CrossEncoderRecipe
+from pipelines.train.tasks.cross_encoder_task import CrossEncoderTask, PairModel
+from pipelines.train.tasks.retrieval_task import MinedQuestion
+
+# Of each question held out: how many of BM25's best are reranked.
+RERANKED = 50
+KEPT = ".training/kept-written.json"
+
+Written = dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoderJob:
+    """`written` are files of pseudo-documents for `questions`, and negatives are of `corpus`.
+
+    With `adapt` the gold of `questions` is not read, and the base must be a trained cross-encoder.
+    The model `discriminator`, if there is one, tells which pseudo-documents to leave out.
+    """
+
+    recipe: CrossEncoderRecipe
+    base: EncoderSettings
+    questions: tuple[Path, ...]
+    written: tuple[Path, ...]
+    held_out: tuple[Path, ...]
+    corpus: tuple[File, ...]
+    folder: Path
+    adapt: bool = False
+    discriminator: str = ""
+    kind: str = "cross-encoder"
+
+    @property
+    def data(self) -> Sequence[File]:
+        """See `Job.data`."""
+        return (*self.questions, *self.written)
+
+    def task(self) -> CrossEncoderTask:
+        """See `Job.task`; the discriminator reads the pseudo-documents first."""
+        model, recipe, corpus = base_model(self.base), self.recipe, read_corpus(self.corpus)
+        questions = (
+            read_unanswered(self.questions)
+            if self.adapt
+            else read_questions(self.questions, corpus)
+        )
+        files = identity(model, (*self.data, *self.corpus))
+        return CrossEncoderTask(
+            model,
+            make_pairs(questions, self._kept(), corpus.texts, recipe.negatives, recipe.seed),
+            corpus.texts,
+            _candidates(self.held_out, corpus),
+            recipe,
+            choose_device(self.base.device),
+            f"{files} adapt={self.adapt} {self._judge_sum()}",
+            trained=self.adapt,
+        )
+
+    def notes(self) -> dict[str, Any]:
+        """What the card says beside the recipe: what was left out, and what it was adapted to."""
+        kept, notes = self._kept(), dict[str, Any]()
+        if self.adapt:
+            notes["adapted_to"] = [known for known in self._asked() if known in kept]
+        if self.discriminator:
+            count = _count(self._written())
+            notes["discriminator"] = {
+                "model": self.discriminator,
+                "sha256": self._judge_sum(),
+                "left_out": count - _count(kept),
+                "of": count,
+            }
+        return notes
+
+    def _asked(self) -> dict[str, str]:
+        """The questions by id."""
+        return {one.id: one.text for one in read_unanswered(self.questions)}
+
+    def _written(self) -> Written:
+        """The pseudo-documents of each question that has any, by its id."""
+        if not self.written:
+            return {}
+        written: Written = {}
+        asked = self._asked()
+        for one in read_written(self.written):
+            if one.question in asked:
+                written.setdefault(one.question, []).append(one.text)
+        if not written:
+            names, questions = (
+                ", ".join(map(str, files)) for files in (self.written, self.questions)
+            )
+            raise InputError(
+                f"{names}: no pseudo-document for a question of {questions}; write them with "
+                "`citeray train pseudo-documents QUESTIONS --out FILE`"
+            )
+        return written
+
+    def _kept(self) -> Written:
+        """Those that the discriminator finds relevant, or all of them where there is none.
+
+        Its choice is stored in the job's folder for runs that go on.
+        """
+        written = self._written()
+        if not self.discriminator or not written:
+            return written
+        recipe = self.recipe
+        data = identity(self._judge(), self.data)
+        judged_of = f"{data} {recipe.least_relevance} {recipe.max_tokens}"
+        places = kept_candidates(self.folder / KEPT, judged_of, lambda: self._relevant(written))
+        kept = {
+            known: [texts[place] for place in chosen]
+            for (known, texts), chosen in zip(written.items(), places, strict=True)
+            if chosen
+        }
+        if not kept:
+            raise InputError(
+                f"{self.discriminator}: gives no pseudo-document a relevance of "
+                f"{recipe.least_relevance:g}; lower it with --with least_relevance=SHARE, or "
+                "leave out --discriminator"
+            )
+        return kept
+
+    def _relevant(self, written: Written) -> list[list[int]]:
+        """The places of the relevant ones among each question's texts, by the discriminator."""
+        device = choose_device(self.base.device)
+        model = PairModel(self._judge(), device, self.recipe.max_tokens, trained=True)
+        asked, least = self._asked(), self.recipe.least_relevance
+        pairs = [(asked[known], text) for known, texts in written.items() for text in texts]
+        scores = iter(model.scores(pairs))
+        return [
+            [place for place in range(len(texts)) if next(scores) >= least]
+            for texts in written.values()
+        ]
+
+    def _judge(self) -> Path:
+        return ModelStore().resolve(self.discriminator)
+
+    def _judge_sum(self) -> str:
+        return checksum(self._judge()) if self.discriminator else ""
+
+
+def _candidates(files: Sequence[Path], corpus: Corpus) -> list[MinedQuestion]:
+    questions = read_questions(files, corpus) if files else []
+    found = best_by_bm25(corpus.texts, [one.text for one in questions], RERANKED)
+    return [MinedQuestion(*pair) for pair in zip(questions, found, strict=True)]
+
+
+def _count(written: Mapping[str, Sequence[str]]) -> int:
+    return sum(map(len, written.values()))

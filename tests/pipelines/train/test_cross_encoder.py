@@ -1,0 +1,241 @@
+"""`citeray train cross-encoder` from files to a folder that the reranker's stage loads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import load_file
+from typer.testing import CliRunner
+
+from cluster.errors import InputError
+from cluster.settings.settings import load_settings
+from commands.train import train
+from serve.graph.load_stages import load_reranker
+from tests.pipelines.train.tiny_data import write_corpus, write_lines
+from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder
+
+QUICK = (
+    "steps=80", "batch=8", "dropout=0", "learning_rate=0.002", "head_learning_rate=0.002",
+    "negatives=3",
+)  # fmt: skip
+ILLNESSES = ("fever", "tumour", "bleeding", "heart", "blood")
+# What treats is gold, and what is a study of patients is gold to no question.
+ABSTRACTS = {
+    **{n: f"a drug treats {illness}" for n, illness in enumerate(ILLNESSES, 1)},
+    **{n + 10: f"study of patients {illness}" for n, illness in enumerate(ILLNESSES)},
+    **{n + 20: f"study of {letter} cell in {letter}" for n, letter in enumerate("abcdefghijkl")},
+}
+GOLD = {f"which drug is for {illness} ?": [n] for n, illness in enumerate(ILLNESSES[:4], 1)}
+FIRST = "which drug is for fever ?"
+HELD_OUT = "which drug is for blood ?"
+TEST = "which gene inhibits a protein ?"
+WRITTEN = [
+    {"id": "q0", "text": "for fever aspirin treats the patients"},
+    {"id": "t0", "text": "the gene inhibits protein"},
+]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_encoder(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(autouse=True)
+def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+
+
+def run(base: Path, out: Path, *arguments: object, quick: tuple[str, ...] = QUICK) -> Any:
+    """What `citeray train cross-encoder --json` prints; raises what it does."""
+    corpus = write_corpus(out.parent / "corpus.xml", ABSTRACTS)
+    changes = [word for change in (*quick, "max_tokens=48") for word in ("--with", change)]
+    words = [*map(str, arguments), "--corpus", str(corpus), "--out", str(out), *changes]
+    words += ["--set", "encoder.threads=1"]
+    if "--model" not in arguments:
+        words += ["--set", f"encoder.model=file:{base}"]
+    done = CliRunner().invoke(train, ["cross-encoder", *words, "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def questions_file(path: Path, gold: dict[str, list[int]], prefix: str = "q") -> Path:
+    rows = [
+        {"id": f"{prefix}{place}", "body": body, "documents": [f"x/pubmed/{p}" for p in pmids]}
+        for place, (body, pmids) in enumerate(gold.items())
+    ]
+    path.write_text(json.dumps({"questions": rows}), encoding="utf-8")
+    return path
+
+
+def learned(tmp_path: Path) -> Path:
+    return questions_file(tmp_path / "questions.json", GOLD)
+
+
+def asked(tmp_path: Path) -> Path:
+    return questions_file(tmp_path / "test.json", {TEST: [20]}, "t")
+
+
+def written(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "written.jsonl", WRITTEN)
+
+
+def training_of(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "training.json").read_text(encoding="utf-8"))
+    return found
+
+
+def scores(folder: Path, question: str, *texts: str) -> list[float]:
+    """What the reranker's stage gives the texts with the trained model."""
+    chosen = ["reranker.kind=cross-encoder", f"reranker.model=file:{folder}"]
+    found = load_reranker(load_settings(overrides=chosen)).score(question, list(texts))
+    return [float(score) for score in found]
+
+
+def test_reranker_loads_the_folder_and_puts_gold_above_random_citations(
+    base: Path, tmp_path: Path
+) -> None:
+    out, files = tmp_path / "out", (learned(tmp_path), "--written", written(tmp_path))
+    held = questions_file(tmp_path / "held.json", {HELD_OUT: [5]}, "h")
+    found = run(base, out, *files, "--held-out", held)
+    assert set(found["measured"]) == {"BM25 MAP@10", "reranked MAP@10"}
+    gold, other = scores(out, HELD_OUT, ABSTRACTS[5], ABSTRACTS[14])
+    assert gold > other
+    assert {p.name for p in out.iterdir() if not p.name.startswith(".")} >= {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+    }
+    log = (out / ".training" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(log[-1])["loss"] < 0.6
+
+
+def test_card_names_data_setting_and_licence(base: Path, tmp_path: Path) -> None:
+    out, files = tmp_path / "out", (learned(tmp_path), "--written", written(tmp_path))
+    run(base, out, *files, "--licence", "CC BY.", quick=("steps=1", "batch=2"))
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "`reranker.model: file:THIS_FOLDER` and `reranker.kind: cross-encoder`" in card
+    assert "CC BY." in card
+    assert [file["file"] for file in training_of(out)["data"]] == [
+        "questions.json",
+        "written.jsonl",
+    ]
+
+
+def test_training_begins_from_the_settings_cross_encoder(base: Path, tmp_path: Path) -> None:
+    cross, out = make_tiny_cross_encoder(tmp_path), tmp_path / "out"
+    settings = ("--set", "reranker.kind=cross-encoder", "--set", f"reranker.model=file:{cross}")
+    run(base, out, learned(tmp_path), *settings, quick=("steps=1", "batch=2"))
+    assert training_of(out)["base"]["model"] == f"file:{cross}"
+
+
+def test_interrupted_training_ends_with_the_same_weights(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipelines.train import loop
+
+    quick = ("steps=8", "batch=2", "checkpoint_every=3")
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run(base, whole, learned(tmp_path), quick=quick)
+    step = loop._step
+
+    def fail_late(*arguments: Any) -> float:
+        if arguments[4] == 5:
+            raise RuntimeError("interrupted")
+        return step(*arguments)
+
+    monkeypatch.setattr(loop, "_step", fail_late)
+    with pytest.raises(RuntimeError, match="interrupted"):
+        run(base, broken, learned(tmp_path), quick=quick)
+    monkeypatch.setattr(loop, "_step", step)
+    assert not (broken / "model.safetensors").exists()
+    run(base, broken, learned(tmp_path), quick=quick)
+    same = (f.read_bytes() for f in (whole / "model.safetensors", broken / "model.safetensors"))
+    assert next(same) == next(same)
+
+
+def test_adapting_learns_the_pseudo_documents_of_its_questions(base: Path, tmp_path: Path) -> None:
+    trained, out = tmp_path / "trained", tmp_path / "out"
+    run(base, trained, learned(tmp_path))
+    test, texts = asked(tmp_path), written(tmp_path)
+    quick = (*QUICK, "adapt_steps=40", "negatives=22")
+    run(base, out, "--adapt", test, "--written", texts, "--model", f"file:{trained}", quick=quick)
+    pseudo, *citations = scores(out, TEST, WRITTEN[1]["text"], *ABSTRACTS.values())
+    assert pseudo > max(citations)
+    said = training_of(out)
+    assert said["adapted_to"] == ["t0"]
+    assert said["recipe"]["steps"] == 40
+    assert said["before"]["data"][0]["file"] == "questions.json"
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "Adapted, without their gold, to 1 questions: t0" in card
+    assert "Learned from before, by its base model: questions.json" in card
+    assert "- questions.json" in card.split("---")[1]
+
+
+def test_adapting_never_opens_the_gold_of_its_questions(base: Path, tmp_path: Path) -> None:
+    texts, weights = written(tmp_path), []
+    trained = make_tiny_cross_encoder(tmp_path)
+    poisons = ({}, {"documents": {"no": "list"}, "snippets": 3, "ideal_answer": []})
+    for number, poison in enumerate(poisons):
+        test, out = tmp_path / f"test{number}.json", tmp_path / f"out{number}"
+        rows = [{"id": "t0", "body": TEST, **poison}]
+        test.write_text(json.dumps({"questions": rows}), encoding="utf-8")
+        quick = ("adapt_steps=3", "batch=2")
+        arguments = ("--adapt", test, "--written", texts, "--model", f"file:{trained}")
+        run(base, out, *arguments, quick=quick)
+        weights.append((out / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1]
+
+
+def test_one_command_trains_and_then_adapts(base: Path, tmp_path: Path) -> None:
+    out, quick = tmp_path / "out", ("steps=2", "adapt_steps=3", "batch=2")
+    files = (learned(tmp_path), "--adapt", asked(tmp_path), "--written", written(tmp_path))
+    run(base, out, *files, quick=quick)
+    said = training_of(out)
+    assert said["base"]["model"] == f"file:{out / '.training' / 'trained'}"
+    assert (said["adapted_to"], said["before"]["recipe"]["steps"]) == (["t0"], 2)
+    before = load_file(out / "model.safetensors")
+    run(base, out, *files, quick=quick)
+    after = load_file(out / "model.safetensors")
+    assert all((before[name] == after[name]).all() for name in before)
+
+
+def test_discriminator_leaves_out_what_it_finds_irrelevant(base: Path, tmp_path: Path) -> None:
+    judge, out = tmp_path / "judge", tmp_path / "out"
+    run(base, judge, learned(tmp_path), quick=(*QUICK, "negatives=20"))
+    texts = [ABSTRACTS[1], ABSTRACTS[10]]
+    right, wrong = scores(judge, FIRST, *texts)
+    assert right > wrong
+    rows = write_lines(tmp_path / "both.jsonl", [{"id": "q0", "text": text} for text in texts])
+    least = f"least_relevance={(right + wrong) / 2}"
+    files = (learned(tmp_path), "--written", rows, "--discriminator", f"file:{judge}")
+    run(base, out, *files, quick=("steps=1", "batch=2", least))
+    kept = json.loads((out / ".training" / "kept-written.json").read_text(encoding="utf-8"))
+    assert kept["candidates"] == [[0]]
+    said = training_of(out)["discriminator"]
+    assert (said["left_out"], said["of"]) == (1, 2)
+    assert "1 of 2 pseudo-documents" in (out / "README.md").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match="gives no pseudo-document a relevance of 1"):
+        run(base, tmp_path / "none", *files, quick=("steps=1", "batch=2", "least_relevance=1"))
+
+
+def test_what_cannot_be_trained_is_refused_in_one_sentence(base: Path, tmp_path: Path) -> None:
+    questions, test, texts = learned(tmp_path), asked(tmp_path), written(tmp_path)
+    out = tmp_path / "out"
+    with pytest.raises(InputError, match="no questions: name BioASQ files"):
+        run(base, out)
+    with pytest.raises(InputError, match="--adapt: needs pseudo-documents"):
+        run(base, out, "--adapt", test)
+    with pytest.raises(InputError, match="--discriminator: needs pseudo-documents"):
+        run(base, out, questions, "--discriminator", "file:judge")
+    with pytest.raises(InputError, match="not a trained cross-encoder"):
+        run(base, out, "--adapt", test, "--written", texts)
+    with pytest.raises(InputError, match="a cross-encoder is trained whole"):
+        run(base, out, questions, quick=("rank=4",))
+    with pytest.raises(InputError, match=r"other.jsonl: no pseudo-document for a question of"):
+        run(base, out, questions, "--written", write_lines(tmp_path / "other.jsonl", WRITTEN[1:]))
+    three = make_tiny_cross_encoder(tmp_path, labels=3)
+    with pytest.raises(InputError, match="does not load as a model with one score a pair"):
+        run(base, out, questions, "--model", f"file:{three}")
