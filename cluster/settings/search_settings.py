@@ -20,6 +20,24 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class ExpansionSettings(_Part):
+    """How other names of a question's entities widen its search: synonyms and MeSH's headings.
+
+    Each is a BM25 term of `weight`, or of what `by_type` says for the question's type; 0 leaves
+    them out. `variants` is how many further questions the vectors search, each the question with
+    an entity by another of its names.
+    """
+
+    weight: Annotated[float, Field(ge=0)] = 0.0
+    by_type: Mapping[AskedType, Annotated[float, Field(ge=0)]] = {}
+    variants: Annotated[int, Field(ge=0, le=4)] = 0
+
+    def of(self, kind: str) -> Self:
+        """The same for a question of that type alone."""
+        weights = {str(name): weight for name, weight in self.by_type.items()}
+        return self.model_copy(update={"weight": weights.get(kind, self.weight), "by_type": {}})
+
+
 class RewriteSettings(_Part):
     """How the language model puts the question to the search; `none` does not ask it.
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from cluster.answers import Check
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.search_settings import (
+    ExpansionSettings,
     FusionSettings,
     LadderSettings,
     OnlineSettings,
@@ -37,7 +38,7 @@ class SystemSettings(BaseModel):
     name: str
     about: str
     expand: bool
-    expansion_weight: Annotated[float, Field(ge=0)] = 0.0
+    expansion: ExpansionSettings = ExpansionSettings()
     rewrite: RewriteSettings = RewriteSettings()
     retrieve: RetrieverSettings
     online: OnlineSettings = OnlineSettings()
@@ -78,6 +79,10 @@ class SystemSettings(BaseModel):
             return self
         return self.model_copy(update={"answer": self.answer.model_copy(update={"check": check})})
 
+    def for_type(self, kind: str) -> SystemSettings:
+        """The preset as it searches for questions of that type."""
+        return self.model_copy(update={"expansion": self.expansion.of(kind)})
+
     def at(self, rung: RungSettings) -> SystemSettings:
         """The preset as it searches on `rung` of its ladder."""
         own = {name: getattr(rung, name) for name in ("rewrite", "retrieve", "rerank", "refine")}
@@ -87,6 +92,8 @@ class SystemSettings(BaseModel):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         retrieve, ranks = self.retrieve, self.ranks
+        if self.expansion != ExpansionSettings() and not self.expand:
+            raise ValueError("expansion needs the question's entities: set expand: true")
         if self.online.when == "always" and (retrieve.dense or retrieve.bm25):
             raise ValueError("online.when always takes PubMed's PMIDs: set retrieve.* to 0")
         if self.online.when == "too-few" and not retrieve.dense:

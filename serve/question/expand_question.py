@@ -88,15 +88,34 @@ def expansion_terms(
     for entity in entities:
         added = 0
         for synonym in entity.synonyms:
-            words = _words(synonym)
-            if words <= said or words <= EVERYDAY_WORDS:
+            if _adds_nothing(synonym, said):
                 continue
             if added == max_per_entity or len(terms) == max_terms:
                 break
             terms.append(synonym)
-            said |= words
+            said |= _words(synonym)
             added += 1
     return terms
+
+
+def variants_of(question: str, entities: Iterable[Entity], most: int) -> list[str]:
+    """The question with one entity by its first other name, for up to `most` entities in turn.
+
+    Names are left out as in `expansion_terms`.
+    """
+    said = _words(question)
+    found: list[str] = []
+    for entity in entities:
+        names = (name for name in entity.synonyms if not _adds_nothing(name, said))
+        name = next(names, None)
+        if name is not None and len(found) < most:
+            found.append(f"{question[: entity.begin]}{name}{question[entity.end :]}")
+    return found
+
+
+def _adds_nothing(name: str, said: set[str]) -> bool:
+    words = _words(name)
+    return words <= said or words <= EVERYDAY_WORDS
 
 
 def _other_names(concept: Concept, key: str) -> tuple[str, ...]:

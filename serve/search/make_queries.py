@@ -15,7 +15,7 @@ from cluster.records import Entity
 from cluster.settings.system_settings import SystemSettings
 from cluster.text.analysis import analyse
 from serve.graph.watched_stages import WatchedStages
-from serve.question.expand_question import expansion_terms
+from serve.question.expand_question import expansion_terms, variants_of
 from serve.question.rewrite_question import (
     KEPT,
     continue_question,
@@ -89,12 +89,28 @@ async def rewritten_queries(
             text = f"{body} {more}" if more else body
             return [await plain_query(text, understanding, system, stages)]
         case "none":
-            return [await plain_query(body, understanding, system, stages)]
+            plain, variants = await asyncio.gather(
+                plain_query(body, understanding, system, stages),
+                _variants(body, understanding, system, stages),
+            )
+            return [plain, *variants]
 
 
 def _own_weights(body: str, entities: Sequence[Entity], system: SystemSettings) -> dict[str, float]:
-    synonyms = expansion_terms(body, entities) if system.expansion_weight else []
-    return query_weights(body, synonyms, system.expansion_weight)
+    weight = system.expansion.weight
+    synonyms = expansion_terms(body, entities) if weight else []
+    return query_weights(body, synonyms, weight)
+
+
+async def _variants(
+    body: str, understanding: Understanding, system: SystemSettings, stages: WatchedStages
+) -> list[Query]:
+    """The question with entities by other names, for the vectors alone."""
+    if not system.expansion.variants:
+        return []
+    texts = variants_of(body, entities_of(await understanding), system.expansion.variants)
+    found = await asyncio.gather(*(stages.encode(text) for text in texts))
+    return [Query(vectors.vector, {}) for vectors in found if vectors is not None]
 
 
 async def _hypothetical_vector(body: str, stages: WatchedStages) -> Vectors | None:

@@ -94,7 +94,7 @@ class _QuestionSearch:
 
     def __init__(self, request: Request, stages: WatchedStages, shards: ShardSearch) -> None:
         self._question = request.question
-        self._system = system = request.system
+        self._system = system = request.system.for_type(request.question.type)
         self._filters = request.filters
         depths = (system.rerank.depth, system.refine.depth, system.evidence)
         self._wanted = max(request.limit, *depths)

@@ -13,6 +13,7 @@ from serve.question.expand_question import (
     TransformerRecogniser,
     VocabularyRecogniser,
     expansion_terms,
+    variants_of,
 )
 from tests.tiny_models import make_tiny_tagger
 from tests.vocabulary_file import write_each
@@ -117,6 +118,23 @@ def test_expansion_is_bounded_by_entity_and_in_all() -> None:
     entities = [entity("x", "alpha", "beta", "gamma"), entity("y", "delta", "kappa")]
     terms = expansion_terms("x y", entities, max_per_entity=2, max_terms=3)
     assert terms == ["alpha", "beta", "delta"]
+
+
+def test_a_variant_has_one_entity_by_another_of_its_names() -> None:
+    question = "Does Tylenol help in ALS?"
+    entities = [
+        Entity("Tylenol", 5, 12, "mesh:1", "mesh", ("tylenol", "acetaminophen", "paracetamol")),
+        Entity("ALS", 21, 24, "mesh:2", "mesh", ("amyotrophic lateral sclerosis",)),
+    ]
+    assert variants_of(question, entities, 2) == [
+        "Does acetaminophen help in ALS?",
+        "Does Tylenol help in amyotrophic lateral sclerosis?",
+    ]
+    assert len(variants_of(question, entities, 1)) == 1
+
+
+def test_an_entity_without_another_name_gives_no_variant() -> None:
+    assert variants_of("x and cereblon", [entity("x"), entity("x", "cereblon")], 4) == []
 
 
 def rows(text: str, *tagged: tuple[str, str, float]) -> list[TaggedToken]:

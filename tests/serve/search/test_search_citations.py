@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.answers import Question, SearchResult
+from cluster.answers import Question, QuestionType, SearchResult
+from cluster.errors import InputError
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import Candidates, ShardQuery, ShardReader
-from cluster.records import Citation
-from cluster.settings.presets import load_system
-from cluster.settings.search_settings import RerankSettings
+from cluster.records import Citation, Entity
+from cluster.settings.presets import as_system, load_system
+from cluster.settings.search_settings import ExpansionSettings, RerankSettings
 from cluster.settings.settings import load_settings
 from pipelines.sample.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
@@ -239,6 +240,62 @@ def test_synonyms_weigh_less_than_the_questions_own_words() -> None:
     weights = query_weights("heart attack attack", ["myocardial infarction", "attack"], 0.2)
     assert weights["attack"] == 2
     assert weights["myocardi"] == 0.2
+
+
+class Synonyms:
+    """Knows Glucophage as metformin."""
+
+    def entities(self, text: str) -> list[Entity]:
+        at = text.find("Glucophage")
+        found = Entity("Glucophage", at, at + 10, "mesh:1", "mesh", ("metformin",))
+        return [found] if at >= 0 else []
+
+
+@pytest.mark.parametrize(
+    ("expansion", "kind", "found"),
+    [
+        (ExpansionSettings(), "yesno", False),
+        (ExpansionSettings(weight=0.5), "yesno", True),
+        (ExpansionSettings(by_type={"list": 0.5}), "yesno", False),
+        (ExpansionSettings(by_type={"yesno": 0.5}), "yesno", True),
+        (ExpansionSettings(weight=0.5, by_type={"yesno": 0.0}), "yesno", False),
+    ],
+)
+def test_another_name_of_an_entity_finds_by_words_where_the_type_allows(
+    tmp_path: Path, expansion: ExpansionSettings, kind: QuestionType, found: bool
+) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    parts_of(answerer)["expander"].recogniser = Synonyms()
+    system = load_system("bm25").model_copy(update={"expand": True, "expansion": expansion})
+    question = Question("q", "What is Glucophage good for?", kind)
+    hits = asyncio.run(answerer.search(Request(question, system, 10))).citations
+    assert bool({1, 4, 5} & {hit.pmid for hit in hits}) == found
+
+
+def test_the_vectors_search_the_question_by_another_name_too(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    parts = parts_of(answerer)
+    parts["expander"].recogniser = Synonyms()
+    asked: list[str] = []
+    encode = parts["encoder"].encode
+
+    def listened(text: str) -> Any:
+        asked.append(text)
+        return encode(text)
+
+    parts["encoder"].encode = listened
+    expansion = ExpansionSettings(variants=2)
+    system = load_system("dense").model_copy(update={"expand": True, "expansion": expansion})
+    question = Question("q", "What is Glucophage good for?", "summary")
+    found = asyncio.run(answerer.search(Request(question, system, 10)))
+    assert asked == ["What is Glucophage good for?", "What is metformin good for?"]
+    assert found.citations[0].pmid in (1, 4, 5)
+    assert found.degraded == ()
+
+
+def test_a_preset_without_entities_cannot_expand_by_them() -> None:
+    with pytest.raises(InputError, match="expansion needs the question's entities"):
+        as_system("mine", {"over": "bm25", "expand": False, "expansion": {"weight": 0.1}}, "mine")
 
 
 def test_a_long_question_is_cut_to_a_bound() -> None:

@@ -1,0 +1,40 @@
+"""`citeray reproduce` on the laptop: the index built, two systems run, tables filled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipelines.sample.write_sample import write_sample
+from tests.end_to_end.command import BIN, run, with_settings
+from tests.serve.corpus_pubmed import CorpusPubMed
+from tests.serve.eutils_server import eutils
+
+QUESTIONS = 20
+
+
+@pytest.mark.timeout(1500)
+def test_a_paper_is_run_from_its_corpus_to_its_tables(tmp_path: Path) -> None:
+    """With the laptop's models, the language model among them, and a PubMed of the test's own."""
+    sample = write_sample(tmp_path / "sample")
+    asked = json.loads(sample.questions.read_text())["questions"][:QUESTIONS]
+    questions = tmp_path / "questions.json"
+    questions.write_text(json.dumps({"questions": asked}), encoding="utf-8")
+    command = [str(BIN / "citeray"), "reproduce", "001", "--scale", "small", "--json"]
+    command += ["--questions", str(questions), "--gold", str(questions)]
+    command += ["--corpus", str(tmp_path / "sample"), "--output", str(tmp_path / "runs")]
+    with eutils(CorpusPubMed(citations=())) as pubmed:
+        settings = [f"index.path={tmp_path / 'index'}", f"entrez.base_url={pubmed.url}"]
+        done = run(with_settings(command, settings), timeout_s=1400)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    here = {t["name"]: t["rows"][-1]["here"] for t in found["tables"]}
+    assert list(here) == ["Table 1", "Table 2", "Table 3", "Table 4", "Table 5"]
+    assert here["Table 2"]["Yes/No Acc."]["value"] > 0.3
+    assert here["Table 5"]["R-2 (F1)"]["value"] > 0
+    told = found["degraded"]["aqams2"]
+    assert not [loss for loss in told if loss.startswith("llm: failed")], told
+    runs = sorted(path.name for path in (tmp_path / "runs").glob("*.json"))
+    assert runs == ["aqams.json", "aqams2.json"]
