@@ -27,6 +27,7 @@ LONG = (
     "/end_to_end/test_open_and_closed_rays.py",
     "/end_to_end/test_pools.py",
     "/end_to_end/test_ray_job.py",
+    "/end_to_end/test_reproduce.py",
     "/end_to_end/test_role_models.py",
     "/end_to_end/test_small_disk.py",
     "/end_to_end/test_stored_index.py",

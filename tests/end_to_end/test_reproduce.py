@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Citation
 from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.command import BIN, run, with_settings
 from tests.serve.corpus_pubmed import CorpusPubMed
@@ -25,7 +27,13 @@ def test_a_paper_is_run_from_its_corpus_to_its_tables(tmp_path: Path) -> None:
     command = [str(BIN / "citeray"), "reproduce", "001", "--scale", "small", "--json"]
     command += ["--questions", str(questions), "--gold", str(questions)]
     command += ["--corpus", str(tmp_path / "sample"), "--output", str(tmp_path / "runs")]
-    with eutils(CorpusPubMed(citations=())) as pubmed:
+    records = {
+        record.pmid: record
+        for source in sample.sources
+        for record in read_records(source)
+        if isinstance(record, Citation)
+    }
+    with eutils(CorpusPubMed(citations=tuple(records.values()))) as pubmed:
         settings = [f"index.path={tmp_path / 'index'}", f"entrez.base_url={pubmed.url}"]
         done = run(with_settings(command, settings), timeout_s=1400)
     assert done.returncode == 0, done.stderr
