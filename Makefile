@@ -24,7 +24,7 @@ serve: $(STAMP)
 	$(BIN)/citeray serve
 
 # Two at once: what starts Ray, and the rest (tests/conftest.py).
-TESTS := $(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder
+TESTS := $(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder --durations 20
 
 test: lint
 	$(TESTS) -m "not long"

@@ -196,18 +196,20 @@ def texts(pattern: str, flags: int, length: int) -> Iterator[str]:
 def cpu_s(pattern: re.Pattern[str], text: str, *, at_start: bool) -> float:
     """CPU time of all matches in `text`, at most `LONGEST_S`."""
     begun = time.process_time()
-    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
+    # The signal may still come while the timer is being stopped.
     try:
-        if at_start:
-            pattern.match(text)
-            pattern.fullmatch(text)
-        else:
-            for _ in pattern.finditer(text):
-                pass
+        signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
+        try:
+            if at_start:
+                pattern.match(text)
+                pattern.fullmatch(text)
+            else:
+                for _ in pattern.finditer(text):
+                    pass
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
     except TooLongError:
         return LONGEST_S
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
     return time.process_time() - begun
 
 
