@@ -19,7 +19,7 @@ from cluster.settings.settings import Settings
 from commands.answer import make_batch
 from commands.context import Context, Json, Overrides, make_context
 from commands.evaluation.ablate import check_gold
-from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl
+from commands.evaluation.judge_options import JudgeModel, JudgeUrl
 from evaluation.reproduce.read_paper import Form, Paper, Scale, paper_settings, read_paper
 
 if TYPE_CHECKING:
@@ -36,6 +36,15 @@ Corpus = Annotated[
 ]
 ScaleOption = Annotated[
     str, typer.Option("--scale", help="full: the paper's models; small: the laptop's.")
+]
+AtOnce = Annotated[
+    int,
+    typer.Option(
+        "--concurrent",
+        min=1,
+        max=64,
+        help="Questions asked, and judged, at once; of several, latencies are a busy machine's.",
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -54,7 +63,7 @@ def reproduce(
     output: Output = None,
     judge: JudgeUrl = None,
     judge_model: JudgeModel = "",
-    concurrent: Concurrent = 4,
+    concurrent: AtOnce = 1,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:

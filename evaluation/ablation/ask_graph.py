@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import TypeAdapter
 from rich.console import Console
@@ -138,7 +140,20 @@ def open_graph(
 
     with served_models(settings) if model else nullcontext(NO_MODELS) as models:
         stages = local_stages(settings, models)
-        with asyncio.Runner() as runner:
-            yield lambda question, plan: runner.run(
-                ask_stages(stages, settings, gold, question, plan)
-            )
+        with own_loop() as run:
+            yield lambda question, plan: run(ask_stages(stages, settings, gold, question, plan))
+
+
+@contextmanager
+def own_loop() -> Iterator[Callable[[Coroutine[Any, Any, Found]], Found]]:
+    """An event loop in a thread; what is given awaits work on it, from any thread."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield lambda work: asyncio.run_coroutine_threadsafe(work, loop).result()
+    finally:
+        asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

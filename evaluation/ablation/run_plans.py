@@ -7,6 +7,7 @@ BioASQ's form.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +28,7 @@ from cluster.answers import Question
 from cluster.errors import InputError
 from cluster.settings.settings import Settings
 from evaluation.ablation.ask_graph import Ask, Found, Plan
+from serve.batches.work_through import work_through
 from serve.formats.bioasq import to_entry, write_run
 
 OpenGraph = Callable[[], AbstractContextManager[Ask]]
@@ -196,9 +199,16 @@ def _check_key(record: Path, found: Mapping[str, Any], key: Mapping[str, Any]) -
 
 
 def complete_runs(
-    runs: Sequence[Run], questions: Sequence[Question], open_graph: OpenGraph, log: Console
+    runs: Sequence[Run],
+    questions: Sequence[Question],
+    open_graph: OpenGraph,
+    log: Console,
+    *,
+    concurrent: int = 1,
 ) -> None:
     """Asks what is unanswered and writes the run files; the graph is opened only if needed.
+
+    Of more than one question at once, latencies are those of a busy machine.
 
     Raises InputError where the runs are not all of one index version, and for a file that
     cannot be written. The first question that fails ends it; what came before is kept.
@@ -208,7 +218,7 @@ def complete_runs(
     if waiting:
         with open_graph() as ask:
             for run in waiting:
-                _complete(run, questions, ask, log)
+                _complete(run, questions, ask, log, concurrent)
                 _check_versions(runs)
     for run in runs:
         with _writing():
@@ -230,20 +240,34 @@ def _check_versions(runs: Sequence[Run]) -> None:
         raise InputError(f"runs of different index versions: {shown}; delete the older ones")
 
 
-def _complete(run: Run, questions: Sequence[Question], ask: Ask, log: Console) -> None:
+def _complete(
+    run: Run, questions: Sequence[Question], ask: Ask, log: Console, concurrent: int
+) -> None:
     waiting = run.waiting(questions)
     # Asked and thrown away: what is loaded at the first question is no latency of a system.
     warm = ask(waiting[0], Plan(run.plan.system, run.plan.k, answers=False))
     run.check_version(warm.index_version)
-    begun = last = time.monotonic()
-    for done, question in enumerate(waiting, start=1):
-        asked = time.monotonic()
-        found = ask(question, run.plan)
-        now = time.monotonic()
-        run.add(question, found, (now - asked) * 1000)
-        if now - last >= LINE_EVERY_S or done == len(waiting):
-            last = now
-            left = (now - begun) / done * (len(waiting) - done)
-            log.print(
-                f"{run.plan.name}: answered {done:,} of {len(waiting):,}, about {left:.0f} s left"
-            )
+    asyncio.run(_ask_all(run, waiting, ask, log, concurrent))
+
+
+async def _ask_all(
+    run: Run, waiting: Sequence[Question], ask: Ask, log: Console, concurrent: int
+) -> None:
+    loop, begun = asyncio.get_running_loop(), time.monotonic()
+    done, last = 0, begun
+    with ThreadPoolExecutor(concurrent) as pool:
+
+        async def work(question: Question) -> None:
+            nonlocal done, last
+            asked = time.monotonic()
+            found = await loop.run_in_executor(pool, ask, question, run.plan)
+            now = time.monotonic()
+            run.add(question, found, (now - asked) * 1000)
+            done += 1
+            if now - last >= LINE_EVERY_S or done == len(waiting):
+                last = now
+                left = (now - begun) / done * (len(waiting) - done)
+                told = f"answered {done:,} of {len(waiting):,}, about {left:.0f} s left"
+                log.print(f"{run.plan.name}: {told}")
+
+        await work_through(waiting, work, concurrent)

@@ -84,9 +84,11 @@ def run_paper(
     log: Console,
     *,
     judge: OpenJudge | None = None,
-    concurrent: int = 4,
+    concurrent: int = 1,
 ) -> dict[str, Measured]:
     """Each run by its name, measured; what a run in `output` holds is not asked again.
+
+    `concurrent` questions are asked, and judged, at once.
 
     `files` are the questions' and the gold's. Raises as `complete_runs` and `judge_runs`.
     """
@@ -97,7 +99,13 @@ def run_paper(
     for group, given in ((searching, False), (reading, True)):
         if group:
             questions = give_snippets(asked, [files[0]]) if given else asked
-            complete_runs(group, questions, lambda: open_graph(settings, plans, gold, log), log)
+            complete_runs(
+                group,
+                questions,
+                lambda: open_graph(settings, plans, gold, log),
+                log,
+                concurrent=concurrent,
+            )
     judged: Mapping[str, Scores] = {}
     if judge is not None:
         with judge() as opened:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +18,7 @@ from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
-from evaluation.ablation.ask_graph import Ask, Plan
+from evaluation.ablation.ask_graph import Ask, Found, Plan, own_loop
 from evaluation.ablation.run_plans import complete_runs, open_run, run_key
 from serve.request import Request
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService
@@ -148,6 +149,36 @@ def test_runs_over_two_index_versions_are_not_compared(
     service.version = "v000002"
     with pytest.raises(InputError, match=r"bm25\.jsonl v000001, .*hybrid\.jsonl v000002"):
         run.text("bm25", "hybrid")
+
+
+def test_several_questions_at_once_give_the_run_of_one_at_a_time(tmp_path: Path) -> None:
+    service = SmallService(tmp_path / "index")
+    plan = Plan(load_system("bm25"), 10, False)
+    questions = [Question(question["id"], question["body"], question["type"]) for question in ROWS]
+    together = threading.Barrier(len(questions), timeout=30)
+    files = {}
+    for concurrent in (1, len(questions)):
+
+        @contextmanager
+        def graph(meet: bool = concurrent > 1) -> Iterator[Ask]:
+            with own_loop() as run:
+
+                def ask(question: Question, plan: Plan) -> Found:
+                    # The first is asked alone, and thrown away.
+                    if meet and plan.answers:
+                        together.wait()
+                    return run(service.search(Request(question, plan.system, plan.k, True)))
+
+                yield ask
+
+        folder = tmp_path / str(concurrent)
+        folder.mkdir()
+        answered = replace(plan, answers=True)
+        one = open_run(folder, answered, {})
+        log = Console(file=io.StringIO())
+        complete_runs([one], questions, graph, log, concurrent=concurrent)
+        files[concurrent] = one.path.read_text()
+    assert files[1] == files[3]
 
 
 def test_a_run_between_two_lines_of_progress_says_nothing(tmp_path: Path) -> None:
