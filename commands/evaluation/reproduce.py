@@ -285,8 +285,9 @@ def _as_table(table: FilledTable) -> Table:
         shown.add_column(column, justify="right", overflow="fold")
     for row in table.rows:
         shown.add_row(row.name, "paper", *map(_number, row.paper))
-        here = ("-" if i is None else _number(i.value) for i in row.here)
-        shown.add_row(f"  {row.system}" if row.system else "", "here", *here)
+        if row.system is not None:
+            here = ("-" if i is None else _number(i.value) for i in row.here)
+            shown.add_row(f"  {row.system}", "here", *here)
         bounds = [_bounds(i) for i in row.here]
         if any(bounds):
             shown.add_row("", "95%", *bounds)
