@@ -153,15 +153,16 @@ class _Work:
                 batch = make_batch(settings, form, self.questions, name, [], answers=True)
                 if client is None:
                     client = stack.enter_context(local_client(settings, log, model=True))
-                answer_batch(
+                counted = answer_batch(
                     client, batch, run, name, answers=form == "biogen-b", concurrent=concurrent,
                     log=log,
                 )  # fmt: skip
-                request = Request(self.gold, form)
+                # A system that answers nothing is a result too.
+                request = Request(self.gold, form, allow_empty=True)
                 evaluated = evaluate_run(run, request, settings, log.print)
                 for note in evaluated.notes:
                     log.print(f"{name}: {note}", soft_wrap=True)
-                found[name] = Measured(evaluated.scores)
+                found[name] = Measured(evaluated.scores, degraded=counted["degraded"])
         return found
 
 

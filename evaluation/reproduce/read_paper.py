@@ -23,6 +23,12 @@ Scale = Literal["full", "small"]
 FOLDER = "papers"
 # What a paper's settings change on the laptop too.
 ANY_SCALE = ("split",)
+# Nobody waits for these replies: a slow machine must not leave out what its model would say.
+PATIENT = (
+    "serve.request_deadline_s=1800",
+    "serve.writer.deadline_s=1700",
+    "serve.llm.deadline_s=1600",
+)
 
 
 class _Part(BaseModel):
@@ -123,9 +129,9 @@ def paper_settings(number: str, scale: Scale, overrides: Sequence[str] = ()) -> 
     """
     index = f"index.path=.citeray/{FOLDER}/{number}-{scale}/index"
     if scale == "full":
-        return load_settings(f"{FOLDER}/{number}.yaml", [index, *overrides])
+        return load_settings(f"{FOLDER}/{number}.yaml", [index, *PATIENT, *overrides])
     own = [f"{key}={value}" for key, value in _leaves(number) if key.split(".")[0] in ANY_SCALE]
-    return load_settings(DEFAULT_CONFIG, [index, *own, *overrides])
+    return load_settings(DEFAULT_CONFIG, [index, *PATIENT, *own, *overrides])
 
 
 def other_settings(number: str, settings: Settings) -> list[str]:

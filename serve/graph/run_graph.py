@@ -102,9 +102,7 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
 
     Gives Ray's address. `start_graph` adds the graph once there is an index.
     """
-    # Ray prints a model's whole configuration and its own steps, httpx each request.
-    for name in ("ray", "ray.serve", "httpx"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    _hush()
     # A Ray that starts here hands its environment on to Serve's proxy.
     os.environ.setdefault(PROXY_CALLBACK, INSTALL)
     held: AbstractContextManager[None] = nullcontext()
@@ -113,14 +111,24 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
         require_vllm(settings)
         held = hold_port(settings.serve)
     with held, ray_session(settings.ray) as address:
-        # A plain kill must take the language model's processes along, as Ctrl-C does.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        _leave_by_kill()
         try:
             deploy_llm(settings)
             yield address
         finally:
             log.print("stopping")
             stop(settings.serve.drain_s)
+
+
+def _hush() -> None:
+    """Ray prints a model's whole configuration and its own steps, httpx each request."""
+    for name in ("ray", "ray.serve", "httpx"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _leave_by_kill() -> None:
+    """A plain kill must take the language models' processes along, as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 @contextmanager
@@ -136,7 +144,9 @@ def served_models(settings: Settings) -> Iterator[ModelRoles]:
         return
     if not os.environ.get("RAY_ADDRESS"):
         require_vllm(settings)
+    _hush()
     with ray_session(settings.ray):
+        _leave_by_kill()
         try:
             run_models(settings)
             yield find_models(settings, partial(served_model, app=MODELS_APP))

@@ -161,6 +161,17 @@ def test_biogen_topics_with_answers_fill_the_table_of_task_a(
     assert values(found, "Table 2", "udine-a1")["Support recall"] is not None
 
 
+def test_a_system_that_answers_nothing_is_told_with_its_losses(
+    tmp_path: Path, options: list[str]
+) -> None:
+    gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
+    late = ["--set", "serve.writer.deadline_s=0.001"]
+    found = run_json("004", topics(tmp_path / "t.json", answered=False), gold, [*options, *late])
+    losses = found["degraded"]["udine-b"]
+    assert losses["write: late, evidence without an answer"] == 1
+    assert values(found, "Table 3", "udine-b")["Citation Coverage"] in (None, 0)
+
+
 def test_biogen_topics_without_answers_fill_the_table_of_task_b(
     tmp_path: Path, options: list[str]
 ) -> None:
@@ -182,6 +193,11 @@ def test_a_papers_files_are_whole_and_show_what_is_run(number: str) -> None:
     small = paper_settings(number, "small")
     assert small.split == settings.split or small.split == load_settings().split
     assert small.encoder == load_settings().encoder
+
+
+def test_a_slow_model_is_waited_for() -> None:
+    serve = paper_settings("004", "small").serve
+    assert serve.request_deadline_s > serve.writer.deadline_s > serve.llm.deadline_s > 1000
 
 
 def test_small_scale_keeps_how_the_paper_splits_abstracts() -> None:
