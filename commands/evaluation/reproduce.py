@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -146,13 +145,10 @@ class _Work:
         from serve.client.open_client import local_client
 
         log, settings, found = self.context.log, self.settings, {}
-        with ExitStack() as stack:
-            client = None
+        with local_client(settings, log, model=True) as client:
             for name in _systems(self.paper, form):
                 run = self.folder / f"{name}.{form}.json"
                 batch = make_batch(settings, form, self.questions, name, [], answers=True)
-                if client is None:
-                    client = stack.enter_context(local_client(settings, log, model=True))
                 counted = answer_batch(
                     client, batch, run, name, answers=form == "biogen-b", concurrent=concurrent,
                     log=log,
@@ -172,14 +168,15 @@ def _systems(paper: Paper, form: Form) -> list[str]:
 
 
 def _form_of(paper: Paper, questions: Path) -> Form:
-    """Which of the paper's tables the questions are for."""
+    """Which of the paper's tables the questions are for; raises as `read_topics_b` for neither."""
     if paper.of_form("bioasq"):
         return "bioasq"
-    from serve.formats.biogen import read_topics_a
+    from serve.formats.biogen import read_topics_a, read_topics_b
 
     try:
         read_topics_a(questions)
     except InputError:
+        read_topics_b(questions)
         return "biogen-b"
     return "biogen-a"
 

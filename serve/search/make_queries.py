@@ -109,7 +109,8 @@ async def _variants(
     if not system.expansion.variants:
         return []
     texts = variants_of(body, entities_of(await understanding), system.expansion.variants)
-    found = await asyncio.gather(*(stages.encode(text) for text in texts))
+    loss = "fewer names searched for"
+    found = await asyncio.gather(*(stages.encode(text, loss) for text in texts))
     return [Query(vectors.vector, {}) for vectors in found if vectors is not None]
 
 

@@ -195,6 +195,14 @@ def test_a_papers_files_are_whole_and_show_what_is_run(number: str) -> None:
     assert small.encoder == load_settings().encoder
 
 
+def test_topics_of_neither_task_are_refused_before_anything_is_indexed(tmp_path: Path) -> None:
+    file = lines(tmp_path / "topics.jsonl", {"topic_id": "116"})
+    missing = ["--set", f"index.path={tmp_path / 'none'}", "--scale", "small"]
+    with pytest.raises(InputError, match=r"topics\.jsonl: line 1"):
+        run("004", file, file, [*missing, "--corpus", str(tmp_path)])
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_slow_model_is_waited_for() -> None:
     serve = paper_settings("004", "small").serve
     assert serve.request_deadline_s > serve.writer.deadline_s > serve.llm.deadline_s > 1000
