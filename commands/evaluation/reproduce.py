@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from cluster.errors import InputError
-from cluster.index.manifest import current_version
+from cluster.index.manifest import current_version, read_manifest
 from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
 from commands.answer import make_batch
@@ -190,7 +190,19 @@ def _check_judge(judge: str, model: str, paper: Paper, form: Form, settings: Set
 
 
 def _build(settings: Settings, corpus: Sequence[str], context: Context) -> None:
-    if current_version(settings.index.place) is not None:
+    from pipelines.build.find_sources import find_sources
+
+    index = settings.index.place
+    if current_version(index) is not None:
+        from pipelines.update.update_index import new_sources
+
+        paths = find_sources(list(corpus)) if corpus else []
+        if lacking := new_sources(read_manifest(index), paths):
+            raise InputError(
+                f"{index}: this index lacks {len(lacking)} of the {len(paths)} files of --corpus, "
+                f"such as {lacking[0].name}; add them by `citeray index update`, or name another "
+                "index.path"
+            )
         return
     if not corpus:
         raise InputError(
@@ -199,7 +211,6 @@ def _build(settings: Settings, corpus: Sequence[str], context: Context) -> None:
         )
     from cluster.ray.session import ray_session
     from commands.index_jobs.show_progress import reporter
-    from pipelines.build.find_sources import find_sources
     from pipelines.build.jobs import build_index
 
     paths = find_sources(list(corpus))

@@ -203,6 +203,17 @@ def test_topics_of_neither_task_are_refused_before_anything_is_indexed(tmp_path:
     assert not (tmp_path / "none").exists()
 
 
+def test_an_index_without_a_file_of_the_corpus_is_not_taken_for_it(
+    tmp_path: Path, questions: Path, options: list[str]
+) -> None:
+    (tmp_path / "pubmed26n9999.xml").write_text("<PubmedArticleSet/>", encoding="utf-8")
+    corpus = ["--corpus", str(tmp_path / "pubmed26n9999.xml")]
+    with pytest.raises(
+        InputError, match=r"lacks 1 of the 1 files of --corpus, such as pubmed26n9999"
+    ):
+        run("001", questions, questions, [*options, *corpus])
+
+
 def test_a_slow_model_is_waited_for() -> None:
     serve = paper_settings("004", "small").serve
     assert serve.request_deadline_s > serve.writer.deadline_s > serve.llm.deadline_s > 1000
