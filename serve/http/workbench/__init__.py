@@ -1,0 +1,1 @@
+"""Routes beyond question and answer: references, stored answers, saved questions, suggestions."""
