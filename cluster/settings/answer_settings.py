@@ -15,6 +15,9 @@ class AnswerSettings(BaseModel):
     """The `answer` of a preset. None: as `llm` in the settings has it.
 
     `prompts` is a folder of configs/prompts; "" is the prompts that stand there themselves.
+    `passages` is what the model reads of each beside its text: "described" its publication types
+    and year, "ranked" its PMID and its relevance to the question, 0 to 1 (paper 001), "plain"
+    nothing.
     `reasoned`: the model reasons before each answer, and a summary of what led to the ideal
     answer is passed on to the exact one (paper 000). `examples` is how many few-shot examples
     the model sees. `supported` adds a third answer, which cites passages by their number
@@ -29,6 +32,7 @@ class AnswerSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     prompts: Annotated[str, Field(pattern=r"^[a-z0-9-]*$")] = ""
+    passages: Literal["described", "ranked", "plain"] = "described"
     reasoned: bool = False
     examples: Annotated[int, Field(ge=0, le=10)] = 0
     supported: bool = False

@@ -71,13 +71,17 @@ class OnlineSettings(_Part):
     `always`: PubMed's PMIDs are the candidates, and their passages in this index are ranked
     exactly (paper 000). `too-few`: only where fewer than `at_least` citations that the vectors
     find have a cosine of `similarity` or more; PubMed's own records join them (001). `limit`
-    bounds the PMIDs of each of the two queries, the question's and its entities'.
+    bounds the PMIDs of each query: the question's and its entities', and with `examples` above 0
+    one that the language model writes in the manner of so many solved questions in `queries`, a
+    YAML file of questions with their PubMed queries (001).
     """
 
     when: Literal["never", "always", "too-few"] = "never"
     limit: Annotated[int, Field(ge=1, le=1000)] = 20
     at_least: Annotated[int, Field(ge=0)] = 10
     similarity: Share = 0.0
+    examples: Annotated[int, Field(ge=0, le=10)] = 0
+    queries: str = "example-queries.yaml"
 
 
 class FusionSettings(_Part):

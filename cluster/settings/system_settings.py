@@ -66,6 +66,7 @@ class SystemSettings(BaseModel):
         )
         return (
             self.self_check > 0
+            or (self.online.when != "never" and self.online.examples > 0)
             or any(part is not None and part.kind != "none" for part in rewrites)
             or any(
                 part is not None and part.depth and part.by in ("listwise", "pointwise")

@@ -75,9 +75,9 @@ def reproduce(
         raise InputError(f"--scale {scale}: unknown; there are: {', '.join(get_args(Scale))}")
     paper = read_paper(number)
     context = make_context(None, overrides, json)
-    settings = paper_settings(number, scale, overrides or ())  # type: ignore[arg-type]
-    name_systems(settings.serve.systems)
     form = _form_of(paper, questions)
+    settings = paper_settings(number, scale, form, overrides or ())  # type: ignore[arg-type]
+    name_systems(settings.serve.systems)
     if judge is not None:
         _check_judge(judge, judge_model, paper, form, settings)
     folder = output or Path(f".citeray/papers/{number}-{scale}/runs")
@@ -235,7 +235,7 @@ def _tell(
     from evaluation.reproduce.tell_differences import tell_differences
 
     tables = fill(paper.of_form(form), measured)
-    differences = tell_differences(number, paper, settings)
+    differences = tell_differences(number, paper, form, settings)
     degraded = {name: dict(run.degraded) for name, run in measured.items() if run.degraded}
     if json:
         context.print_json(

@@ -6,7 +6,7 @@ changes only how abstracts are split: its models are named as differences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, Self
 
@@ -71,7 +71,8 @@ class Paper(_Part):
 
     `own` are systems beside the presets, `given` those that answer from the questions' own
     snippets, `evidence` further runs of a system by the passages that it sees. `depth` citations
-    are ranked.
+    are ranked. `settings` is what questions of a form have in place of the paper's settings, at
+    any scale and with an index of its own.
     """
 
     title: str
@@ -81,6 +82,7 @@ class Paper(_Part):
     given: tuple[str, ...] = ()
     evidence: Mapping[str, tuple[int, ...]] = {}
     depth: int = 10
+    settings: Mapping[Form, Mapping[str, Mapping[str, Any]]] = {}
     answers: bool = True
     tables: tuple[PaperTable, ...]
     differences: tuple[str, ...] = ()
@@ -122,36 +124,50 @@ def read_paper(number: str) -> Paper:
         raise explain(error, Paper, origin) from error
 
 
-def paper_settings(number: str, scale: Scale, overrides: Sequence[str] = ()) -> Settings:
+def paper_settings(
+    number: str, scale: Scale, form: Form = "bioasq", overrides: Sequence[str] = ()
+) -> Settings:
     """The settings to run a paper with; `overrides` (each key=value) go before its own.
 
     Raises InputError as `load_settings`.
     """
-    index = f"index.path=.citeray/{FOLDER}/{number}-{scale}/index"
+    name = f"{number}-{form}" if form in read_paper(number).settings else number
+    index = f"index.path=.citeray/{FOLDER}/{name}-{scale}/index"
     if scale == "full":
-        return load_settings(f"{FOLDER}/{number}.yaml", [index, *PATIENT, *overrides])
-    own = [f"{key}={value}" for key, value in _leaves(number) if key.split(".")[0] in ANY_SCALE]
-    return load_settings(DEFAULT_CONFIG, [index, *PATIENT, *own, *overrides])
+        config, own = f"{FOLDER}/{number}.yaml", _of_form(number, form)
+    else:
+        config = DEFAULT_CONFIG
+        own = {k: v for k, v in _own(number, form).items() if k.split(".")[0] in ANY_SCALE}
+    given = [f"{key}={value}" for key, value in own.items()]
+    return load_settings(config, [index, *PATIENT, *given, *overrides])
 
 
-def other_settings(number: str, settings: Settings) -> list[str]:
+def other_settings(number: str, form: Form, settings: Settings) -> list[str]:
     """What of the paper's own settings is otherwise in `settings`, a line each."""
     plain = settings.model_dump(mode="json")
     return [
         f"{key}: {_shown(found)}, in the paper {_shown(value)}"
-        for key, value in _leaves(number)
+        for key, value in _own(number, form).items()
         if (found := _at(plain, key.split("."))) != value
     ]
 
 
-def _leaves(number: str) -> Iterator[tuple[str, Any]]:
-    """The paper's own settings by dotted keys; what is none of a model's nature is left out."""
+def _own(number: str, form: Form) -> dict[str, Any]:
+    """The paper's own settings for questions of a form, by dotted keys."""
     origin = f"{FOLDER}/{number}.yaml"
     data = read_yaml(read_config(CONFIGS / origin, origin), origin)
     del data["over"]
-    for section, values in data.items():
-        for key, value in values.items():
-            yield f"{section}.{key}", value
+    return _leaves(data) | _of_form(number, form)
+
+
+def _of_form(number: str, form: Form) -> dict[str, Any]:
+    return _leaves(read_paper(number).settings.get(form, {}))
+
+
+def _leaves(data: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return {
+        f"{part}.{key}": value for part, values in data.items() for key, value in values.items()
+    }
 
 
 def _at(plain: Any, path: Sequence[str]) -> Any:

@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from cluster.settings.presets import paper_runs
 from cluster.settings.read_config import CONFIGS, read_config
 from cluster.settings.settings import Settings
-from evaluation.reproduce.read_paper import Paper, other_settings
+from evaluation.reproduce.read_paper import Form, Paper, other_settings
 
 
-def tell_differences(number: str, paper: Paper, settings: Settings) -> dict[str, list[str]]:
+def tell_differences(
+    number: str, paper: Paper, form: Form, settings: Settings
+) -> dict[str, list[str]]:
     """Lines by what they are about: the settings, the experiment, and presets, each line once."""
-    found = {"settings": other_settings(number, settings), "experiment": list(paper.differences)}
+    found = {
+        "settings": other_settings(number, form, settings),
+        "experiment": list(paper.differences),
+    }
     presets = [name for name in paper.systems if name not in paper.own]
     told = {name: list(_of_preset(name)) for name in presets}
     for line in dict.fromkeys(line for lines in told.values() for line in lines):

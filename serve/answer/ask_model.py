@@ -16,7 +16,15 @@ from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import ReadPassage
 from serve.llm.chat_form import Say
 from serve.llm.language_model import ChatModel
-from serve.llm.prompts import Prompt, find_prompt, number_passages, quote, shown_passages
+from serve.llm.prompts import (
+    Prompt,
+    Tell,
+    describe,
+    find_prompt,
+    number_passages,
+    quote,
+    shown_passages,
+)
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import Stage, as_text, as_turns
 
@@ -108,8 +116,24 @@ class Briefing:
     @property
     def shown(self) -> list[Evidence]:
         """The passages that prompts hold as their evidence, in order: those that fit."""
-        most, described = self.limits.evidence_characters, not self.style.prompts
-        return shown_passages(self.evidence, most, described=described)
+        return shown_passages(self.evidence, self.limits.evidence_characters, tell=self._tell)
+
+    @property
+    def _tell(self) -> Tell | None:
+        match self.style.passages:
+            case "plain":
+                return None
+            case "ranked":
+                return self._rank
+            case "described":
+                return describe
+
+    def _rank(self, item: Evidence) -> str:
+        """Paper 001 shows snippets with PMIDs (section 6.1) and with their relevance (figure 3)."""
+        read = (p.reading.relevance for p in self.passages if p.item.passage == item.passage)
+        relevance = next(read, None)
+        told = "" if relevance is None else f", relevance {relevance:.3f}"
+        return f"(PMID {item.passage.pmid}{told}) "
 
     @property
     def decides_first(self) -> bool:
@@ -161,11 +185,8 @@ class Briefing:
         stage: Stage = "exact" if name in ("exact", "decide") else "ideal"
         values = {
             "question": quote(self.question.body),
-            # Papers' prompts keep to their papers' form.
             "evidence": number_passages(
-                self.evidence,
-                self.limits.evidence_characters,
-                described=not self.style.prompts,
+                self.evidence, self.limits.evidence_characters, tell=self._tell
             ),
             "answer": quote(answer),
             "examples": as_text(self.examples, stage),

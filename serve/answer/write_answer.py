@@ -32,7 +32,7 @@ from serve.answer.decide_verdict import Decision as Decided
 from serve.answer.decide_verdict import decide_verdict
 from serve.answer.extract_answer import Extract, extract_ideal, is_stated
 from serve.answer.extract_exact import extract_exact, rank_answers
-from serve.answer.names.group_names import Recogniser, distinct
+from serve.answer.names.group_names import Recogniser, name_concepts
 from serve.answer.read_evidence import (
     PassageReader,
     RememberingReader,
@@ -250,8 +250,8 @@ class AnswerWriter:
         return briefing, degraded
 
     def _named(self, evidence: Sequence[Evidence]) -> str:
-        found = [entity.text for item in evidence for entity in self._recognise(item.passage.text)]
-        return quote("; ".join(distinct(found)[:MAX_NAMED]))
+        found = [entity for item in evidence for entity in self._recognise(item.passage.text)]
+        return quote("; ".join(name_concepts(found)[:MAX_NAMED]))
 
     async def _after(
         self, briefing: Briefing, draft: Draft, scorer: SupportScorer, degraded: list[str]

@@ -139,8 +139,7 @@ async def write_supported(
     except LLMError as error:
         log.warning("supported answer of %s: %s", briefing.question.id, error)
         return (), FAILED
-    shown = shown_passages(briefing.evidence, briefing.limits.evidence_characters)
-    numbers = {number: item.passage.pmid for number, item in enumerate(shown, start=1)}
+    numbers = {number: item.passage.pmid for number, item in enumerate(briefing.shown, start=1)}
     claimed = clean_cited(read_cited(text, numbers), briefing.prompt("supported").system)
     threshold = briefing.limits.support_threshold
     found = await asyncio.to_thread(

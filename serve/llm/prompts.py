@@ -9,7 +9,7 @@ the conversation.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources.abc import Traversable
@@ -25,6 +25,9 @@ EVIDENCE = frozenset({"evidence", "supporting"})
 # What the model reads: passages, or an answer that was written from them.
 READ = EVIDENCE | {"answer"}
 ALLOWED = READ | {"question", "contradicting", "entities", "examples"}
+
+# What stands before a passage's text; "" for nothing.
+Tell = Callable[[Evidence], str]
 
 # Publication types that do not tell how much a finding weighs, and those said as RETRACTED.
 _SAYS_LITTLE = re.compile(r"Journal Article|Research Support|English Abstract|Retracted Pub")
@@ -149,24 +152,25 @@ def number_passages(
     max_chars: int,
     *,
     by_pmid: bool = False,
-    described: bool = False,
+    tell: Tell | None = None,
 ) -> str:
     """The passages as lines `[1] text`, or `[PMID] text`, within `max_chars`.
 
-    `described` adds what is known of each: `[1] (Review, 2019) text`. The first passage is always
-    there, cut if it alone is over the budget, so that a prompt never goes out without evidence.
+    `tell` adds what it says of each: with `describe`, `[1] (Review, 2019) text`. The first passage
+    is always there, cut if it alone is over the budget, so that a prompt never goes out without
+    evidence.
     """
-    lines = _lines(shown_passages(evidence, max_chars, by_pmid, described), by_pmid, described)
+    lines = _lines(shown_passages(evidence, max_chars, by_pmid, tell), by_pmid, tell)
     return "\n".join([line[:max_chars] for line in lines[:1]] + lines[1:])
 
 
 def shown_passages(
-    evidence: Sequence[Evidence], max_chars: int, by_pmid: bool = False, described: bool = False
+    evidence: Sequence[Evidence], max_chars: int, by_pmid: bool = False, tell: Tell | None = None
 ) -> list[Evidence]:
     """Those that `number_passages` shows: in order, whole ones, and the first in any case."""
     left = max_chars
     shown: list[Evidence] = []
-    for item, line in zip(evidence, _lines(evidence, by_pmid, described), strict=True):
+    for item, line in zip(evidence, _lines(evidence, by_pmid, tell), strict=True):
         if len(line) > left and shown:
             break
         shown.append(item)
@@ -174,9 +178,9 @@ def shown_passages(
     return shown
 
 
-def _lines(evidence: Sequence[Evidence], by_pmid: bool, described: bool = False) -> list[str]:
+def _lines(evidence: Sequence[Evidence], by_pmid: bool, tell: Tell | None) -> list[str]:
     return [
-        f"[{item.passage.pmid if by_pmid else number}] {describe(item) if described else ''}"
+        f"[{item.passage.pmid if by_pmid else number}] {tell(item) if tell else ''}"
         f"{quote(item.passage.text)}"
         for number, item in enumerate(evidence, start=1)
     ]

@@ -31,7 +31,7 @@ PUBLISHED = [name for name in shipped_systems() if name not in OURS]
 QUIET_RUNS = ("huang-1", "udine-b1", "udine-b3")
 WITH_MODEL = (
     *("biorag-v2", "biorag-v4", "biorag-v5", "biorag-v6"),
-    *("huang", "udine-a", "udine-b"),
+    *("aqams", "huang", "udine-a", "udine-b"),
 )
 CORPUS = [
     citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
@@ -335,6 +335,16 @@ def test_where_the_vectors_find_too_little_pubmeds_articles_join(graph: Graph) -
     assert pmids(found)[0] in (1, 4)
     fetched = next(f["id"] for f in graph.pubmed.requests if f["utility"] == "efetch")
     assert fetched == "901,902"
+
+
+def test_pubmed_is_also_asked_the_models_query_in_the_manner_of_solved_questions(
+    graph: Graph,
+) -> None:
+    graph.says("Metformin[mh] AND AMP-Activated Protein Kinases[mh]")
+    graph.search(too_few(50))
+    terms = [form["term"] for form in graph.pubmed.requests if form["utility"] == "esearch"]
+    assert "Metformin[mh] AND AMP-Activated Protein Kinases[mh]" in terms
+    assert "What is the mechanism of action of dapagliflozin?" in graph.endpoint.users()[-1]
 
 
 def test_the_vectors_finds_stand_where_pubmed_has_nothing(graph: Graph) -> None:

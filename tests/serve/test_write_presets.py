@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -17,6 +18,7 @@ from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.presets import load_system, system_names
 from cluster.settings.read_config import CONFIGS
 from serve.answer.ask_model import WriterLimits
+from serve.answer.names.group_names import Recogniser
 from serve.answer.write_answer import NO_EXAMPLES, AnswerWriter, WrittenAnswer
 from serve.llm.language_model import OpenAIChatModel
 from serve.llm.prompts import find_prompt, load_prompt
@@ -60,6 +62,7 @@ def write(
     kind: QuestionType = "yesno",
     body: str = BODY,
     examples: Path | None = None,
+    recognise: Recogniser = recognise,
 ) -> WrittenAnswer:
     model = OpenAIChatModel(endpoint.url, "m", timeout_s=600, retries=0)
     limits = WriterLimits(deadline_s=600)
@@ -191,6 +194,38 @@ def test_entities_of_the_evidence_are_named_to_the_model(endpoint: Endpoint) -> 
     endpoint.play(200, completion(TEXT))
     write(endpoint, AQAMS2, kind="summary")
     assert "Concepts named in them: Metformin" in said(endpoint, 0)
+
+
+def test_names_of_one_concept_are_named_as_one(endpoint: Endpoint) -> None:
+    def recognise(text: str) -> list[Entity]:
+        linked = (("heart attack", "D009203"), ("myocardial infarction", "D009203"), ("pain", ""))
+        return [
+            Entity(name, text.find(name), text.find(name) + len(name), concept, "disease")
+            for name, concept in linked
+            if name in text
+        ]
+
+    endpoint.play(200, completion(TEXT))
+    texts = ("A heart attack brings pain.", "After myocardial infarction there is pain.")
+    write(endpoint, AQAMS2, *texts, kind="summary", recognise=recognise)
+    named = "Concepts named in them: heart attack = myocardial infarction (D009203); pain\n"
+    assert named in said(endpoint, 0)
+
+
+def test_ranked_passages_are_shown_with_their_pmids_and_relevance(endpoint: Endpoint) -> None:
+    endpoint.play(200, completion(TEXT))
+    write(endpoint, load_system("aqams").answer, TEXT, "Cats sleep.", kind="summary")
+    shown = re.findall(r"\[(\d)\] \(PMID (\d+), relevance ([01]\.\d{3})\) (\w+)", said(endpoint, 0))
+    assert [(number, pmid, word) for number, pmid, _, word in shown] == [
+        ("1", "1", "Metformin"),
+        ("2", "2", "Cats"),
+    ]
+    assert float(shown[0][2]) > float(shown[1][2])
+
+
+def test_the_papers_without_such_marks_show_passages_as_they_are(endpoint: Endpoint) -> None:
+    for name in ("sinai", "biorag-v1", "udine-b"):
+        assert load_system(name).answer.passages == "plain"
 
 
 def test_a_supported_answer_cites_the_passages_behind_the_numbers(endpoint: Endpoint) -> None:

@@ -76,6 +76,21 @@ def _as_entity(name: str, recognise: Recogniser) -> Entity:
     return next(whole, Entity(name, 0, len(name), "", "name"))
 
 
+def name_concepts(entities: Sequence[Entity]) -> list[str]:
+    """Each concept once with the names that it has here: `MI = heart attack (D009203)`.
+
+    In the order of their first names; a name without a concept stands for itself.
+    """
+    names: dict[str, list[str]] = defaultdict(list)
+    for entity in entities:
+        names[entity.concept or entity.text.casefold()].append(entity.text)
+    linked = {entity.concept for entity in entities if entity.concept}
+    return [
+        f"{' = '.join(distinct(found))} ({key})" if key in linked else found[0]
+        for key, found in names.items()
+    ]
+
+
 def distinct(names: Sequence[str]) -> list[str]:
     """The names in their order, each once whatever its case."""
     kept: dict[str, str] = {}

@@ -10,6 +10,7 @@ from cluster.index.vectors import Vectors
 from cluster.records import Citation, Entity
 from cluster.settings.search_settings import OnlineSettings
 from serve.graph.watched_stages import WatchedStages
+from serve.search.pubmed.query_by_example import likest, query_by_example, read_solved
 from serve.search.pubmed.search_online import find_online, finds_too_little, whole_abstract
 from serve.search.rank_exactly import distinct, rank_exactly
 from serve.search.rank_hits import Hit, rescored
@@ -85,6 +86,7 @@ async def _find(
     filters: Filters,
     stages: WatchedStages,
 ) -> list[int]:
+    solved = likest(body, read_solved(online.queries), online.examples) if online.examples else []
     return await find_online(
         body,
         entities,
@@ -92,6 +94,7 @@ async def _find(
         stages.watch,
         limit=online.limit,
         published=(filters.first_day, filters.last_day),
+        written=await query_by_example(body, solved, stages.model_of("rewriter")),
         deadline_s=stages.settings.request_deadline_s,
     )
 

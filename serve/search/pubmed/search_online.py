@@ -87,15 +87,17 @@ async def find_online(
     limit: int,
     deadline_s: float,
     published: Published = ANY_DAY,
+    written: str = "",
 ) -> list[int]:
-    """PMIDs of the question's own search, then of its entities', each once.
+    """PMIDs of the question's own search, then of its entities' and of `written`'s, each once.
 
-    `limit` bounds each search, and `published` the days of publication. A search that is lost is
-    noted, and the other one stands.
+    `written` is a query in PubMed's own language, "" for none. `limit` bounds each search, and
+    `published` the days of publication. A search that is lost is noted, and the others stand.
     """
     queries = {
         plain_query(question): "question not searched online",
         entities_query(entities): "entities not searched online",
+        written: "a written query not searched online",
     }
     found = await asyncio.gather(
         *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer
@@ -15,7 +15,14 @@ from cluster.errors import InputError
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
 from commands.evaluation.reproduce import reproduce
-from evaluation.reproduce.read_paper import paper_names, paper_settings, read_paper
+from evaluation.reproduce.read_paper import (
+    Scale,
+    other_settings,
+    paper_names,
+    paper_settings,
+    read_paper,
+)
+from pipelines.build.split_passages import make_splitter
 from tests.evaluation.ablation.ablation_runs import ROWS
 from tests.evaluation.evaluate_command.small_runs import label, lines
 from tests.evaluation.scripted_judge import ScriptedJudge
@@ -222,8 +229,19 @@ def test_a_slow_model_is_waited_for() -> None:
 def test_small_scale_keeps_how_the_paper_splits_abstracts() -> None:
     assert paper_settings("002", "small").split.method == "sections"
     assert paper_settings("004", "small").split.size == 500
-    own = paper_settings("004", "small", ["index.path=/tmp/i", "split.size=300"])
+    own = paper_settings("004", "small", overrides=["index.path=/tmp/i", "split.size=300"])
     assert (str(own.index.path), own.split.size) == ("/tmp/i", 300)
+
+
+@pytest.mark.parametrize("scale", get_args(Scale))
+def test_the_documents_of_task_a_are_whole_and_lie_in_an_index_of_their_own(scale: Scale) -> None:
+    documents = paper_settings("004", scale, "biogen-a")
+    passages = paper_settings("004", scale, "biogen-b")
+    splitter = make_splitter(*documents.split.model_dump().values())
+    longest = "A sentence of an abstract. " * 400
+    assert splitter(longest) == [(0, len(longest) - 1)]
+    assert documents.index.path != passages.index.path
+    assert "split.size" not in "; ".join(other_settings("004", "biogen-a", documents))
 
 
 def test_pools_of_the_papers_own_systems_are_their_presets() -> None:

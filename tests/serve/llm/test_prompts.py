@@ -10,7 +10,7 @@ import pytest
 
 from cluster.errors import InputError
 from cluster.settings.read_config import CONFIGS
-from serve.llm.prompts import load_prompt, number_passages, quote
+from serve.llm.prompts import describe, load_prompt, number_passages, quote
 from tests.serve.answering import evidence
 
 VARIABLES = {
@@ -190,10 +190,10 @@ def test_type_and_year_stand_beside_a_passage_where_they_are_known() -> None:
     known, unknown = evidence("One.", "Two.")
     types = ("Journal Article", "Randomized Controlled Trial", "Research Support, U.S. Gov't")
     known = replace(known, year=2019, publication_types=types)
-    shown = number_passages([known, unknown], 200, described=True)
+    shown = number_passages([known, unknown], 200, tell=describe)
     assert shown == "[1] (Randomized Controlled Trial, 2019) One.\n[2] Two."
 
 
 def test_the_description_counts_in_the_budget() -> None:
     dated = [replace(item, year=2019) for item in evidence("One.", "Two.")]
-    assert number_passages(dated, 20, described=True) == "[1] (2019) One."
+    assert number_passages(dated, 20, tell=describe) == "[1] (2019) One."

@@ -1,0 +1,90 @@
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError, LLMError
+from serve.graph.watch_stages import StageWatch
+from serve.llm.watched_model import WatchedModel
+from serve.search.pubmed.query_by_example import (
+    UNWRITTEN,
+    SolvedQuestion,
+    likest,
+    query_by_example,
+    read_query,
+    read_solved,
+)
+from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
+
+SHIPPED = read_solved("example-queries.yaml")
+SOLVED = [
+    SolvedQuestion(question="Which genes are mutated in ataxia?", query="Ataxia/genetics[mh]"),
+    SolvedQuestion(question="Is warfarin safe in pregnancy?", query="Warfarin[mh] AND pregnan*"),
+]
+
+
+def test_the_shipped_queries_can_be_read_by_pubmed_and_lead_to_themselves() -> None:
+    assert len(SHIPPED) >= 20
+    for item in SHIPPED:
+        assert read_query(item.query) == item.query
+        assert likest(item.question, SHIPPED, 1) == [item]
+
+
+def test_a_question_of_the_same_pattern_comes_first() -> None:
+    assert likest("Is lithium safe in pregnancy?", SOLVED, 2)[0] == SOLVED[1]
+    assert likest("Which genes cause gout?", SOLVED, 2)[0] == SOLVED[0]
+
+
+def test_questions_without_a_common_word_are_no_examples() -> None:
+    assert likest("Yoga?", SOLVED, 2) == []
+
+
+def ask(endpoint: ChatEndpoint, solved: list[SolvedQuestion]) -> tuple[str, list[str]]:
+    watch = StageWatch(30)
+    model = WatchedModel(endpoint.model(), watch)
+    written = asyncio.run(query_by_example("Is lithium safe in pregnancy?", solved, model))
+    return written, watch.degraded
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ChatEndpoint]:
+    with chat_endpoint("Lithium[mh]") as running:
+        yield running
+
+
+def test_the_model_adapts_the_query_that_stands_nearest(endpoint: ChatEndpoint) -> None:
+    endpoint.replies[:] = ["Query: Lithium[mh] AND Pregnancy[mh]\nThis finds it."]
+    assert ask(endpoint, [SOLVED[1], SOLVED[0]]) == ("Lithium[mh] AND Pregnancy[mh]", [])
+    prompt = endpoint.users()[-1]
+    assert prompt.index(SOLVED[0].query) < prompt.index(SOLVED[1].query)
+    assert prompt.index(SOLVED[1].query) < prompt.index("lithium")
+
+
+def test_without_examples_the_model_is_not_asked(endpoint: ChatEndpoint) -> None:
+    assert ask(endpoint, []) == ("", [])
+    assert not endpoint.asked
+
+
+def test_a_reply_that_is_no_query_is_told(endpoint: ChatEndpoint) -> None:
+    endpoint.replies[:] = ["Lithium[mh AND (Pregnancy[mh]"]
+    written, degraded = ask(endpoint, SOLVED)
+    assert written == ""
+    assert any(UNWRITTEN in loss for loss in degraded)
+
+
+@pytest.mark.parametrize("text", ["", "...", "a[mh", "(a", "a)", '"a', "a" * 301, "([a)]"])
+def test_what_pubmed_would_read_otherwise_is_no_query(text: str) -> None:
+    with pytest.raises(LLMError, match="no PubMed query"):
+        read_query(text)
+
+
+def test_a_bracket_within_quotes_is_a_character() -> None:
+    assert read_query('"ca(2+"[tiab]') == '"ca(2+"[tiab]'
+
+
+def test_a_file_of_another_form_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("questions: [{question: Why}]", encoding="utf-8")
+    with pytest.raises(InputError, match=r"mine\.yaml: expected `questions`"):
+        read_solved(str(path))
