@@ -344,7 +344,7 @@ def test_pubmed_is_also_asked_the_models_query_in_the_manner_of_solved_questions
     graph.search(too_few(50))
     terms = [form["term"] for form in graph.pubmed.requests if form["utility"] == "esearch"]
     assert "Metformin[mh] AND AMP-Activated Protein Kinases[mh]" in terms
-    assert "What is the mechanism of action of dapagliflozin?" in graph.endpoint.users()[-1]
+    assert graph.endpoint.users()[-1].count("Query: ") == 3
 
 
 def test_the_vectors_finds_stand_where_pubmed_has_nothing(graph: Graph) -> None:
