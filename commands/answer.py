@@ -47,6 +47,12 @@ FeedbackOption = Annotated[
         "become examples there, as `citeray remember` does."
     ),
 ]
+Documents = Annotated[
+    int,
+    typer.Option(
+        min=1, max=100, help="Documents a question; BioASQ takes ten, `citeray table` any number."
+    ),
+]
 NoAnswers = Annotated[bool, typer.Option("--no-answers", help="Documents and snippets only; fast.")]
 Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Questions at once.")]
 
@@ -57,6 +63,7 @@ def answer(
     file_format: FormatOption = "bioasq",
     feedback: FeedbackOption = None,
     no_answers: NoAnswers = False,
+    documents: Documents = 10,
     evidence: EvidenceOption = "search",
     concurrent: Concurrent = 4,
     system: SystemOption = None,
@@ -77,11 +84,13 @@ def answer(
     context = make_context(config, overrides, json)
     answers = _check_format(file_format, feedback or [], no_answers=no_answers)
     given = _check_evidence(evidence, file_format, answers=answers)
+    if documents != 10 and file_format != "bioasq":
+        raise InputError("--documents: goes with --format bioasq")
     chosen = check_options(context, system, as_of=as_of, until=until)
     context = chosen.context
     batch = make_batch(
         context.settings, file_format, questions, chosen.system, feedback or [],
-        answers=answers, given=given,
+        answers=answers, given=given, documents=documents,
     )  # fmt: skip
     learnt = _learn(context, feedback or [])
     begun = time.monotonic()
@@ -148,6 +157,7 @@ def make_batch(
     *,
     answers: bool,
     given: bool = False,
+    documents: int = 10,
 ) -> Batch:
     """What is asked, and how it is written, for one of `FORMATS`.
 
@@ -177,7 +187,7 @@ def make_batch(
     asked = read_questions(questions)
     if given:
         asked = give_snippets(asked, [questions])
-    return bioasq_batch(asked, system, answers=answers, given=given)
+    return bioasq_batch(asked, system, answers=answers, given=given, documents=documents)
 
 
 def _check_format(file_format: str, feedback: Sequence[Path], *, no_answers: bool) -> bool:

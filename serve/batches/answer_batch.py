@@ -17,10 +17,9 @@ from cluster.answers import Question, SearchResult
 from cluster.errors import InputError
 from serve.batches.work_through import Eta, Tally, work_through
 from serve.client.open_client import Client, Reply, as_answer
-from serve.formats.bioasq import Entry, RunWriter, to_entry, write_run
+from serve.formats.bioasq import MAX_DOCUMENTS, Entry, RunWriter, to_entry, write_run
 
 LINE_EVERY_S = 5.0
-DOCUMENTS = 10
 NONE_GIVEN = "evidence: none given, searched for"
 
 SEARCH = TypeAdapter(SearchResult)
@@ -56,24 +55,28 @@ class Batch:
     inputs: str = ""
 
 
-def request_of(question: Question, system: str) -> dict[str, object]:
-    """What an endpoint is asked for a run: ten documents, and snippets."""
+def request_of(
+    question: Question, system: str, documents: int = MAX_DOCUMENTS
+) -> dict[str, object]:
+    """What an endpoint is asked for a run: so many documents, and snippets."""
     given = [asdict(passage) for passage in question.given]
     return {
         "id": question.id,
         "question": question.body,
         "type": question.type,
         "system": system,
-        "k": DOCUMENTS,
+        "k": documents,
         "snippets": True,
         "exclude": list(question.exclude),
         **({"evidence": given} if given else {}),
     }
 
 
-def answer_request_of(question: Question, system: str) -> dict[str, object]:
+def answer_request_of(
+    question: Question, system: str, documents: int = MAX_DOCUMENTS
+) -> dict[str, object]:
     """The same for an answer; run files force a choice, so that the best guess must come along."""
-    return request_of(question, system) | {"guess": True}
+    return request_of(question, system, documents) | {"guess": True}
 
 
 def joined(entry: Entry, *replies: Reply) -> Asked:
@@ -89,7 +92,12 @@ def digest_of(questions: Sequence[Question]) -> str:
 
 
 def bioasq_batch(
-    questions: Sequence[Question], system: str, *, answers: bool, given: bool = False
+    questions: Sequence[Question],
+    system: str,
+    *,
+    answers: bool,
+    given: bool = False,
+    documents: int = MAX_DOCUMENTS,
 ) -> Batch:
     """Each question asked once, for an answer or for documents and snippets alone.
 
@@ -99,15 +107,17 @@ def bioasq_batch(
     def ask(client: Client, question: Question) -> Asked:
         result: SearchResult
         if answers:
-            reply = client.answer(answer_request_of(question, system))
+            reply = client.answer(answer_request_of(question, system, documents))
             result = as_answer(reply)
         else:
-            reply = client.search(request_of(question, system))
+            reply = client.search(request_of(question, system, documents))
             result = SEARCH.validate_python(reply)
-        asked = joined(to_entry(result, result.snippets), reply)
+        asked = joined(to_entry(result, result.snippets, documents), reply)
         return asked.with_loss(NONE_GIVEN) if given and not question.given else asked
 
-    return Batch(questions, ask, inputs=digest_of(questions) if given else "")
+    inputs = digest_of(questions) if given else ""
+    deeper = f"{documents} documents" if documents != MAX_DOCUMENTS else ""
+    return Batch(questions, ask, inputs=" ".join(filter(None, (inputs, deeper))))
 
 
 def answer_batch(

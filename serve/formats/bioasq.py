@@ -109,10 +109,14 @@ def whole_text(text: str, field: str, place: str) -> str:
     return text
 
 
-def to_entry(result: SearchResult, snippets: Sequence[Passage] | None = None) -> Entry:
+def to_entry(
+    result: SearchResult,
+    snippets: Sequence[Passage] | None = None,
+    documents: int = MAX_DOCUMENTS,
+) -> Entry:
     """One question of a run. `snippets` are by default the result's own.
 
-    A SearchResult gives no answers. BioASQ
+    BioASQ takes no more `documents` than by default. A SearchResult gives no answers. BioASQ
     forces a choice: the best guess stands where the evidence is not enough, as the fields
     `verdict` and `confidence` tell, which are not BioASQ's. Nor is `shown`: the passages that the
     language model was shown, in its order, where one was asked.
@@ -123,7 +127,7 @@ def to_entry(result: SearchResult, snippets: Sequence[Passage] | None = None) ->
         "id": question.id,
         "type": question.type,
         "body": question.body,
-        "documents": [document_url(c.pmid) for c in result.citations[:MAX_DOCUMENTS]],
+        "documents": [document_url(c.pmid) for c in result.citations[:documents]],
         "snippets": [_snippet(passage) for passage in passages[:MAX_SNIPPETS]],
     }
     if isinstance(result, Answer):

@@ -22,8 +22,8 @@ from cluster.records import Entity, Passage
 from cluster.settings.presets import load_system, name_systems
 from cluster.settings.settings import Settings
 from serve.answer_question import QuestionAnswerer
-from serve.batches.answer_batch import DOCUMENTS
 from serve.batches.serve_jobs import ServedBatches
+from serve.formats.bioasq import MAX_DOCUMENTS
 from serve.graph.call_handles import HandleBackend, HandleTurns, until_ready
 from serve.graph.load_stages import (
     load_encoder,
@@ -170,7 +170,7 @@ class Batches(ServedBatches):
         answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)
 
         async def ask(question: Question, system: str, answers: bool) -> SearchResult:
-            asked = Request(question, load_system(system), DOCUMENTS, snippets=True)
+            asked = Request(question, load_system(system), MAX_DOCUMENTS, snippets=True)
             return await (answerer.answer(asked) if answers else answerer.search(asked))
 
         async def ready() -> None:

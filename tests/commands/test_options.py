@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
@@ -15,6 +16,7 @@ from cluster.settings.presets import load_system
 from cluster.settings.settings import Settings, load_settings
 from commands import ask as commands
 from commands import options
+from commands.answer import answer
 from commands.cli import app
 from commands.context import Context
 from commands.options import Chosen, check_options, open_client, read_filters
@@ -158,3 +160,12 @@ def test_a_batch_has_its_last_day_from_the_settings() -> None:
     assert chosen.here == "until 2024-05-31"
     with pytest.raises(InputError, match="'soon' is not a day"):
         _ = check_options(Context(None, (), False), "bm25", until="soon").context.settings
+
+
+@pytest.mark.parametrize("file_format", ["synergy", "biogen-a", "biogen-b"])
+def test_only_bioasqs_form_has_a_number_of_documents(file_format: str) -> None:
+    arguments = ["q.json", "-o", "run.json", "--format", file_format, "--documents", "20"]
+    app = typer.Typer()
+    app.command()(answer)
+    with pytest.raises(InputError, match="--documents: goes with --format bioasq"):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)

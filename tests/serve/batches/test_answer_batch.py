@@ -10,13 +10,14 @@ import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from cluster.answers import Question
+from cluster.answers import Question, RankedCitation, SearchResult
 from cluster.errors import CiteRayError, InputError
 from cluster.settings.settings import load_settings
 from evaluation.lint.lint_run import check_run, read_run_file
 from serve.batches.answer_batch import answer_batch, bioasq_batch
 from serve.client.call_endpoint import Endpoint
 from serve.client.open_client import HttpClient, Reply
+from serve.formats.bioasq import to_entry
 from serve.http.api import create_api
 from tests.serve.service import SmallService
 
@@ -68,6 +69,33 @@ def run(
     return answer_batch(
         client, batch, output, system, answers=answers, concurrent=concurrent, log=console
     )
+
+
+def test_a_run_can_hold_fewer_and_more_documents_than_ten(
+    service: SmallService, tmp_path: Path
+) -> None:
+    client, console = ServiceClient(service), Console(file=io.StringIO())
+    for documents in (1, 3):
+        batch = bioasq_batch(QUESTIONS, "dense", answers=False, documents=documents)
+        output = tmp_path / f"{documents}.json"
+        answer_batch(client, batch, output, "dense", answers=False, concurrent=1, log=console)
+        assert {len(entry["documents"]) for entry in entries(output)} == {documents}
+
+
+def test_an_entry_holds_ten_documents_where_no_more_are_asked_for() -> None:
+    citations = tuple(RankedCitation(pmid, 1 / pmid) for pmid in range(1, 13))
+    found = SearchResult(
+        *(QUESTIONS[0], "bm25", citations, (), (), (), (), "2/2", "v000001", "", {})
+    )
+    assert len(to_entry(found)["documents"]) == 10
+    assert len(to_entry(found, documents=100)["documents"]) == 12
+
+
+def test_a_run_of_another_depth_is_not_continued() -> None:
+    ten, hundred = (
+        bioasq_batch(QUESTIONS, "bm25", answers=False, documents=n).inputs for n in (10, 100)
+    )
+    assert ten != hundred
 
 
 def entries(output: Path) -> list[dict[str, Any]]:
