@@ -23,11 +23,14 @@ Scale = Literal["full", "small"]
 FOLDER = "papers"
 # What a paper's settings change on the laptop too.
 ANY_SCALE = ("split",)
-# Nobody waits for these replies: a slow machine must not leave out what its model would say.
+# Nobody waits for these replies: a slow machine must not leave out what a stage would say.
 PATIENT = (
     "serve.request_deadline_s=1800",
     "serve.writer.deadline_s=1700",
-    "serve.llm.deadline_s=1600",
+    *(
+        f"serve.{stage}.deadline_s=1600"
+        for stage in ("llm", "encoder", "expander", "shard", "reranker")
+    ),
 )
 
 

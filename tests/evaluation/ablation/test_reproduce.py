@@ -226,6 +226,12 @@ def test_a_slow_model_is_waited_for() -> None:
     assert serve.request_deadline_s > serve.writer.deadline_s > serve.llm.deadline_s > 1000
 
 
+@pytest.mark.parametrize("stage", ["encoder", "expander", "shard", "reranker"])
+def test_a_stage_on_a_busy_machine_is_waited_for_as_long_as_the_model(stage: str) -> None:
+    serve = paper_settings("004", "small").serve
+    assert getattr(serve, stage).deadline_s == serve.llm.deadline_s
+
+
 def test_small_scale_keeps_how_the_paper_splits_abstracts() -> None:
     assert paper_settings("002", "small").split.method == "sections"
     assert paper_settings("004", "small").split.size == 500
