@@ -1,0 +1,67 @@
+"""compose.yaml, as far as it goes without Docker: its form, and what it names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from compose_spec import PyOptions
+
+from cluster.settings.settings import load_settings
+from tests.images.containerfile import FILES, ROOT, stages
+from tests.images.test_containerfiles import locked
+
+TEXT = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+COMPOSE = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DEFAULT = re.compile(r"\$\{\w+:-([^}]*)\}")
+
+
+def test_it_has_the_form_of_the_specification() -> None:
+    PyOptions(apply_merge=True).from_yaml(DEFAULT.sub(r"\1", TEXT)).validate()
+
+
+def test_without_a_profile_the_index_and_the_page_start_and_nothing_else() -> None:
+    assert [name for name, it in SERVICES.items() if not it.get("profiles")] == ["index", "citeray"]
+
+
+def test_ports_are_published_to_this_machine_alone() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_the_service_is_told_settings_that_there_are() -> None:
+    words = [DEFAULT.sub(r"\1", word) for word in SERVICES["citeray"]["command"]]
+    overrides = [word for word in words if "=" in word]
+    settings = load_settings(overrides=overrides)
+    assert words[:2] == ["citeray", "serve"]
+    assert (settings.serve.host, settings.llm.kind) == ("0.0.0.0", "none")
+    asked = [word.replace("llm.kind=none", "llm.kind=url") for word in overrides]
+    assert load_settings(overrides=asked).llm.model_id == "Qwen/Qwen2.5-1.5B-Instruct"
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_what_is_mounted_is_there_or_a_volume(service: str) -> None:
+    for mount in SERVICES[service].get("volumes", ()):
+        source = mount.split(":")[0]
+        there = (ROOT / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
+        assert there, source
+    for config in SERVICES[service].get("configs", ()):
+        assert yaml.safe_load(COMPOSE["configs"][config["source"]]["content"])
+
+
+def test_the_image_has_the_folders_of_its_volumes_for_its_user() -> None:
+    """A new volume takes its owner from the folder that it covers."""
+    steps = " ".join(rest for word, rest in stages(FILES["cpu"])[-1] if word == "RUN")
+    for mount in SERVICES["citeray"]["volumes"]:
+        folder = mount.split(":")[1]
+        made = folder == "/home/citeray" or re.search(rf"mkdir -p [^&]*{folder}(\s|$)", steps)
+        assert made, folder
+    assert "chown -R citeray:citeray /app /models" in steps
+
+
+def test_the_model_runs_on_the_vllm_of_the_lock() -> None:
+    assert SERVICES["llm"]["image"] == f"vllm/vllm-openai:v{locked('gpu.txt')['vllm']}"
