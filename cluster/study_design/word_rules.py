@@ -90,10 +90,10 @@ TITLE_RULES = (
     _rule("case_control", "case-control", r"\bcase-control(?:led)? (?:study|analysis)\b"),
     _rule(
         "cohort",
-        "cohort|prospective|longitudinal|follow-up",
+        "cohort|prospective|retrospective|longitudinal|follow-up",
         r"\bcohort (?:study|analysis)\b",
         r"\b(?:prospective|longitudinal|follow-up) (?:[a-z-]+ ){0,3}(?:cohort|study)\b",
-        r"\bretrospective (?:[a-z-]+ ){0,3}cohort\b",
+        r"\bretrospective (?:[a-z-]+ ){0,3}(?:cohort|review)\b",
     ),
     _rule(
         "cross_sectional",

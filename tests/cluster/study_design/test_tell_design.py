@@ -104,6 +104,7 @@ def test_a_review_of_studies_in_mice_is_a_review_and_says_mice() -> None:
         ("A phase II study of imatinib.", "clinical_trial"),
         ("Smoking and gout: a case-control study.", "case_control"),
         ("Urate and gout: a prospective cohort study.", "cohort"),
+        ("Gout: a retrospective chart review.", "cohort"),
         ("Gout in farmers: a cross-sectional survey.", "cross_sectional"),
         ("Green urine after propofol: a case report and review of the literature.", "case_report"),
         ("Listeria brain abscess: two cases and review of the literature.", "case_report"),
