@@ -8,6 +8,15 @@ from typing import Literal
 
 from cluster.index.filters.filters import Filters
 from cluster.records import Citation, Entity, Passage
+from cluster.weighing import (
+    Agreement,
+    ConceptCoverage,
+    EvidenceCounts,
+    Sides,
+    Sort,
+    Weighed,
+    weighed,
+)
 
 QUESTION_TYPES = ("yesno", "factoid", "list", "summary", "unknown")
 QuestionType = Literal["yesno", "factoid", "list", "summary", "unknown"]
@@ -35,7 +44,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Weighed):
     """A passage that may support an answer, with its scores by stage; never a retracted one.
 
     `stance` is whether it supports or contradicts the answer, which `stance_on` names: "yes",
@@ -58,11 +67,11 @@ class Evidence:
         if citation.retracted:
             return None
         title, year, types = citation.title, citation.year, citation.publication_types
-        return cls(passage, scores, title, year, publication_types=types)
+        return cls(passage, scores, title, year, publication_types=types, **weighed(citation))
 
 
 @dataclass(frozen=True, slots=True)
-class RankedCitation:
+class RankedCitation(Weighed):
     """A citation in the order of a search, with its scores by stage."""
 
     pmid: int
@@ -71,6 +80,12 @@ class RankedCitation:
     title: str = ""
     year: int | None = None
     retracted: bool = False
+
+    @classmethod
+    def of(cls, citation: Citation, score: float, scores: Mapping[str, float]) -> RankedCitation:
+        """The citation as a search ranks it."""
+        c = citation
+        return cls(c.pmid, score, scores, c.title, c.year, c.retracted, **weighed(c))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +130,8 @@ class SearchResult:
     """`index_version` is the oldest that any shard read, `last_source` its last source file.
 
     `filters` are those under which was searched, None for none. `model_calls` is how often
-    the search asked language models.
+    the search asked language models. `sort` is the order of `citations` and `evidence`;
+    `evidence_by` counts the citations by year and by study design.
     """
 
     question: Question
@@ -132,6 +148,8 @@ class SearchResult:
     spent: Spent | None = None
     filters: Filters | None = None
     model_calls: int = 0
+    sort: Sort = "relevance"
+    evidence_by: EvidenceCounts = field(default_factory=EvidenceCounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +176,11 @@ class Answer(SearchResult):
     model's sentences that no evidence supports: they were dropped, or only marked and left out of
     account, or marked and counted like the others ("off"). `writing_calls` is how often the writer
     asked its language model.
+
+    `caveats` are sentences that a reader needs beside the answer, such as that its sources are
+    studies in mice. `sides` are the sources for it and against it, `agreement` how far they agree
+    (None where none takes a stance), `concept_coverage` which concepts of the question are named
+    (None where the question has none that are linked).
     """
 
     verdict: Verdict
@@ -170,6 +193,10 @@ class Answer(SearchResult):
     shown: tuple[int, ...] | None = None
     check: Check = "drop"
     writing_calls: int = 0
+    caveats: tuple[str, ...] = ()
+    sides: Sides = field(default_factory=Sides)
+    agreement: Agreement | None = None
+    concept_coverage: ConceptCoverage | None = None
 
     @property
     def choice(self) -> Guess:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cluster.answers import Check
+from cluster.weighing import Sort
 from commands.context import Config, Json, Overrides, make_context
 from commands.options import (
     AsOf,
@@ -34,6 +35,10 @@ CheckOption = Annotated[
         "(off) marked and counted like the others. The preset's own if not given."
     ),
 ]
+SortOption = Annotated[
+    Sort,
+    typer.Option(help="List the citations by relevance, newest first, or strongest design first."),
+]
 KOption = Annotated[int, typer.Option("-k", min=1, max=100, help="How many citations.")]
 
 
@@ -44,6 +49,7 @@ def search(
     as_of: AsOf = None,
     filters: FilterOption = None,
     until: Until = None,
+    sort: SortOption = "relevance",
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -51,7 +57,7 @@ def search(
     """Ranked citations for a question."""
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, as_of=as_of)
-    request = {"question": question, "system": chosen.system, "k": k}
+    request = {"question": question, "system": chosen.system, "k": k, "sort": sort}
     request["filters"] = read_filters(filters, until)
     with open_client(chosen, answers=False) as client:
         found = client.search(request)
@@ -71,6 +77,7 @@ def ask(
     filters: FilterOption = None,
     until: Until = None,
     check: CheckOption = None,
+    sort: SortOption = "relevance",
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -79,7 +86,7 @@ def ask(
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, question_type, as_of)
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
-    request["filters"] = read_filters(filters, until)
+    request["filters"], request["sort"] = read_filters(filters, until), sort
     if check is not None:
         request["check"] = check
     with open_client(chosen, answers=True) as client:

@@ -29,6 +29,8 @@ from serve.search.choose_snippets import whole_passages
 from serve.search.climb_ladder import COMPARED, Budget, Costs, climb
 from serve.search.search_citations import QUOTED, Searcher
 from serve.search.search_shards import ShardSearch
+from serve.weighing.arrange_result import arranged
+from serve.weighing.weigh_answer import weigh_answer
 
 # What an answer of the evidence's sentences takes, where none has told yet.
 WRITING_MS = 200.0
@@ -107,7 +109,7 @@ class QuestionAnswerer:
         budget = Budget(request.question.budget_ms)
         watch = self._watch(budget)
         found = await self._search(request, watch, budget)
-        return await self._ended(found, request, watch, budget)
+        return arranged(await self._ended(found, request, watch, budget), request.sort)
 
     async def _ended(
         self, found: SearchResult, request: Request, watch: StageWatch, budget: Budget
@@ -193,7 +195,7 @@ class QuestionAnswerer:
         budget = Budget(question.budget_ms, writing_ms)
         watch = self._watch(budget, tell)
         found = await self._search(request, watch, budget)
-        tell(Found(found))
+        tell(Found(arranged(found, request.sort)))
         style, begun = self._style(system, budget, watch), budget.spent_ms
         draft = None if tell is tell_nobody else lambda text: tell(Drafted(text))
         written = await watch.run(
@@ -209,13 +211,14 @@ class QuestionAnswerer:
             watch.note(loss)
         found = replace(found, evidence=with_stances(found.evidence, written))
         found = await self._ended(found, request, watch, budget)
-        return Answer(
+        answer = Answer(
             **{name.name: getattr(found, name.name) for name in fields(found)},
             **presented(question, written),
-            shown=places_of(written.shown, found.evidence),
             check=system.answer.check,
             writing_calls=written.model_calls,
         )
+        listed = arranged(weigh_answer(answer), request.sort)
+        return replace(listed, shown=places_of(written.shown, listed.evidence))
 
     def _writing_ms(self, system: SystemSettings) -> float:
         return self.costs.expected(f"write {system.name}", WRITING_MS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from cluster.answers import Question
 from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.settings.system_settings import SystemSettings
+from cluster.weighing import Sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,8 @@ class Request:
     """A question, the preset that answers it, and how many citations the reply has at most.
 
     `snippets` adds the sentences of the evidence that answer, as BioASQ wants them. `filters` say
-    which citations may be found; given evidence is not found, and passes.
+    which citations may be found; given evidence is not found, and passes. `sort` is the order in
+    which the reply shows what was found, and changes nothing else.
     """
 
     question: Question
@@ -22,3 +24,4 @@ class Request:
     limit: int = 10
     snippets: bool = False
     filters: Filters = NO_FILTERS
+    sort: Sort = "relevance"

@@ -10,31 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cluster.records import RETRACTED_LINKS, RETRACTED_TYPE, TITLE, Citation, Passage
+from cluster.notices import CORRECTED, DOUBTED, NOTICES, RETRACTED
+from cluster.records import RETRACTED_TYPE, TITLE, Citation, Passage
 from evaluation.audit.read_answers import StoredAnswer
 
 if TYPE_CHECKING:
     from evaluation.find_citations import CitationLookup
 
-RETRACTED, DELETED, DOUBTED, REVISED, CORRECTED = KINDS = (
-    "retracted",
-    "deleted",
-    "expression of concern",
-    "revised",
-    "corrected",
-)
+DELETED, REVISED = "deleted", "revised"
+KINDS = (RETRACTED, DELETED, DOUBTED, REVISED, CORRECTED)
 """From the worst on."""
-
-# The DTD's RefTypes that a later notice leaves on the article itself. NLM has counted partial
-# retractions as errata since October 2016.
-NOTICES: Mapping[str, str] = {
-    **dict.fromkeys(RETRACTED_LINKS, RETRACTED),
-    "ExpressionOfConcernIn": DOUBTED,
-    "ErratumIn": CORRECTED,
-    "CorrectedandRepublishedIn": CORRECTED,
-    "PartialRetractionIn": CORRECTED,
-    "UpdateIn": CORRECTED,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, RankedCitation
+from cluster.study_design.tell_design import design_words
 
 NO_ANSWER = "The indexed literature does not answer this question."
 NOT_GIVEN = "The given passages do not answer this question."
@@ -35,11 +36,11 @@ def nearest_words(answer: Answer) -> list[str]:
 
 
 def side_words(answer: Answer) -> list[str]:
-    """Where sources disagree, what each side says: quotations with their stance and PMID."""
+    """Where sources disagree, what each side says: quotations with stance, PMID and design."""
     if answer.verdict != "mixed":
         return []
     return [
-        f'{stance_words(item)}: "{shortened(item.passage.text)}" [PMID {item.passage.pmid}]'
+        f'{stance_words(item)}: "{shortened(item.passage.text)}" [{_source(item)}]'
         for stance in ("support", "contradict")
         for item in _on_side(answer, stance)
     ]
@@ -65,8 +66,14 @@ def _on_side(answer: Answer, stance: str) -> Iterator[Evidence]:
     yield from found[:MAX_QUOTED]
 
 
+def _source(item: Evidence) -> str:
+    design = design_words(item.design, item.subjects)
+    return ", ".join(filter(None, [f"PMID {item.passage.pmid}", design]))
+
+
 def _cited(citation: RankedCitation) -> str:
-    year = f" ({citation.year})" if citation.year else ""
+    known = [str(citation.year or ""), design_words(citation.design, citation.subjects)]
+    about = f" ({', '.join(filter(None, known))})" if any(known) else ""
     mark = " RETRACTED" if citation.retracted else ""
     title = " ".join(citation.title.split()) or "no title"
-    return f"PMID {citation.pmid}{year}{mark}: {title}"
+    return f"PMID {citation.pmid}{about}{mark}: {title}"

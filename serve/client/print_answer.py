@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from cluster.answers import Sentence
+from cluster.answers import Answer, Sentence
+from cluster.study_design.tell_design import design_words
 from serve.answer.tell_verdict import (
     NEAREST,
     UNSUPPORTED,
@@ -17,6 +18,7 @@ from serve.answer.tell_verdict import (
     verdict_words,
 )
 from serve.client.open_client import as_answer
+from serve.weighing.weight_words import notice_lines, weight_lines
 
 Reply = Mapping[str, Any]
 
@@ -62,9 +64,13 @@ def print_answer(console: Console, reply: Reply) -> None:
         console.print(f"  because: {_sentence(sentence)}", soft_wrap=True)
     if nearest := nearest_words(answer):
         console.print(f"  {NEAREST}")
+    for line in [*answer.caveats, *notice_lines(answer)]:
+        console.print(f"  {escape(line)}", style="yellow", soft_wrap=True)
     for line in [*nearest, *side_words(answer)]:
         console.print(f"  {escape(line)}", soft_wrap=True)
-    _print_evidence(console, reply)
+    _print_evidence(console, answer)
+    for line in weight_lines(answer):
+        console.print(f"  {escape(line)}", style="dim", soft_wrap=True)
     if reply["ideal"]:
         console.print(f"  written by: {reply['origin']}", style="dim")
     if answer.shown is not None and len(answer.shown) < len(answer.evidence):
@@ -86,17 +92,18 @@ def _sentence(sentence: Sentence) -> str:
     return " ".join(said)
 
 
-def _print_evidence(console: Console, reply: Reply) -> None:
+def _print_evidence(console: Console, answer: Answer) -> None:
     """The passages that the answer cites, and those that contradict it."""
-    cited = {p for sentence in reply["ideal"] for p in sentence["pmids"]}
-    against = {p for sentence in reply["ideal"] for p in sentence["contradicted"]}
-    for evidence in reply["evidence"]:
-        passage = evidence["passage"]
-        if passage["pmid"] in cited | against:
-            sign = "" if passage["pmid"] in cited else "against: "
-            place = f"PMID {passage['pmid']} {passage['section']} {passage['begin']}"
-            text = escape(passage["text"][:160])
-            line = f"    [dim]{sign}{place}-{passage['end']}: {text}...[/dim]"
+    cited = {pmid for sentence in answer.ideal for pmid in sentence.pmids}
+    against = {pmid for sentence in answer.ideal for pmid in sentence.contradicted}
+    for item in answer.evidence:
+        passage = item.passage
+        if passage.pmid in cited | against:
+            sign = "" if passage.pmid in cited else "against: "
+            place = f"PMID {passage.pmid} {passage.section} {passage.begin}-{passage.end}"
+            design = design_words(item.design, item.subjects)
+            about = f" ({design})" if design else ""
+            line = f"    [dim]{sign}{place}{about}: {escape(passage.text[:160])}...[/dim]"
             console.print(line, soft_wrap=True)
 
 
@@ -104,14 +111,18 @@ def print_search(console: Console, reply: Reply) -> None:
     """Ranked citations, then the best passage of each."""
     passages = {e["passage"]["pmid"]: e["passage"] for e in reply["evidence"]}
     for rank, citation in enumerate(reply["citations"], 1):
-        year = f" ({citation['year']})" if citation["year"] else ""
+        design = design_words(citation["design"], tuple(citation["subjects"]))
+        known = [str(citation["year"] or ""), design]
+        about = f" ({', '.join(filter(None, known))})" if any(known) else ""
         mark = " [red]RETRACTED[/red]" if citation["retracted"] else ""
         title = escape(citation["title"] or "no title")
         place = f"{rank:3}. [cyan]{citation['pmid']}[/cyan] {citation['score']:.3f}"
         console.print(
-            f"{place} {title}{year}{mark}",
+            f"{place} {title}{about}{mark}",
             soft_wrap=True,
         )
+        if citation["notice"]:
+            console.print(f"     {escape(citation['notice'])}", style="red", soft_wrap=True)
         if citation["pmid"] in passages:
             text = escape(passages[citation["pmid"]]["text"][:200])
             console.print(f"     [dim]{text}[/dim]", soft_wrap=True)

@@ -10,7 +10,8 @@ from typing import Self, TypedDict, TypeVar, Unpack
 from pydantic import TypeAdapter, ValidationError
 
 from cluster.answers import Answer, Check, QuestionType, SearchResult
-from cluster.records import Citation, Passage
+from cluster.records import Passage
+from cluster.weighing import Sort, WeighedCitation
 from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.client.call_endpoint import API_KEY_ENV, Endpoint, EndpointError
 
@@ -27,7 +28,7 @@ class Failure:
 
 SEARCH = TypeAdapter(SearchResult)
 ANSWER = TypeAdapter(Answer)
-CITATION = TypeAdapter(Citation)
+CITATION = TypeAdapter(WeighedCitation)
 STAGE = TypeAdapter(StageDone)
 DRAFT = TypeAdapter(Drafted)
 FAILURE = TypeAdapter(Failure)
@@ -59,6 +60,7 @@ class SearchOptions(TypedDict, total=False):
     exclude: Sequence[int]
     budget_ms: int
     filters: FilterOptions
+    sort: Sort
 
 
 class AnswerOptions(SearchOptions, total=False):
@@ -123,7 +125,7 @@ class CiteRay:
                     return
         raise EndpointError("/v1/answer: the stream broke off before the answer")
 
-    def citation(self, pmid: int) -> Citation:
+    def citation(self, pmid: int) -> WeighedCitation:
         """The whole record of one PMID; BadRequestError, status 404, where there is none."""
         return _record(CITATION, self._endpoint.read("GET", f"/v1/citations/{pmid}"))
 

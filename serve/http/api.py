@@ -20,8 +20,8 @@ from starlette.routing import BaseRoute, Route
 
 from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
-from cluster.records import Citation
 from cluster.settings.settings import HttpSettings, ServeSettings
+from cluster.weighing import WeighedCitation
 from serve.graph.watch_stages import StageLostError
 from serve.http.batches_api import Batches, add_batches
 from serve.http.documented import DocumentedAPI
@@ -183,14 +183,18 @@ def _add_routes(api: FastAPI, service: Service, default_system: str) -> None:
         await require_ready()
         return await service.search(request.as_request(default_system))
 
-    @api.get("/v1/citations/{pmid}", response_model=Citation, responses={**ASKED, **problems(404)})
+    @api.get(
+        "/v1/citations/{pmid}",
+        response_model=WeighedCitation,
+        responses={**ASKED, **problems(404)},
+    )
     async def citation(pmid: PathPmid) -> Any:
-        """The whole record of one PMID."""
+        """The whole record of one PMID, its study design, and notices of what became of it."""
         await require_ready()
         found = await service.citation(pmid)
         if found is None:
             return _problem(404, f"PMID {pmid} is not in this index")
-        return found
+        return WeighedCitation.of(found)
 
     @api.get("/healthz")
     async def healthz() -> dict[str, str]:

@@ -24,8 +24,8 @@ from starlette.types import Receive, Scope, Send
 
 from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
-from cluster.records import Citation
 from cluster.settings.presets import system_names
+from cluster.weighing import WeighedCitation
 from serve.http.answer_words import QUOTED, answer_words, citation_words, search_words
 from serve.http.event_stream import as_failure
 from serve.http.request_forms import Pmid, SearchRequest, explain_problems
@@ -44,6 +44,7 @@ MEANINGS = {
     "type": "What kind of answer is wanted; unknown: guessed from the question.",
     "exclude": "PMIDs to leave out.",
     "filters": "Which citations may be found: years, journals, publication types and the like.",
+    "sort": "Order of the citations: relevance, date (newest first) or design (strongest first).",
     "budget_ms": "How long the reply may take; 0: as long as the server allows.",
 }
 READS = types.ToolAnnotations(
@@ -110,11 +111,11 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
         written = await service.answer(form.as_request(default_system))
         return written, answer_words(written)
 
-    async def citation(form: CitationForm) -> tuple[Citation, str]:
+    async def citation(form: CitationForm) -> tuple[WeighedCitation, str]:
         found = await service.citation(form.pmid)
         if found is None:
             raise InputError(f"PMID {form.pmid} is not in this index")
-        return found, citation_words(found)
+        return WeighedCitation.of(found), citation_words(found)
 
     return [
         Tool(
@@ -135,9 +136,10 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
         ),
         Tool(
             "get_citation",
-            "The whole PubMed record of one PMID: title, abstract, journal, headings.",
+            "The whole PubMed record of one PMID: title, abstract, journal, headings, study "
+            "design, and notices of a retraction, an expression of concern or a correction.",
             CitationForm,
-            TypeAdapter(Citation),
+            TypeAdapter(WeighedCitation),
             citation,
         ),
     ]

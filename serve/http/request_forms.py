@@ -21,6 +21,7 @@ from pydantic import (
 from cluster.answers import Check, Question, QuestionType
 from cluster.records import Passage, SectionName
 from cluster.settings.presets import is_system, load_system, paper_runs, system_names
+from cluster.weighing import Sort
 from serve.http.filter_form import FilterForm
 from serve.request import Request
 
@@ -69,7 +70,8 @@ class SearchRequest(BaseModel):
 
     `system` is a preset, `budget_ms` how long the reply may take in milliseconds (0: as long as the
     server allows), `exclude` PMIDs to leave out. `snippets` asks for the sentences that answer.
-    `filters` say which citations may be found.
+    `filters` say which citations may be found. `sort` is the order in which citations and evidence
+    are listed: by relevance, the newest first, or by how much their study design weighs.
     """
 
     model_config = ConfigDict(
@@ -94,6 +96,7 @@ class SearchRequest(BaseModel):
     exclude: Annotated[list[Pmid], Field(max_length=MAX_EXCLUDED)] = []
     budget_ms: Annotated[int, Field(ge=0, le=MAX_BUDGET_MS, strict=True)] = 0
     filters: FilterForm = FilterForm()
+    sort: Sort = "relevance"
 
     @field_validator("question")
     @classmethod
@@ -112,7 +115,7 @@ class SearchRequest(BaseModel):
         """Raises InputError for a preset that is not there, and for filters that make no sense."""
         system = load_system(self.system or default_system)
         filters = self.filters.as_filters()
-        return Request(self.as_question(), system, self.k, self.snippets, filters)
+        return Request(self.as_question(), system, self.k, self.snippets, filters, self.sort)
 
 
 class GivenPassage(BaseModel):

@@ -18,6 +18,7 @@ from string import Template
 from cluster.answers import Evidence
 from cluster.errors import InputError
 from cluster.settings.read_config import CONFIGS
+from cluster.study_design.tell_design import design_words
 from serve.llm.chat_form import Message
 
 PROMPTS: Traversable = CONFIGS / "prompts"
@@ -156,7 +157,7 @@ def number_passages(
 ) -> str:
     """The passages as lines `[1] text`, or `[PMID] text`, within `max_chars`.
 
-    `tell` adds what it says of each: with `describe`, `[1] (Review, 2019) text`. The first passage
+    `tell` adds what it says of each: with `describe`, `[1] (review, 2019) text`. The first passage
     is always there, cut if it alone is over the budget, so that a prompt never goes out without
     evidence.
     """
@@ -187,8 +188,12 @@ def _lines(evidence: Sequence[Evidence], by_pmid: bool, tell: Tell | None) -> li
 
 
 def describe(item: Evidence) -> str:
-    """`(Randomized Controlled Trial, 2019) `, of that what is known; "" for nothing."""
+    """`(randomised trial, 2019) `, of that what is known; "" for nothing.
+
+    Where the design is not known, the publication types stand for it.
+    """
     types = [name for name in item.publication_types if not _SAYS_LITTLE.match(name)]
-    known = [quote(name) for name in types[:MAX_TYPES]]
+    design = design_words(item.design, item.subjects)
+    known = [design] if design else [quote(name) for name in types[:MAX_TYPES]]
     known += [str(item.year)] if item.year else []
     return f"({', '.join(known)}) " if known else ""

@@ -48,7 +48,7 @@ async def take_given(
     return SearchResult(
         question,
         system.name,
-        tuple(_ranked(held.get(pmid, Citation(pmid))) for pmid in pmids[:limit]),
+        tuple(RankedCitation.of(held.get(pmid, Citation(pmid)), 0.0, {}) for pmid in pmids[:limit]),
         tuple(evidence),
         (),
         tuple(entities),
@@ -58,7 +58,3 @@ async def take_given(
         read.last_source,
         dict(watch.timings_ms),
     )
-
-
-def _ranked(c: Citation) -> RankedCitation:
-    return RankedCitation(c.pmid, 0.0, {}, c.title, c.year, c.retracted)

@@ -76,8 +76,7 @@ class Hit:
 
     def citation(self) -> RankedCitation:
         """The hit as a ranked citation, with its score and its scores by stage."""
-        c = self.fetched.citation
-        return RankedCitation(c.pmid, self.score, self.scores, c.title, c.year, c.retracted)
+        return RankedCitation.of(self.fetched.citation, self.score, self.scores)
 
     def evidence(self) -> Evidence | None:
         """The hit's passage with its scores; None without passages, or where it was retracted."""

@@ -54,6 +54,15 @@ def test_uncontradicted_sentences_say_nothing_of_it() -> None:
     assert not [line for line in shown(plain) if "contradicted" in line or "against" in line]
 
 
+def test_caveats_and_notices_are_shown_under_the_answer() -> None:
+    noted = replace(ANSWER.evidence[0], notice="Corrected.", design="animal", subjects=("mice",))
+    lines = shown(replace(ANSWER, caveats=("It is of mice.",), evidence=(noted,)))
+    place = lines.index("  It is of mice.")
+    assert lines[place - 1] == "  It helps. [1] contradicted by [2]"
+    assert lines[place + 1] == "  PMID 1: Corrected."
+    assert lines[place + 2].startswith("    PMID 1 abstract 0-10 (study in mice): It helped.")
+
+
 def test_a_supported_answer_is_shown_with_its_citations() -> None:
     answer = replace(ANSWER, supported=(Sentence("It helped.", (1,), 0.9),))
     assert "  because: It helped. [1]" in shown(answer)

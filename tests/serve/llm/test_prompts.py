@@ -194,6 +194,16 @@ def test_type_and_year_stand_beside_a_passage_where_they_are_known() -> None:
     assert shown == "[1] (Randomized Controlled Trial, 2019) One.\n[2] Two."
 
 
+def test_a_model_is_told_the_design_and_that_a_study_was_in_mice() -> None:
+    first, second = evidence("One.", "Two.")
+    types = ("Journal Article", "Randomized Controlled Trial")
+    trial = replace(first, year=2019, publication_types=types, design="randomised_trial")
+    mice = replace(second, design="animal", subjects=("mice",))
+    shown = number_passages([trial, mice], 200, tell=describe)
+    assert shown == "[1] (randomised trial, 2019) One.\n[2] (study in mice) Two."
+    assert number_passages([trial, mice], 200) == "[1] One.\n[2] Two."
+
+
 def test_the_description_counts_in_the_budget() -> None:
     dated = [replace(item, year=2019) for item in evidence("One.", "Two.")]
     assert number_passages(dated, 20, tell=describe) == "[1] (2019) One."

@@ -1,0 +1,1 @@
+"""Which kind of study a citation reports, and on whom."""

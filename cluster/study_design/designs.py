@@ -1,0 +1,89 @@
+"""The study designs that CiteRay tells apart, and the order in which evidence weighs.
+
+Levels are those of the Oxford Centre for Evidence-Based Medicine for the question "Does this
+intervention help?" (OCEBM Levels of Evidence Working Group, The Oxford 2011 Levels of Evidence,
+https://www.cebm.ox.ac.uk/resources/levels-of-evidence/ocebm-levels-of-evidence): 1 systematic
+reviews of randomised trials, 2 randomised trials, 3 controlled studies without randomisation and
+cohorts, 4 case series and case-control studies, 5 reasoning from mechanisms. The table names
+neither guidelines nor narrative reviews nor cross-sectional studies. Guidelines rest on level 1
+and stand at the top here; the other two stand where the pyramids drawn from the table put them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+Design = Literal[
+    "guideline",
+    "meta_analysis",
+    "systematic_review",
+    "randomised_trial",
+    "clinical_trial",
+    "cohort",
+    "case_control",
+    "cross_sectional",
+    "case_report",
+    "review",
+    "animal",
+    "in_vitro",
+    "other",
+]
+# What a design was read from, the surest first; "" where nothing tells it.
+ToldBy = Literal["publication_types", "mesh", "words", ""]
+
+# From the one that weighs most; "other" stands for every citation whose design is not known.
+DESIGNS: tuple[Design, ...] = (
+    "guideline",
+    "meta_analysis",
+    "systematic_review",
+    "randomised_trial",
+    "clinical_trial",
+    "cohort",
+    "case_control",
+    "cross_sectional",
+    "case_report",
+    "review",
+    "animal",
+    "in_vitro",
+    "other",
+)
+PLACES: Mapping[Design, int] = {design: place for place, design in enumerate(DESIGNS)}
+
+LEVELS: Mapping[Design, int] = {
+    "guideline": 1,
+    "meta_analysis": 1,
+    "systematic_review": 1,
+    "randomised_trial": 2,
+    "clinical_trial": 3,
+    "cohort": 3,
+    "case_control": 4,
+    "cross_sectional": 4,
+    "case_report": 4,
+    "review": 5,
+    "animal": 5,
+    "in_vitro": 5,
+    "other": 5,
+}
+LOWEST_LEVEL = 5
+
+DESIGN_WORDS: Mapping[Design, str] = {
+    "guideline": "guideline",
+    "meta_analysis": "meta-analysis",
+    "systematic_review": "systematic review",
+    "randomised_trial": "randomised trial",
+    "clinical_trial": "clinical trial",
+    "cohort": "cohort study",
+    "case_control": "case-control study",
+    "cross_sectional": "cross-sectional study",
+    "case_report": "case report",
+    "review": "review",
+    "animal": "animal study",
+    "in_vitro": "study in vitro",
+    "other": "",
+}
+
+
+def weight_of(design: Design) -> float:
+    """How much a source of this design counts, 1 at level 1 and 0.2 at level 5."""
+    return (LOWEST_LEVEL + 1 - LEVELS[design]) / LOWEST_LEVEL

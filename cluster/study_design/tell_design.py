@@ -1,0 +1,142 @@
+"""The design of a study: from NLM's publication types, from MeSH, or from the article's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cluster.records import Citation
+from cluster.study_design.designs import DESIGN_WORDS, Design, ToldBy
+from cluster.study_design.read_words import MAX_CHARACTERS, is_about_another, read_design
+from cluster.study_design.subjects import (
+    IN_VITRO,
+    PEOPLE,
+    indexed_subjects,
+    names_persons,
+    said_subjects,
+    without_people,
+)
+
+# NLM's publication types (https://www.nlm.nih.gov/mesh/pubtypes.html), the first that a record
+# bears decides: a systematic review with a meta-analysis is the latter.
+_TYPES: tuple[tuple[str, Design], ...] = (
+    ("practice guideline", "guideline"),
+    ("guideline", "guideline"),
+    ("consensus development conference", "guideline"),
+    ("consensus development conference, nih", "guideline"),
+    ("network meta-analysis", "meta_analysis"),
+    ("meta-analysis", "meta_analysis"),
+    ("systematic review", "systematic_review"),
+    ("randomized controlled trial, veterinary", "animal"),
+    ("clinical trial, veterinary", "animal"),
+    ("observational study, veterinary", "animal"),
+    ("randomized controlled trial", "randomised_trial"),
+    ("controlled clinical trial", "clinical_trial"),
+    ("pragmatic clinical trial", "clinical_trial"),
+    ("equivalence trial", "clinical_trial"),
+    ("adaptive clinical trial", "clinical_trial"),
+    ("clinical trial, phase i", "clinical_trial"),
+    ("clinical trial, phase ii", "clinical_trial"),
+    ("clinical trial, phase iii", "clinical_trial"),
+    ("clinical trial, phase iv", "clinical_trial"),
+    ("clinical trial", "clinical_trial"),
+    ("case reports", "case_report"),
+    ("scoping review", "review"),
+    ("review", "review"),
+)
+# Types of records that are about another article, or about a study that is only planned.
+_ABOUT_ANOTHER = frozenset(
+    (
+        *("clinical trial protocol", "comment", "editorial", "news", "newspaper article"),
+        *("published erratum", "retraction of publication", "expression of concern"),
+        *("biography", "interview", "congress", "introductory journal article"),
+    )
+)
+# Descriptors of how a study was made, which indexers give to the study itself; those "as Topic"
+# are the subject of an article and tell nothing. The first that a record bears decides.
+_HEADINGS: tuple[tuple[str, Design], ...] = (
+    ("case-control studies", "case_control"),
+    ("cohort studies", "cohort"),
+    ("prospective studies", "cohort"),
+    ("longitudinal studies", "cohort"),
+    ("cross-sectional studies", "cross_sectional"),
+    ("retrospective studies", "cohort"),
+    ("follow-up studies", "cohort"),
+)
+# What sums up other studies keeps its name whatever these were made on.
+_SYNTHESES = frozenset({"guideline", "meta_analysis", "systematic_review", "review"})
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDesign:
+    """`told_by` is what `name` was read from. `subjects` are people, animals by species, in vitro.
+
+    `subjects` is empty where nothing tells them.
+    """
+
+    name: Design = "other"
+    told_by: ToldBy = ""
+    subjects: tuple[str, ...] = ()
+
+
+def tell_design(citation: Citation) -> StudyDesign:
+    """The design of a citation; "other" where its types, headings and words do not tell it.
+
+    A retracted article keeps its design. A comment, a notice or a protocol has none, whatever it
+    is about. A study that MeSH tells to be of animals alone is one of animals, even if randomised.
+    """
+    subjects = subjects_of(citation)
+    types = {name.casefold() for name in citation.publication_types}
+    if types & _ABOUT_ANOTHER or is_about_another(citation):
+        return StudyDesign("other", "publication_types" if types & _ABOUT_ANOTHER else "words")
+    typed = _first(_TYPES, types)
+    if typed is not None and (typed in _SYNTHESES or not without_people(subjects)):
+        return StudyDesign(typed, "publication_types", subjects)
+    indexed = _design_by_mesh(citation)
+    if indexed is not None:
+        return StudyDesign(indexed, "mesh", subjects)
+    # A letter may report cases, which its type then says; its words are often about others.
+    said = None if "letter" in types else read_design(citation)
+    if said in _SYNTHESES or (said and not without_people(subjects)):
+        return StudyDesign(said, "words", subjects)
+    if without_people(subjects) and not citation.mesh:
+        return StudyDesign("in_vitro" if subjects == (IN_VITRO,) else "animal", "words", subjects)
+    return StudyDesign(typed or "other", "publication_types" if typed else "", subjects)
+
+
+def subjects_of(citation: Citation) -> tuple[str, ...]:
+    """Who or what was studied, by MeSH where the record is indexed and by its words elsewhere."""
+    if citation.mesh:
+        return indexed_subjects(citation)
+    title = citation.title if citation.has_title else ""
+    return said_subjects(f"{title} {citation.abstract}"[:MAX_CHARACTERS])
+
+
+def _design_by_mesh(citation: Citation) -> Design | None:
+    subjects = indexed_subjects(citation)
+    if without_people(subjects):
+        return "in_vitro" if subjects == (IN_VITRO,) else "animal"
+    observed = _first(_HEADINGS, {heading.name.casefold() for heading in citation.mesh})
+    if observed is None and subjects == (PEOPLE, IN_VITRO) and not names_persons(citation):
+        # Human cell lines are indexed with Humans as well.
+        return "in_vitro"
+    return observed
+
+
+def _first(rules: Iterable[tuple[str, Design]], held: Iterable[str]) -> Design | None:
+    known = frozenset(held)
+    return next((design for name, design in rules if name in known), None)
+
+
+def design_words(name: Design, subjects: tuple[str, ...]) -> str:
+    """The design for a reader, such as "randomised trial", "review, in mice" or "study in vitro".
+
+    Animals and in vitro are named wherever no people were studied; "" where nothing is known.
+    """
+    if not without_people(subjects):
+        return DESIGN_WORDS[name]
+    animals = " and ".join(name for name in subjects if name != IN_VITRO)
+    where = " and ".join([f"in {animals}"] * bool(animals) + [IN_VITRO] * (IN_VITRO in subjects))
+    if name in ("animal", "in_vitro", "other"):
+        return f"study {where}"
+    return f"{DESIGN_WORDS[name]}, {where}"

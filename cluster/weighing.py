@@ -1,0 +1,122 @@
+"""What is told of citations and answers so that a reader can weigh them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from cluster.notices import has_erratum, notice_words, shown_links
+from cluster.records import Citation, Link
+from cluster.study_design.designs import Design, ToldBy
+from cluster.study_design.tell_design import tell_design
+
+Sort = Literal["relevance", "date", "design"]
+
+
+# Without slots, or no record that has slots could take these fields up beside its own.
+@dataclass(frozen=True, kw_only=True)
+class Weighed:
+    """What a citation is worth, by its record.
+
+    `design` is the kind of study, `design_from` what tells it ("" where nothing does and `design`
+    is "other"). `subjects` are those studied: people, animals by species, in vitro. `erratum` is
+    whether a later notice corrects it; `notice` says in a sentence that it was retracted, doubted
+    or corrected, "" for none of these. `links` are the record's links to notices and comments.
+    """
+
+    design: Design = "other"
+    design_from: ToldBy = ""
+    subjects: tuple[str, ...] = ()
+    erratum: bool = False
+    notice: str = ""
+    links: tuple[Link, ...] = ()
+
+
+def weighed(citation: Citation) -> dict[str, Any]:
+    """The fields of `Weighed` for a citation, as keyword arguments."""
+    told = tell_design(citation)
+    return {
+        "design": told.name,
+        "design_from": told.told_by,
+        "subjects": told.subjects,
+        "erratum": has_erratum(citation),
+        "notice": notice_words(citation),
+        "links": shown_links(citation),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class WeighedCitation(Weighed, Citation):
+    """A whole record with what it is worth, and all of its links."""
+
+    @classmethod
+    def of(cls, citation: Citation) -> WeighedCitation:
+        """The record with the fields of `Weighed`."""
+        own = {field.name: getattr(citation, field.name) for field in fields(citation)}
+        return cls(**{**weighed(citation), **own})
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceCounts:
+    """How many citations of a result there are by year and by study design.
+
+    Years are in order, and "unknown" last; designs are in the order in which they weigh.
+    """
+
+    year: Mapping[str, int] = field(default_factory=dict)
+    design: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SideSource:
+    """A citation on one side of an answer.
+
+    `quote` is the passage that takes the side, `sentence` the sentence of the answer that it
+    supports or contradicts; "" where the answer has none.
+    """
+
+    pmid: int
+    quote: str
+    sentence: str
+    title: str = ""
+    year: int | None = None
+    design: Design = "other"
+    subjects: tuple[str, ...] = ()
+    notice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The sources for a stated answer and those against it, each once."""
+
+    supporting: tuple[SideSource, ...] = ()
+    contradicting: tuple[SideSource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far the sources that take a stance support the stated answer.
+
+    `share` counts `supporting` of `sources`; `weighted` counts each source by its design, from 1
+    for reviews of trials to 0.2 for animals, cells and unknown designs. Both are from 0 to 1.
+    """
+
+    sources: int
+    supporting: int
+    share: float
+    weighted: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptCoverage:
+    """Which of the question's linked concepts the cited evidence and the answer name.
+
+    `in_evidence` and `in_answer` are shares of `concepts`, from 0 to 1.
+    """
+
+    concepts: tuple[str, ...]
+    in_evidence: float
+    in_answer: float
+    missing_from_evidence: tuple[str, ...] = ()
+    missing_from_answer: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""What an answer is worth: its order, its counts, its sides, its caveats and how far it agrees."""

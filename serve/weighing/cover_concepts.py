@@ -1,0 +1,61 @@
+"""Which concepts of a question its cited evidence and its answer name (paper 001, section 7.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from cluster.answers import Evidence, ExactAnswer, Sentence
+from cluster.records import Entity
+from cluster.weighing import ConceptCoverage
+
+# Of names and passages more than these say little more, and their work has a bound.
+MOST_NAMES = 30
+MOST_CHARACTERS = 50_000
+_NO_WORD = re.compile(r"[\W_]+")
+
+
+def cover_concepts(
+    entities: Iterable[Entity],
+    ideal: Sequence[Sentence],
+    exact: ExactAnswer,
+    evidence: Iterable[Evidence],
+) -> ConceptCoverage | None:
+    """The shares of the question's linked concepts; None where it has none.
+
+    A concept is named by its words in the question or by one of its synonyms, in singular or
+    plural. The evidence counts as far as the answer cites it, with its titles.
+    """
+    named = {entity.concept: entity for entity in entities if entity.concept}
+    if not named:
+        return None
+    cited = {pmid for sentence in ideal for pmid in sentence.pmids}
+    sources = [i for i in evidence if i.passage.pmid in cited]
+    listed = [name for group in exact for name in group] if isinstance(exact, list) else []
+    told = _plain(" ; ".join([*(sentence.text for sentence in ideal), *listed]))
+    read = _plain(" ; ".join(f"{item.title} ; {item.passage.text}" for item in sources))
+    concepts = {concept.text: _names(concept) for concept in named.values()}
+    unread = tuple(text for text, names in concepts.items() if not _has_any(read, names))
+    untold = tuple(text for text, names in concepts.items() if not _has_any(told, names))
+    return ConceptCoverage(
+        concepts=tuple(concepts),
+        in_evidence=round(1 - len(unread) / len(concepts), 4),
+        in_answer=round(1 - len(untold) / len(concepts), 4),
+        missing_from_evidence=unread,
+        missing_from_answer=untold,
+    )
+
+
+def _names(concept: Entity) -> list[str]:
+    plain = map(_plain, [concept.text, *concept.synonyms][:MOST_NAMES])
+    return [name for name in plain if name.strip()]
+
+
+def _has_any(text: str, names: Sequence[str]) -> bool:
+    return any(name in text for name in names)
+
+
+def _plain(text: str) -> str:
+    """The words of a text in lower case, without a plural s, each between spaces."""
+    words = _NO_WORD.sub(" ", text[:MOST_CHARACTERS].casefold()).split()
+    return f" {' '.join(w[:-1] if len(w) > 3 and w.endswith('s') else w for w in words)} "

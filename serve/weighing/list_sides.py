@@ -1,0 +1,61 @@
+"""The sources for a stated answer and those against it, and how far they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cluster.answers import Evidence, Sentence
+from cluster.study_design.designs import weight_of
+from cluster.weighing import Agreement, Sides, SideSource
+from serve.answer.tell_verdict import shortened
+
+
+def list_sides(evidence: Iterable[Evidence], ideal: Sequence[Sentence]) -> Sides:
+    """Each citation that takes a stance, once: by its passage that ranks best of those that do.
+
+    `evidence` is in its order of relevance. `ideal` are the sentences that are stated.
+    """
+    first: dict[int, Evidence] = {}
+    for item in evidence:
+        if item.stance in ("support", "contradict"):
+            first.setdefault(item.passage.pmid, item)
+    supporting, contradicting = (
+        tuple(_source(item, ideal) for item in first.values() if item.stance == stance)
+        for stance in ("support", "contradict")
+    )
+    return Sides(supporting, contradicting)
+
+
+def _source(item: Evidence, ideal: Sequence[Sentence]) -> SideSource:
+    return SideSource(
+        pmid=item.passage.pmid,
+        quote=shortened(item.passage.text),
+        sentence=_sentence(item, ideal),
+        title=item.title,
+        year=item.year,
+        design=item.design,
+        subjects=item.subjects,
+        notice=item.notice,
+    )
+
+
+def _sentence(item: Evidence, ideal: Sequence[Sentence]) -> str:
+    """The first sentence that names the source on its side, else the answer's first."""
+    pmid, supports = item.passage.pmid, item.stance == "support"
+    named = (s.text for s in ideal if pmid in (s.pmids if supports else s.contradicted))
+    return next(named, ideal[0].text if ideal else "")
+
+
+def measure_agreement(sides: Sides) -> Agreement | None:
+    """How far the sources agree with the answer; None where none takes a stance."""
+    sources = [*sides.supporting, *sides.contradicting]
+    if not sources:
+        return None
+    weight = sum(weight_of(source.design) for source in sources)
+    supporting = sum(weight_of(source.design) for source in sides.supporting)
+    return Agreement(
+        sources=len(sources),
+        supporting=len(sides.supporting),
+        share=round(len(sides.supporting) / len(sources), 4),
+        weighted=round(supporting / weight, 4),
+    )

@@ -1,0 +1,34 @@
+"""What an answer is worth in plain words, for every client that people or models read."""
+
+from __future__ import annotations
+
+from cluster.answers import Answer
+from cluster.study_design.designs import DESIGN_WORDS
+
+
+def notice_lines(answer: Answer) -> list[str]:
+    """What became of the citations that the answer names, or that it offers as the nearest."""
+    named = {p for s in answer.ideal for p in (*s.pmids, *s.contradicted)}
+    cited = {i.passage.pmid: i.notice for i in answer.evidence if i.passage.pmid in named}
+    offered = {} if answer.ideal else {c.pmid: c.notice for c in answer.citations}
+    return [f"PMID {pmid}: {notice}" for pmid, notice in {**offered, **cited}.items() if notice]
+
+
+def weight_lines(answer: Answer) -> list[str]:
+    """The evidence by design, how far sources agree, and which concepts are not named."""
+    counts = answer.evidence_by.design
+    designs = [f"{DESIGN_WORDS[d] or 'unknown'} {counts[d]}" for d in DESIGN_WORDS if d in counts]
+    lines = [f"citations by design: {', '.join(designs)}"] if designs else []
+    if agreed := answer.agreement:
+        lines.append(
+            f"agreement: {agreed.supporting} of {agreed.sources} sources that take a stance "
+            f"support the answer ({agreed.weighted:.0%} by design)"
+        )
+    if covered := answer.concept_coverage:
+        missing = {
+            "the cited evidence": covered.missing_from_evidence,
+            "the answer": covered.missing_from_answer,
+        }
+        told = [f"{', '.join(names)} not in {place}" for place, names in missing.items() if names]
+        lines.append(f"concepts of the question: {'; '.join(told) or 'all named'}")
+    return lines

@@ -1,0 +1,180 @@
+"""The design of a study is told from types, headings and words, and not where these do not tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cluster.records import Citation, MeshHeading, Section
+from cluster.study_design.designs import DESIGN_WORDS, DESIGNS, LEVELS, weight_of
+from cluster.study_design.tell_design import design_words, tell_design
+
+UIS = {"Humans": "D006801", "Animals": "D000818"}
+
+
+def record(
+    title: str = "On a drug.", abstract: str = "", mesh: str = "", types: str = "", **fields: Any
+) -> Citation:
+    headings = [MeshHeading(UIS.get(name, "D1"), name, False) for name in mesh.split("; ") if name]
+    return Citation(
+        1,
+        title=title,
+        sections=(Section("", abstract),) if abstract else (),
+        mesh=tuple(headings),
+        publication_types=("Journal Article", *filter(None, types.split("; "))),
+        **fields,
+    )
+
+
+def design(*args: str, **fields: Any) -> str:
+    return tell_design(record(*args, **fields)).name
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        ("Practice Guideline", "guideline"),
+        ("Meta-Analysis; Systematic Review", "meta_analysis"),
+        ("Systematic Review; Review", "systematic_review"),
+        ("Clinical Trial, Phase III; Randomized Controlled Trial", "randomised_trial"),
+        ("Clinical Trial, Phase II", "clinical_trial"),
+        ("Case Reports; Review", "case_report"),
+        ("Letter; Randomized Controlled Trial", "randomised_trial"),
+        ("Review", "review"),
+        ("Randomized Controlled Trial, Veterinary", "animal"),
+        ("Clinical Trial Protocol; Randomized Controlled Trial", "other"),
+        ("Comment; Meta-Analysis", "other"),
+        ("Editorial", "other"),
+        ("Retraction of Publication", "other"),
+    ],
+)
+def test_publication_types_decide_first(types: str, expected: str) -> None:
+    told = tell_design(record(types=types))
+    assert (told.name, told.told_by) == (expected, "publication_types")
+
+
+@pytest.mark.parametrize(
+    ("mesh", "expected"),
+    [
+        ("Humans; Cohort Studies", "cohort"),
+        ("Humans; Cohort Studies; Case-Control Studies", "case_control"),
+        ("Humans; Cross-Sectional Studies; Retrospective Studies", "cross_sectional"),
+        ("Humans; Randomized Controlled Trials as Topic", "other"),
+        ("Animals; Mice, Inbred C57BL; Male", "animal"),
+        ("Animals; Mice; Cells, Cultured", "animal"),
+        ("Humans; Cell Line, Tumor", "in_vitro"),
+        ("Humans; Adult; Cell Line, Tumor", "other"),
+        ("Humans; Animals; Mice", "other"),
+        ("In Vitro Techniques", "in_vitro"),
+    ],
+)
+def test_headings_decide_where_types_do_not(mesh: str, expected: str) -> None:
+    assert design(mesh=mesh) == expected
+
+
+def test_what_is_of_humans_and_animals_is_not_taken_for_one_of_animals() -> None:
+    both = tell_design(record(mesh="Humans; Animals; Mice; Rats"))
+    assert both.subjects == ("people", "mice", "rats")
+    assert both.name == "other"
+
+
+def test_a_randomised_trial_in_animals_alone_is_a_study_of_animals() -> None:
+    types = "Randomized Controlled Trial"
+    assert design(types=types, mesh="Animals; Dogs") == "animal"
+    assert design(types=types, mesh="Humans; Animals; Dogs") == "randomised_trial"
+
+
+def test_a_review_of_studies_in_mice_is_a_review_and_says_mice() -> None:
+    told = tell_design(record(types="Review", mesh="Animals; Mice"))
+    assert design_words(told.name, told.subjects) == "review, in mice"
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Aspirin for stroke: a systematic review and meta-analysis.", "meta_analysis"),
+        ("Aspirin for stroke: a systematic review.", "systematic_review"),
+        ("Clinical practice guidelines for the management of gout.", "guideline"),
+        ("Adherence to clinical practice guidelines for the management of gout.", "other"),
+        ("Aspirin in stroke: a randomised, double-blind, phase 3 trial.", "randomised_trial"),
+        ("A non-randomized trial of aspirin.", "other"),
+        ("A systematic review of randomized trials of aspirin.", "systematic_review"),
+        ("Mendelian randomization of urate and gout.", "other"),
+        ("A phase II study of imatinib.", "clinical_trial"),
+        ("Smoking and gout: a case-control study.", "case_control"),
+        ("Urate and gout: a prospective cohort study.", "cohort"),
+        ("Gout: a retrospective chart review.", "cohort"),
+        ("Gout in farmers: a cross-sectional survey.", "cross_sectional"),
+        ("Green urine after propofol: a case report and review of the literature.", "case_report"),
+        ("Listeria brain abscess: two cases and review of the literature.", "case_report"),
+        ("Gout: a narrative review.", "review"),
+        ("Aspirin in stroke: protocol for a randomised controlled trial.", "other"),
+        ("Aspirin in stroke: study protocol of a randomised trial.", "other"),
+        ("Rationale and design of the ABC trial: a randomised trial.", "other"),
+        ("Comment on: Aspirin for stroke: a meta-analysis.", "other"),
+        ("Reply to 'a randomised trial of aspirin'.", "other"),
+        ("Retraction: Aspirin in stroke, a randomised trial.", "other"),
+        ("A meta-analysis of genome-wide association studies.", "other"),
+        ("Gout.", "other"),
+    ],
+)
+def test_titles_are_read_where_nobody_indexed_the_record(title: str, expected: str) -> None:
+    assert design(title) == expected
+
+
+@pytest.mark.parametrize(
+    ("abstract", "expected"),
+    [
+        ("We conducted a systematic review and meta-analysis of trials.", "meta_analysis"),
+        ("Earlier meta-analyses found no benefit.", "other"),
+        ("Patients with gout were randomly assigned to drug or placebo.", "randomised_trial"),
+        ("A randomised trial is needed to tell.", "other"),
+        ("In this retrospective cohort study of 80 adults we found gout.", "cohort"),
+        ("We report the case of a 17-year-old boy with gout.", "case_report"),
+        ("This review discusses the treatment of gout.", "review"),
+        ("Mice were randomly assigned to drug or vehicle.", "animal"),
+        ("The gene is expressed in mice and men.", "other"),
+        ("We treated patients whose serum inhibited growth of mice.", "other"),
+        ("HepG2 cells were treated with the drug.", "in_vitro"),
+        ("We present a software package, tried on 60 cell lines.", "other"),
+        ("Staining was done with a mouse monoclonal antibody.", "other"),
+    ],
+)
+def test_abstracts_are_read_where_they_speak_of_themselves(abstract: str, expected: str) -> None:
+    assert design(abstract=abstract) == expected
+
+
+def test_words_do_not_overrule_what_indexers_say_of_animals() -> None:
+    abstract = "Subjects were randomly assigned to two diets."
+    assert design(abstract=abstract, mesh="Animals; Rats") == "animal"
+
+
+def test_a_section_on_design_may_name_it_alone() -> None:
+    sections = (Section("STUDY DESIGN", "Prospective cohort study."), Section("RESULTS", "Gout."))
+    assert tell_design(Citation(1, title="Gout.", sections=sections)).name == "cohort"
+
+
+def test_every_design_has_a_level_a_weight_and_words() -> None:
+    assert set(DESIGNS) == set(LEVELS) == set(DESIGN_WORDS)
+    assert [LEVELS[design] for design in DESIGNS] == sorted(LEVELS.values())
+    assert weight_of("meta_analysis") == 1.0
+    assert weight_of("animal") == weight_of("other") == 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "subjects", "words"),
+    [
+        ("randomised_trial", ("people",), "randomised trial"),
+        ("animal", ("mice", "rats"), "study in mice and rats"),
+        ("in_vitro", ("in vitro",), "study in vitro"),
+        ("animal", ("mice", "in vitro"), "study in mice and in vitro"),
+        ("animal", (), "animal study"),
+        ("other", ("people",), ""),
+        ("other", (), ""),
+    ],
+)
+def test_a_reader_is_told_the_design_and_that_it_was_not_on_people(
+    name: Any, subjects: tuple[str, ...], words: str
+) -> None:
+    assert design_words(name, subjects) == words
