@@ -16,8 +16,8 @@ class AnswerSettings(BaseModel):
 
     `prompts` is a folder of configs/prompts; "" is the prompts that stand there themselves.
     `passages` is what the model reads of each beside its text: "described" the design of its
-    study and the year, "ranked" its PMID and its relevance to the question, 0 to 1 (paper 001), "plain"
-    nothing.
+    study and the year, "ranked" its PMID and its relevance to the question, 0 to 1 (paper 001),
+    "plain" nothing.
     `reasoned`: the model reasons before each answer, and a summary of what led to the ideal
     answer is passed on to the exact one (paper 000). `examples` is how many few-shot examples
     the model sees. `supported` adds a third answer, which cites passages by their number
