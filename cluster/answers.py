@@ -157,7 +157,8 @@ class Answer(SearchResult):
     than all where no more fit. It is None where no model was asked. `check` is what became of the
     model's sentences that no evidence supports: they were dropped, or only marked and left out of
     account, or marked and counted like the others ("off"). `writing_calls` is how often the writer
-    asked its language model.
+    asked its language model. `answer_id` is the id under which the endpoint stored it, "" where it
+    did not.
     """
 
     verdict: Verdict
@@ -170,6 +171,7 @@ class Answer(SearchResult):
     shown: tuple[int, ...] | None = None
     check: Check = "drop"
     writing_calls: int = 0
+    answer_id: str = ""
 
     @property
     def choice(self) -> Guess:

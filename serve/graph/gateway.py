@@ -31,6 +31,7 @@ from serve.http.door.note_requests import Meters
 from serve.http.join_metrics import fetch_metrics
 from serve.http.service import Readiness
 from serve.request import Request
+from serve.saved.keep import open_saved
 
 # What a stage may take to say which version it serves; one that takes longer is not counted.
 VERSION_S = 1.0
@@ -75,6 +76,7 @@ class Gateway:
         self._backend = HandleBackend(stages, shards)
         graph = Stages(self._backend, IndexFacts.of(manifest, settings))
         self._answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)
+        self._saved = open_saved(settings)
         self._loaded: set[str] = set()
         self._loading: list[asyncio.Task[None]] = []
 
@@ -85,6 +87,7 @@ class Gateway:
             admission=self._admission,
             meters=self._cluster.meters(),
             batches=self._batches,
+            saved=self._saved,
         )
 
         @contextlib.asynccontextmanager
