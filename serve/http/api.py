@@ -43,6 +43,7 @@ from serve.http.request_forms import (
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
 from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
+from serve.http.workbench.feedback_api import add_feedback
 from serve.saved.keep import Saved
 
 RETRY_AFTER_S = 5
@@ -96,6 +97,7 @@ def create_api(
         add_batches(api, batches, default_system)
     if saved is not None:
         add_answers(api, service, saved, default_system)
+        add_feedback(api, saved)
     add_mcp(api, service, default_system, http.cors_origins)
 
     @api.get("/metrics", response_class=Response, responses=FIGURES)

@@ -9,6 +9,7 @@ from cluster.settings.saved_settings import SavedSettings
 from cluster.settings.settings import Settings
 from cluster.settings.used_models import used_models
 from serve.saved.database import Database
+from serve.saved.feedback import FeedbackStore
 from serve.saved.stored_answers import AnswerStore
 
 
@@ -20,6 +21,7 @@ class Saved:
     models: Mapping[str, str]
     database: Database
     answers: AnswerStore
+    feedback: FeedbackStore
 
 
 def open_saved(settings: Settings) -> Saved | None:
@@ -33,6 +35,7 @@ def open_saved(settings: Settings) -> Saved | None:
         model_names(settings),
         database,
         AnswerStore(database, saved.most_answers, saved.keep_days),
+        FeedbackStore(database),
     )
 
 
