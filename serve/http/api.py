@@ -44,6 +44,7 @@ from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
 from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
 from serve.http.workbench.feedback_api import add_feedback
+from serve.http.workbench.watches_api import add_watches
 from serve.saved.keep import Saved
 
 RETRY_AFTER_S = 5
@@ -98,6 +99,7 @@ def create_api(
     if saved is not None:
         add_answers(api, service, saved, default_system)
         add_feedback(api, saved)
+        add_watches(api, saved, default_system)
     add_mcp(api, service, default_system, http.cors_origins)
 
     @api.get("/metrics", response_class=Response, responses=FIGURES)

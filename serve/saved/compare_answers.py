@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from cluster.answers import Answer, Sentence
-from serve.saved.saved_error import SavedError
+from serve.saved.saved_error import UnreadableAnswerError
 
 ANSWER = TypeAdapter(Answer)
 
@@ -72,13 +72,13 @@ class Sides:
 
 
 def read_answer(value: Any) -> Answer:
-    """A stored answer as a record; raises SavedError for one in the form of another version."""
+    """A stored answer as a record; raises UnreadableAnswerError for one of another form."""
     try:
         return ANSWER.validate_python(value)
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))
-        raise SavedError(
+        raise UnreadableAnswerError(
             f"the stored answer is of another version of CiteRay ({place}: {problem['msg']}); "
             "ask the question anew",
             409,

@@ -11,6 +11,8 @@ from cluster.settings.used_models import used_models
 from serve.saved.database import Database
 from serve.saved.feedback import FeedbackStore
 from serve.saved.stored_answers import AnswerStore
+from serve.saved.watches.deliveries import DeliveryStore
+from serve.saved.watches.watch_store import WatchStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class Saved:
     database: Database
     answers: AnswerStore
     feedback: FeedbackStore
+    watches: WatchStore
+    deliveries: DeliveryStore
 
 
 def open_saved(settings: Settings) -> Saved | None:
@@ -36,6 +40,8 @@ def open_saved(settings: Settings) -> Saved | None:
         database,
         AnswerStore(database, saved.most_answers, saved.keep_days),
         FeedbackStore(database),
+        WatchStore(database, saved.most_watches),
+        DeliveryStore(database),
     )
 
 

@@ -17,3 +17,7 @@ class SavedError(CiteRayError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class UnreadableAnswerError(SavedError):
+    """A stored answer in the form of another version of CiteRay."""
