@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
@@ -11,13 +11,25 @@ from cluster.answers import Answer
 from cluster.errors import InputError
 from cluster.records import Citation
 from serve.http.request_forms import AnswerRequest, explain_problems
-from serve.http.service import Service
+from serve.request import Request
+
+
+class Answering(Protocol):
+    """What is asked: a gateway's service, or the graph in this process."""
+
+    async def answer(self, request: Request) -> Answer:
+        """See `Service.answer`."""
+        ...
+
+    async def citation(self, pmid: int) -> Citation | None:
+        """See `Service.citation`."""
+        ...
 
 
 class ServiceAsk:
     """See `serve.saved.watches.check_watches.Ask`."""
 
-    def __init__(self, service: Service, default_system: str) -> None:
+    def __init__(self, service: Answering, default_system: str) -> None:
         self._service = service
         self._default_system = default_system
 

@@ -6,7 +6,6 @@ Signed as https://www.standardwebhooks.com says: HMAC-SHA256 over `id.timestamp.
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import os
 import socket
@@ -48,7 +47,7 @@ def read_secret(variable: str) -> bytes:
         return given.encode(errors="surrogateescape")
     try:
         return base64.b64decode(given.removeprefix(PREFIX), validate=True)
-    except binascii.Error:
+    except ValueError:
         raise InputError(f"{variable}: begins with {PREFIX} and is no base64 after it") from None
 
 
