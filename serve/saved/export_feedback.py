@@ -8,7 +8,8 @@ from typing import Any
 from cluster.answers import Answer, ExactAnswer, supported
 from serve.formats.bioasq import as_snippet, document_url
 from serve.saved.compare_answers import ideal_words, read_answer
-from serve.saved.feedback import Feedback, Opinion
+from serve.saved.feedback import Feedback
+from serve.saved.opinion import Opinion
 
 Row = dict[str, Any]
 

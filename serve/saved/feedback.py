@@ -11,33 +11,18 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy import Row, Select, and_, delete, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
-from cluster.answers import ExactAnswer
 from serve.saved.database import Database
+from serve.saved.opinion import Opinion
 from serve.saved.saved_error import SavedError
 from serve.saved.stored_answers import MOST_LISTED
 from serve.saved.tables import ANSWERS, FEEDBACK
 
 MOST_ON_AN_ANSWER = 100
-Rating = Literal["up", "down"]
-
-
-@dataclass(frozen=True, slots=True)
-class Opinion:
-    """What somebody says of an answer; "", None and () for what is left as it was answered.
-
-    `pmids` are the citations that support the corrected answer.
-    """
-
-    rating: Rating
-    ideal: str = ""
-    exact: ExactAnswer = None
-    pmids: tuple[int, ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from cluster.answers import Answer, Check
 from cluster.errors import InputError
@@ -27,8 +27,9 @@ from serve.http.door.note_requests import asker
 from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import AnswerRequest
 from serve.http.service import Service
+from serve.http.workbench.answer_forms import AnswerList, AnswerSummary, KeptAnswer, Replay
 from serve.request import Request
-from serve.saved.compare_answers import Comparison, compare, read_answer
+from serve.saved.compare_answers import compare, read_answer
 from serve.saved.keep import Saved
 from serve.saved.saved_error import SavedError
 from serve.saved.stored_answers import MOST_LISTED, AskedWith, StoredAnswer
@@ -41,52 +42,6 @@ EXAMPLE = "0f8fad5bd9cb469fa16570867728950e"
 AnswerId = Annotated[str, Path(pattern=ID, examples=[EXAMPLE])]
 Limit = Annotated[int, Query(ge=1, le=MOST_LISTED)]
 Before = Annotated[str, Query(pattern=r"^([0-9a-f]{32})?$")]
-
-
-class AnswerSummary(BaseModel):
-    """A stored answer in a list. Times are ISO 8601 in UTC."""
-
-    id: str
-    created: str
-    question: str
-    verdict: str
-    system: str
-    index_version: str
-
-
-class AnswerList(BaseModel):
-    """The answers that were stored with this key, newest first.
-
-    `next` is what to give as `before` for those that follow, "" at the end.
-    """
-
-    answers: list[AnswerSummary]
-    next: str
-
-
-class KeptAnswer(BaseModel):
-    """A stored answer as it was given, with what it came of.
-
-    `mine` tells whether this key stored it, and may delete it. It is kept until `expires`, or until
-    it is deleted if there is feedback on it.
-    """
-
-    id: str
-    created: str
-    expires: str
-    mine: bool
-    request: dict[str, Any]
-    preset: dict[str, Any]
-    models: dict[str, str]
-    answer: dict[str, Any]
-
-
-class Replay(BaseModel):
-    """The stored answer, the one that the same request has now, and how they compare."""
-
-    stored: dict[str, Any]
-    now: Answer
-    comparison: Comparison
 
 
 ONE = problems(*KEYED, 404, 422, 503)

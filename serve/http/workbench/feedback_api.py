@@ -7,7 +7,7 @@ DELETE /v1/feedback/{feedback_id}
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Path
 from fastapi.responses import Response
@@ -20,10 +20,12 @@ from serve.formats.bioasq import MAX_LIST
 from serve.http.door.note_requests import asker
 from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import Pmid
+from serve.http.workbench.answer_forms import FeedbackList, GivenFeedback, Gold
 from serve.http.workbench.answers_api import ID, AnswerId, Before, Limit
 from serve.saved.export_feedback import gold_rows
-from serve.saved.feedback import Feedback, Opinion, Rating
+from serve.saved.feedback import Feedback
 from serve.saved.keep import Saved
+from serve.saved.opinion import Opinion, Rating
 
 MOST_CHARACTERS = 5000
 MOST_NAME = 300
@@ -71,44 +73,6 @@ class FeedbackRequest(BaseModel):
             raise InputError(f"exact: must be {form}, as the question is of type {kind}")
         pmids = tuple(dict.fromkeys(self.pmids))
         return Opinion(self.rating, self.ideal.strip(), exact, pmids, self.note.strip())
-
-
-class GivenFeedback(BaseModel):
-    """Feedback with the question and the verdict that it is about.
-
-    `mine` tells whether it came with this key. Times are ISO 8601 in UTC.
-    """
-
-    id: str
-    created: str
-    mine: bool
-    answer_id: str
-    question: str
-    type: str
-    verdict: str
-    system: str
-    index_version: str
-    rating: Rating
-    ideal: str
-    exact: ExactAnswer
-    pmids: list[int]
-    note: str
-
-
-class FeedbackList(BaseModel):
-    """What this key said and what was said of its answers, newest first.
-
-    `next` is what to give as `before` for those that follow, "" at the end.
-    """
-
-    feedback: list[GivenFeedback]
-    next: str
-
-
-class Gold(BaseModel):
-    """A BioASQ gold file."""
-
-    questions: list[dict[str, Any]]
 
 
 ADDED = problems(*KEYED, 404, 409, 422, 503, 507)

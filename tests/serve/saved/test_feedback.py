@@ -13,7 +13,8 @@ from evaluation.bioasq.read_bioasq import read_gold
 from serve.saved.keep import Saved
 from serve.synergy.keep_examples import remember
 from tests.commands.run_here import run_here
-from tests.serve.saved.kept import KEYS, KEYS_ENV, client_of, saved_at
+from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
+from tests.serve.saved.kept_api import client_of
 from tests.serve.service import SmallService
 
 QUESTION = "Does metformin activate AMPK?"

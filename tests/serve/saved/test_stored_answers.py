@@ -14,7 +14,8 @@ from cluster.settings.settings import load_settings
 from serve.http.workbench.answers_api import NOT_KEPT
 from serve.saved.keep import Saved
 from serve.saved.tables import ANSWERS
-from tests.serve.saved.kept import KEYS, KEYS_ENV, client_of, saved_at
+from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
+from tests.serve.saved.kept_api import client_of
 from tests.serve.service import CORPUS, SmallService
 from tests.small_index import citation
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from cluster.answers import Answer, Evidence, Question, Sentence
-from cluster.records import Citation
+from cluster.records import Citation, Section
 from tests.serve.answering import answer as bare_answer
 from tests.serve.answering import passage
-from tests.small_index import citation
 
 
 def made_answer(
@@ -52,7 +51,8 @@ class FakeAsk:
         return self.make(request["question"])
 
     async def citation(self, pmid: int) -> Citation | None:
-        return self.records.get(pmid, citation(pmid, f"It helps {pmid}.", f"Paper {pmid}"))
+        same = Citation(pmid, title=f"Paper {pmid}", sections=(Section("", f"It helps {pmid}."),))
+        return self.records.get(pmid, same)
 
 
 class Clock:

@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 from serve.http.workbench.ask_service import ServiceAsk
 from serve.saved.keep import Saved
 from serve.saved.watches.check_watches import Budget, check_watches
-from tests.serve.saved.kept import KEYS, KEYS_ENV, client_of, saved_at
+from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
+from tests.serve.saved.kept_api import client_of
 from tests.serve.saved.watches.asking import FakeAsk, made_answer
 from tests.serve.service import DISPUTED, SmallService, dispute
 
