@@ -175,7 +175,8 @@ class Answer(SearchResult):
     than all where no more fit. It is None where no model was asked. `check` is what became of the
     model's sentences that no evidence supports: they were dropped, or only marked and left out of
     account, or marked and counted like the others ("off"). `writing_calls` is how often the writer
-    asked its language model.
+    asked its language model. `answer_id` is the id under which the endpoint stored it, "" where it
+    did not.
 
     `caveats` are sentences that a reader needs beside the answer, such as that its sources are
     studies in mice. `sides` are the sources for it and against it, `agreement` how far they agree
@@ -197,6 +198,7 @@ class Answer(SearchResult):
     sides: Sides = field(default_factory=Sides)
     agreement: Agreement | None = None
     concept_coverage: ConceptCoverage | None = None
+    answer_id: str = ""
 
     @property
     def choice(self) -> Guess:

@@ -43,6 +43,14 @@ COMMANDS = {
         ".answer:remember",
         "Keep approved answers as few-shot examples, a version a round, in llm.examples.",
     ),
+    "feedback": (
+        ".saved.feedback:feedback",
+        "What people said of stored answers: listed, and exported as BioASQ's gold.",
+    ),
+    "watch": (
+        ".saved.watch:watch",
+        "Saved questions: asked again after each version of the index, with what changed.",
+    ),
     "serve": (".ask:serve", "The endpoint in the foreground, until interrupted."),
     "demo": (
         ".ask:demo",

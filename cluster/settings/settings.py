@@ -27,6 +27,7 @@ from cluster.settings.answer_settings import WrittenBy
 from cluster.settings.parse_yaml import MAX_DEPTH
 from cluster.settings.presets import NamedSystems
 from cluster.settings.read_config import CONFIGS, explain, merge, place_of, read_config, read_yaml
+from cluster.settings.saved_settings import SavedSettings
 from cluster.storage.object_store import check_url, local_path
 from cluster.storage.places import Place, StoredPlace
 
@@ -402,6 +403,7 @@ class ServeSettings(Strict):
     trace_share: Share
     http: HttpSettings
     batches: BatchSettings
+    saved: SavedSettings
     gateway: SpreadStageSettings
     expander: SpreadStageSettings
     encoder: SpreadStageSettings

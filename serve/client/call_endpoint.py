@@ -1,6 +1,7 @@
 """Calls to a running endpoint: its key, one deadline over all tries, and errors in its words.
 
-Every call is a read, so one that was lost on its way, or that met a busy endpoint, is made again.
+A call that was lost on its way, or that met a busy endpoint, is made again: every call is a read,
+or says the same when it is said twice. Only an answer that is stored may then be stored twice.
 """
 
 from __future__ import annotations

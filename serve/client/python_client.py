@@ -9,11 +9,20 @@ from typing import Self, TypedDict, TypeVar, Unpack
 
 from pydantic import TypeAdapter, ValidationError
 
-from cluster.answers import Answer, Check, QuestionType, SearchResult
+from cluster.answers import Answer, Check, ExactAnswer, QuestionType, SearchResult
 from cluster.records import Passage
 from cluster.weighing import Sort, WeighedCitation
 from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.client.call_endpoint import API_KEY_ENV, Endpoint, EndpointError
+from serve.http.workbench.answer_forms import (
+    AnswerList,
+    FeedbackList,
+    GivenFeedback,
+    KeptAnswer,
+    Replay,
+)
+from serve.http.workbench.watch_forms import OneWatch, WatchList, WatchSummary
+from serve.saved.opinion import Rating
 
 T = TypeVar("T")
 
@@ -32,6 +41,14 @@ CITATION = TypeAdapter(WeighedCitation)
 STAGE = TypeAdapter(StageDone)
 DRAFT = TypeAdapter(Drafted)
 FAILURE = TypeAdapter(Failure)
+KEPT = TypeAdapter(KeptAnswer)
+ANSWERS = TypeAdapter(AnswerList)
+REPLAY = TypeAdapter(Replay)
+FEEDBACK = TypeAdapter(GivenFeedback)
+FEEDBACKS = TypeAdapter(FeedbackList)
+WATCH = TypeAdapter(WatchSummary)
+WATCHES = TypeAdapter(WatchList)
+ONE_WATCH = TypeAdapter(OneWatch)
 
 
 class FilterOptions(TypedDict, total=False):
@@ -67,12 +84,30 @@ class AnswerOptions(SearchOptions, total=False):
     """With `evidence` the answer rests on these passages alone.
 
     With `guess` an answer that the evidence does not support well enough has its best guess.
-    `check` is what becomes of a model's sentences that no evidence supports.
+    `check` is what becomes of a model's sentences that no evidence supports. With `store` the
+    endpoint keeps the answer under its `answer_id`.
     """
 
     evidence: Sequence[Passage]
     guess: bool
     check: Check
+    store: bool
+
+
+class WatchOptions(SearchOptions, total=False):
+    """`webhook` is told of what changes, if the endpoint's operator allows its host."""
+
+    check: Check
+    webhook: str
+
+
+class FeedbackOptions(TypedDict, total=False):
+    """The corrected text and exact answer, the PMIDs that support them, and a note."""
+
+    ideal: str
+    exact: ExactAnswer
+    pmids: Sequence[int]
+    note: str
 
 
 class CiteRay:
@@ -128,6 +163,53 @@ class CiteRay:
     def citation(self, pmid: int) -> WeighedCitation:
         """The whole record of one PMID; BadRequestError, status 404, where there is none."""
         return _record(CITATION, self._endpoint.read("GET", f"/v1/citations/{pmid}"))
+
+    def stored_answer(self, answer_id: str) -> KeptAnswer:
+        """A stored answer with all it came of; BadRequestError, status 404, where there is none."""
+        return _record(KEPT, self._endpoint.read("GET", f"/v1/answers/{answer_id}"))
+
+    def stored_answers(self, limit: int = 50, before: str = "") -> AnswerList:
+        """The answers that were stored with this key, newest first; `before` is a list's `next`."""
+        place = f"/v1/answers?limit={limit}&before={before}"
+        return _record(ANSWERS, self._endpoint.read("GET", place))
+
+    def delete_answer(self, answer_id: str) -> None:
+        """Remove a stored answer and its feedback for good."""
+        self._endpoint.read("DELETE", f"/v1/answers/{answer_id}")
+
+    def replay(self, answer_id: str) -> Replay:
+        """Ask again what a stored answer was asked, and compare both."""
+        return _record(REPLAY, self._endpoint.read("POST", f"/v1/answers/{answer_id}/replay"))
+
+    def give_feedback(
+        self, answer_id: str, rating: Rating, **options: Unpack[FeedbackOptions]
+    ) -> GivenFeedback:
+        """Say whether a stored answer is right, and what it should have been."""
+        said = {"rating": rating, **options}
+        reply = self._endpoint.read("POST", f"/v1/answers/{answer_id}/feedback", said)
+        return _record(FEEDBACK, reply)
+
+    def feedback(self, limit: int = 50, before: str = "") -> FeedbackList:
+        """What this key said and what was said of its answers, newest first."""
+        place = f"/v1/feedback?limit={limit}&before={before}"
+        return _record(FEEDBACKS, self._endpoint.read("GET", place))
+
+    def watch(self, question: str, **options: Unpack[WatchOptions]) -> WatchSummary:
+        """Save a question, which is asked again after each version of the index."""
+        asked = {"question": question, **options}
+        return _record(WATCH, self._endpoint.read("POST", "/v1/watches", asked))
+
+    def watches(self) -> Sequence[WatchSummary]:
+        """The questions that were saved with this key, newest first."""
+        return _record(WATCHES, self._endpoint.read("GET", "/v1/watches")).watches
+
+    def watched(self, watch_id: str) -> OneWatch:
+        """A saved question with its newest answer and the history of what changed."""
+        return _record(ONE_WATCH, self._endpoint.read("GET", f"/v1/watches/{watch_id}"))
+
+    def unwatch(self, watch_id: str) -> None:
+        """Remove a saved question and its history for good."""
+        self._endpoint.read("DELETE", f"/v1/watches/{watch_id}")
 
     def __enter__(self) -> Self:
         return self

@@ -128,7 +128,7 @@ def to_entry(
         "type": question.type,
         "body": question.body,
         "documents": [document_url(c.pmid) for c in result.citations[:documents]],
-        "snippets": [_snippet(passage) for passage in passages[:MAX_SNIPPETS]],
+        "snippets": [as_snippet(passage) for passage in passages[:MAX_SNIPPETS]],
     }
     if isinstance(result, Answer):
         entry["ideal_answer"] = _ideal(result.choice.ideal)
@@ -136,11 +136,12 @@ def to_entry(
             entry["exact_answer"] = _exact(question.type, result.choice.exact)
         entry |= {"verdict": result.verdict, "confidence": result.confidence}
         if result.shown is not None:
-            entry["shown"] = [_snippet(result.evidence[place].passage) for place in result.shown]
+            entry["shown"] = [as_snippet(result.evidence[place].passage) for place in result.shown]
     return entry
 
 
-def _snippet(passage: Passage) -> Entry:
+def as_snippet(passage: Passage) -> Entry:
+    """A passage in the form of BioASQ's snippets."""
     return {
         "document": document_url(passage.pmid),
         "beginSection": passage.section,

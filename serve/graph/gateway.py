@@ -30,7 +30,10 @@ from serve.http.door.admit_requests import Admission
 from serve.http.door.note_requests import Meters
 from serve.http.join_metrics import fetch_metrics
 from serve.http.service import Readiness
+from serve.http.workbench.ask_service import ServiceAsk
 from serve.request import Request
+from serve.saved.keep import open_saved
+from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper
 
 # What a stage may take to say which version it serves; one that takes longer is not counted.
 VERSION_S = 1.0
@@ -75,6 +78,7 @@ class Gateway:
         self._backend = HandleBackend(stages, shards)
         graph = Stages(self._backend, IndexFacts.of(manifest, settings))
         self._answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)
+        self._saved = open_saved(settings)
         self._loaded: set[str] = set()
         self._loading: list[asyncio.Task[None]] = []
 
@@ -85,6 +89,7 @@ class Gateway:
             admission=self._admission,
             meters=self._cluster.meters(),
             batches=self._batches,
+            saved=self._saved,
         )
 
         @contextlib.asynccontextmanager
@@ -93,10 +98,28 @@ class Gateway:
                 asyncio.create_task(self._await_stage(name, handle))
                 for name, handle in self._backend.handles.items()
             ]
+            keeper = self._keeper()
+            if keeper is not None:
+                keeper.begin()
             yield
+            if keeper is not None:
+                await keeper.end()
 
         api.router.lifespan_context = lifespan
         return api
+
+    def _keeper(self) -> WatchKeeper | None:
+        """What asks saved questions again; a graph that stays at one version has nothing to ask."""
+        if self._saved is None or self._settings.serve.as_of:
+            return None
+        serve = self._settings.serve
+        ask = PoliteAsk(ServiceAsk(self, serve.system), lambda: self._admission.running > 0)
+        return WatchKeeper(self._saved, ask, self._served_version, serve.request_deadline_s)
+
+    async def _served_version(self) -> str:
+        """The version that the shards serve; "" while the graph is not ready."""
+        state = await self.readiness()
+        return state.index_version if state.ready else ""
 
     async def _await_stage(self, name: str, handle: Handle) -> None:
         await until_ready(handle)

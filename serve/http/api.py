@@ -42,6 +42,10 @@ from serve.http.request_forms import (
 )
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
+from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
+from serve.http.workbench.feedback_api import add_feedback
+from serve.http.workbench.watches_api import add_watches
+from serve.saved.keep import Saved
 
 RETRY_AFTER_S = 5
 FIGURES: dict[int | str, dict[str, Any]] = {
@@ -72,10 +76,11 @@ def create_api(
     admission: Admission | None = None,
     meters: Meters | None = None,
     batches: Batches | None = None,
+    saved: Saved | None = None,
 ) -> FastAPI:
     """The FastAPI application over `service`, which may run in-process or on Ray.
 
-    Without `batches` there are no routes for them.
+    Without `batches` there are no routes for them, without `saved` none for what users keep.
 
     Raises InputError for API keys in the environment that cannot be read.
     """
@@ -86,11 +91,15 @@ def create_api(
     service = NotedService(service, meters, log_questions=http.log_questions)
     api = _bare_api(http, admission, meters)
     _add_handlers(api)
-    _add_routes(api, service, default_system)
+    _add_routes(api, service, default_system, saved)
     add_openai_form(api, service)
     add_page(api)
     if batches is not None:
         add_batches(api, batches, default_system)
+    if saved is not None:
+        add_answers(api, service, saved, default_system)
+        add_feedback(api, saved)
+        add_watches(api, saved, default_system)
     add_mcp(api, service, default_system, http.cors_origins)
 
     @api.get("/metrics", response_class=Response, responses=FIGURES)
@@ -157,7 +166,7 @@ def _add_handlers(api: FastAPI) -> None:
         return _problem(503, str(error), **{"Retry-After": str(RETRY_AFTER_S)})
 
 
-def _add_routes(api: FastAPI, service: Service, default_system: str) -> None:
+def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Saved | None) -> None:
     async def require_ready() -> None:
         if loading := service.loading():
             raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
@@ -173,9 +182,12 @@ def _add_routes(api: FastAPI, service: Service, default_system: str) -> None:
         """
         await require_ready()
         asked = request.as_request(default_system)
+        keeps = saved if wants_storing(request, saved) else None
         if request.stream:
-            return event_stream(service.answer_events(asked))
-        return await service.answer(asked)
+            events = service.answer_events(asked)
+            return event_stream(store_last(keeps, events, request, asked) if keeps else events)
+        written = await service.answer(asked)
+        return await store_answer(keeps, written, request, asked) if keeps else written
 
     @api.post("/v1/search", responses=ASKED)
     async def search(request: SearchRequest) -> SearchResult:

@@ -156,7 +156,8 @@ class AnswerRequest(SearchRequest):
     With `stream` the reply is server-sent events. With `guess` an answer that the evidence does
     not support well enough brings the best guess along, for formats that force a choice. `check`
     stands for the preset's own: sentences of the language model that no evidence supports are
-    dropped, or marked, or marked and counted like the others ("off").
+    dropped, or marked, or marked and counted like the others ("off"). With `store` the server keeps
+    the answer, and `answer_id` is its permanent address under `/v1/answers/`.
     """
 
     model_config = ConfigDict(
@@ -184,6 +185,7 @@ class AnswerRequest(SearchRequest):
     stream: StrictBool = False
     guess: StrictBool = False
     check: Check | None = None
+    store: StrictBool = False
 
     def as_question(self) -> Question:
         """See `SearchRequest.as_question`; with `evidence` and `guess`."""

@@ -13,6 +13,7 @@ from serve.http.event_stream import NAMES
 from serve.http.problem_forms import MEANINGS
 from serve.http.request_forms import AnswerRequest
 from tests.documentation import TEXTS
+from tests.serve.saved.kept import saved_at
 from tests.serve.service import SmallService
 
 PAGE = TEXTS["docs/http-api.md"]
@@ -24,7 +25,8 @@ UNLISTED = {("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json")}
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     service = SmallService(tmp_path_factory.mktemp("http") / "index")
     batches: Any = object()
-    api = create_api(service, load_settings().serve, batches=batches)
+    saved = saved_at(tmp_path_factory.mktemp("saved"))
+    api = create_api(service, load_settings().serve, batches=batches, saved=saved)
     document: dict[str, Any] = api.openapi()
     return document
 

@@ -28,6 +28,7 @@ OPEN = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
 OPEN_FOLDERS = ("/static/",)
 # What a stage works for, and so what waits for a turn.
 WORK = frozenset({"/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp"})
+ANSWERS, REPLAY = "/v1/answers/", "/replay"
 BATCHES = "/v1/batches"
 BATCH_BYTES = 10 << 20
 UNMATCHED = "unmatched"
@@ -101,7 +102,7 @@ class Guard:
             self._check_key(scope["path"], headers, notes)
             body = await self._body(scope, headers, receive)
             receive = replay(body, receive)
-            if scope["method"] != "POST" or scope["path"] not in WORK:
+            if scope["method"] != "POST" or not is_work(scope["path"]):
                 await self._app(scope, receive, send)
                 return
             async with self._admission.turn():
@@ -143,6 +144,11 @@ class Guard:
         except BodyError as error:
             # The rest of the body would be read as the next request.
             raise RefusedError(error.status, str(error), Connection="close") from None
+
+
+def is_work(path: str) -> bool:
+    """Whether a stage works for a request to that path."""
+    return path in WORK or (path.startswith(ANSWERS) and path.endswith(REPLAY))
 
 
 def check_size(headers: Headers) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -69,11 +70,23 @@ def owner(given: str, keys: Sequence[Key]) -> str | None:
 
 
 def given_key(headers: Mapping[str, str]) -> str:
-    """The key of `Authorization: Bearer KEY` or `X-API-Key: KEY`; "" for none."""
+    """The key of `Authorization: Bearer KEY` or `X-API-Key: KEY`; "" for none.
+
+    Feed readers, which know only names and passwords, send it as the password of any name.
+    """
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()
-    return headers.get("x-api-key", "").strip()
+    if key := headers.get("x-api-key", "").strip():
+        return key
+    return _password(token.strip()) if scheme.lower() == "basic" else ""
+
+
+def _password(token: str) -> str:
+    try:
+        return b64decode(token, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 class Rates:

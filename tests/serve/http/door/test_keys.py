@@ -53,6 +53,7 @@ def test_what_is_no_key_is_named_without_showing_it(
         ({"authorization": "bearer  abc "}, "abc"),
         ({"x-api-key": "abc"}, "abc"),
         ({"authorization": "Basic abc"}, ""),
+        ({"authorization": "Basic YW55Ym9keTphYmM6ZA=="}, "abc:d"),
         ({"authorization": "Basic abc", "x-api-key": "def"}, "def"),
         ({}, ""),
     ],

@@ -1,0 +1,53 @@
+"""Settings of what users keep: stored answers, feedback and saved questions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+Positive = Annotated[int, Field(gt=0)]
+
+
+def _database_url(value: str) -> str:
+    """Refuses what is no database that CiteRay can use, and a password among the settings."""
+    if not value:
+        return value
+    scheme, _, rest = value.partition("://")
+    kind = scheme.partition("+")[0]
+    if kind not in ("sqlite", "postgresql") or not rest.strip("/"):
+        raise ValueError(
+            "give sqlite:///FOLDER/FILE or postgresql://USER@HOST/DATABASE, or nothing"
+        )
+    if kind == "sqlite" and not rest.startswith("/"):
+        raise ValueError("sqlite: takes three slashes before a relative path, four before a whole")
+    if urlsplit(value).password is not None:
+        raise ValueError("holds a password; give it in the environment variable PGPASSWORD")
+    return value
+
+
+class SavedSettings(BaseModel):
+    """What users keep: stored answers, feedback and saved questions.
+
+    They lie in the database at `url`: SQLite in a file, for gateways of one machine, or Postgres.
+    Answers are stored when a request asks for it, always, or never. Each key may store
+    `most_answers`, kept `keep_days`, and have `most_watches` saved questions. After a new version
+    of the index the saved questions are asked again, `checks_per_minute` of them.
+
+    Webhooks go to `webhook_hosts` alone, `host` or `host:port`, over HTTPS; with `webhook_private`
+    also to private addresses and over HTTP. They are signed with the secret in the environment
+    variable that `webhook_secret_env` names.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    url: Annotated[str, AfterValidator(_database_url)]
+    answers: Literal["asked", "always", "never"]
+    keep_days: Annotated[float, Field(gt=0)]
+    most_answers: Positive
+    most_watches: Positive
+    checks_per_minute: Annotated[float, Field(gt=0, le=6000)]
+    webhook_hosts: tuple[str, ...]
+    webhook_private: bool
+    webhook_secret_env: str

@@ -1,0 +1,78 @@
+"""`citeray feedback`: what people said of stored answers, listed and as BioASQ's gold."""
+
+from __future__ import annotations
+
+import json as json_form
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from cluster.errors import InputError
+from cluster.storage.whole_files import write_atomically
+from commands.context import Config, Json, Overrides, make_context
+from commands.saved.kept_here import OwnerOption, kept_here
+from serve.batches.jobs import when
+
+feedback = typer.Typer(
+    help="What people said of stored answers: listed, and exported as BioASQ's gold.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+@feedback.command("list")
+def list_all(
+    owner: OwnerOption = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many, the newest first.")] = 50,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """List the newest feedback, with the questions and verdicts that it is about."""
+    context = make_context(config, overrides, json)
+    found = kept_here(context).feedback.list(owner, limit)
+    if json:
+        context.print_json([asdict(item) for item in found])
+        return
+    for item in found:
+        said, answer = item.opinion, item.answer
+        line = f"{when(item.created)} {said.rating:4} {item.owner or '-'} {item.answer_id}"
+        context.out.print(f"{line}  {escape(answer['question']['body'])}", soft_wrap=True)
+        for name, value in (("ideal", said.ideal), ("exact", said.exact), ("note", said.note)):
+            if value:
+                context.out.print(f"    {name}: {escape(str(value))}", soft_wrap=True)
+
+
+@feedback.command("export")
+def export(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The gold file to write.")],
+    owner: OwnerOption = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Write approved and corrected answers as a BioASQ gold file.
+
+    `citeray evaluate` scores by it, and `citeray remember` takes examples from it. Answers that
+    were only rejected are left out.
+    """
+    from serve.saved.export_feedback import gold_rows
+
+    context = make_context(config, overrides, json)
+    found = kept_here(context).feedback.all(owner)
+    rows = gold_rows(found)
+    if not rows:
+        raise InputError(
+            f"none of the {len(found)} pieces of feedback approves or corrects an answer; "
+            "nothing was written"
+        )
+    text = json_form.dumps({"questions": rows}, ensure_ascii=False, indent=1)
+    write_atomically(output, f"{text}\n".encode())
+    if json:
+        context.print_json({"gold": str(output), "questions": len(rows), "feedback": len(found)})
+    else:
+        said = f"{len(rows)} questions of {len(found)} pieces of feedback -> {output}"
+        context.out.print(escape(said), soft_wrap=True)

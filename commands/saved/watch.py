@@ -1,0 +1,180 @@
+"""`citeray watch`: saved questions, and what changed in their answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from cluster.errors import InputError
+from commands.context import Config, Json, Overrides, make_context
+from commands.options import FilterOption, SystemOption, Until, check_options, read_filters
+from commands.saved.kept_here import OwnerOption, kept_here
+from serve.http.workbench.watch_forms import WatchRequest
+from serve.http.workbench.watches_api import described, request_fields, summarised
+from serve.saved.keep import Saved
+
+watch = typer.Typer(
+    help="Saved questions: asked again after each version of the index, with what changed.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+WatchId = Annotated[str, typer.Argument(help="The saved question's id, or how it begins.")]
+
+
+@watch.command("add")
+def add(
+    question: Annotated[str, typer.Argument(help="The question, in plain English.")],
+    question_type: Annotated[
+        str, typer.Option("--type", help="yesno, factoid, list or summary; guessed if not given.")
+    ] = "unknown",
+    system: SystemOption = None,
+    filters: FilterOption = None,
+    until: Until = None,
+    webhook: Annotated[
+        str, typer.Option(help="Address to tell of changes; serve.saved.webhook_hosts allows it.")
+    ] = "",
+    owner: Annotated[str, typer.Option(help="Name of the API key that may see it.")] = "",
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Save a question. A running endpoint asks it at once, `citeray watch run` without one."""
+    from pydantic import ValidationError
+
+    from serve.http.request_forms import explain_problems
+
+    context = make_context(config, overrides, json)
+    chosen = check_options(context, system, question_type)
+    if chosen.here:
+        raise InputError(
+            f"--system {system}: the endpoint does not know that file; name it in serve.systems"
+        )
+    asked: dict[str, Any] = {"question": question, "type": question_type, "system": chosen.system}
+    asked |= {"filters": read_filters(filters, until), "webhook": webhook}
+    saved = kept_here(context)
+    try:
+        request = WatchRequest.model_validate(asked)
+    except ValidationError as error:
+        raise InputError(explain_problems(error.errors())) from error
+    fields = request_fields(request, saved, chosen.system)
+    added = saved.watches.add(owner, fields, webhook)
+    if json:
+        context.print_json(summarised(added).model_dump())
+    else:
+        context.out.print(f"{added.id}  {escape(added.question)}", soft_wrap=True)
+
+
+@watch.command("list")
+def list_all(
+    owner: OwnerOption = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """List the saved questions, the newest first, with when each was last asked."""
+    context = make_context(config, overrides, json)
+    found = [summarised(item) for item in kept_here(context).watches.list(owner)]
+    if json:
+        context.print_json([item.model_dump() for item in found])
+        return
+    for item in found:
+        state = f"{item.index_version} {item.checked}" if item.checked else "not asked yet"
+        trouble = f"  [red]{escape(item.error)}[/red]" if item.error else ""
+        context.out.print(f"{item.id}  {state}  {escape(item.question)}{trouble}", soft_wrap=True)
+
+
+@watch.command("diff")
+def diff(
+    watch_id: WatchId,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many, the newest first.")] = 10,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Show what changed in the answer to a saved question, version by version."""
+    context = make_context(config, overrides, json)
+    saved = kept_here(context)
+    found = described(saved, whole_id(saved, watch_id), None, limit)
+    if json:
+        context.print_json(found.model_dump(mode="json"))
+        return
+    context.out.print(escape(found.question), style="bold", soft_wrap=True)
+    for check in found.history:
+        context.out.print(f"{check.index_version} ({escape(check.last_source)}), {check.created}")
+        for line in check.changes:
+            context.out.print(f"  {escape(line)}", soft_wrap=True)
+    if not found.history:
+        context.out.print("not asked yet")
+    if found.error:
+        context.out.print(f"could not be asked since: {escape(found.error)}", style="red")
+
+
+@watch.command("remove")
+def remove(
+    watch_id: WatchId,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Remove a saved question and its history for good."""
+    context = make_context(config, overrides, json)
+    saved = kept_here(context)
+    gone = whole_id(saved, watch_id)
+    saved.watches.delete(gone)
+    if json:
+        context.print_json({"removed": gone})
+    else:
+        context.out.print(f"removed {gone}")
+
+
+@watch.command("run")
+def run(
+    most: Annotated[
+        int | None, typer.Option(min=1, help="At most this many questions; all if not given.")
+    ] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Ask the saved questions of the published index now, without an endpoint.
+
+    serve.saved.checks_per_minute of them, the one asked longest ago first; run again after an
+    interruption, it goes on where it stopped. An endpoint does this by itself.
+    """
+    from serve.graph.load_stages import open_manifest
+    from serve.graph.local_graph import local_answerer
+    from serve.graph.run_graph import served_models
+    from serve.http.workbench.ask_service import ServiceAsk
+    from serve.saved.watches.check_watches import Budget, check_watches
+
+    context = make_context(config, overrides, json)
+    settings, saved = context.settings, kept_here(context)
+    version = open_manifest(settings).version
+    waiting = saved.watches.waiting(version)
+    context.log.print(f"{waiting} saved questions to ask of {version}")
+    done = {"asked": 0, "notable": 0, "failed": 0}
+    if waiting:
+        with served_models(settings) as models:
+            answerer = local_answerer(settings, models)
+            ask = ServiceAsk(answerer, settings.serve.system)
+            budget = Budget(settings.serve.saved.checks_per_minute, most)
+            checked = asyncio.run(check_watches(saved.watches, ask, version, budget))
+        done = {name: getattr(checked, name) for name in done}
+    if json:
+        context.print_json({"index_version": version, **done})
+    else:
+        words = "{asked} asked, {notable} with something to tell, {failed} failed"
+        context.out.print(words.format(**done))
+    raise typer.Exit(1 if done["failed"] else 0)
+
+
+def whole_id(saved: Saved, begins: str) -> str:
+    """The id of the one saved question whose id begins so; raises InputError for none or more."""
+    found = [item.id for item in saved.watches.list() if item.id.startswith(begins)]
+    if len(found) != 1 or not begins:
+        count = "no" if not found else f"{len(found)}"
+        raise InputError(f"{begins}: {count} saved questions have such an id; see `watch list`")
+    return found[0]

@@ -1,0 +1,178 @@
+"""Stored answers over HTTP: permanent addresses, replay and deletion.
+
+GET /v1/answers   GET /v1/answers/{answer_id}   DELETE /v1/answers/{answer_id}
+POST /v1/answers/{answer_id}/replay
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import asdict, replace
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Query
+from fastapi.responses import JSONResponse, Response
+from pydantic import ValidationError
+
+from cluster.answers import Answer, Check
+from cluster.errors import InputError
+from cluster.settings.presets import is_system, load_system
+from cluster.settings.system_settings import SystemSettings
+from serve.answer_events import Event, Finished
+from serve.batches.jobs import when
+from serve.graph.watch_stages import StageLostError
+from serve.http.door.note_requests import asker
+from serve.http.problem_forms import KEYED, problems
+from serve.http.request_forms import AnswerRequest
+from serve.http.service import Service
+from serve.http.workbench.answer_forms import AnswerList, AnswerSummary, KeptAnswer, Replay
+from serve.request import Request
+from serve.saved.compare_answers import compare, read_answer
+from serve.saved.keep import Saved
+from serve.saved.saved_error import SavedError
+from serve.saved.stored_answers import MOST_LISTED, AskedWith, StoredAnswer
+
+log = logging.getLogger("citeray")
+
+NOT_KEPT = "store: the answer could not be kept"
+ID = r"^[0-9a-f]{32}$"
+EXAMPLE = "0f8fad5bd9cb469fa16570867728950e"
+AnswerId = Annotated[str, Path(pattern=ID, examples=[EXAMPLE])]
+Limit = Annotated[int, Query(ge=1, le=MOST_LISTED)]
+Before = Annotated[str, Query(pattern=r"^([0-9a-f]{32})?$")]
+
+
+ONE = problems(*KEYED, 404, 422, 503)
+DELETED = {204: {"description": "It is gone, with its feedback."}, **problems(*KEYED, 404, 422)}
+DELETED |= problems(503, 507)
+LISTED = problems(*KEYED, 404, 422, 503)
+REPLAYED = problems(*KEYED, 404, 409, 422, 503)
+
+
+def wants_storing(request: AnswerRequest, saved: Saved | None) -> bool:
+    """Whether the answer is to be stored; raises InputError where that is asked for in vain."""
+    kept = saved.settings.answers if saved is not None else "never"
+    if request.store and kept == "never":
+        raise InputError("store: this server keeps no answers; leave store out")
+    return kept == "always" or (kept == "asked" and request.store)
+
+
+async def store_answer(
+    saved: Saved, answer: Answer, request: AnswerRequest, asked: Request
+) -> Answer:
+    """The answer with the id under which it is stored, or with the loss that it could not be."""
+    with_all = AskedWith(
+        sent_fields(request, asked),
+        asked.system.model_dump(mode="json"),
+        saved.models,
+    )
+    try:
+        return await asyncio.to_thread(saved.answers.keep, answer, with_all, asker())
+    except SavedError as error:
+        log.warning("an answer could not be kept: %s", error)
+        degraded = [*answer.degraded]
+        degraded.append(NOT_KEPT)
+        return replace(answer, degraded=tuple(degraded))
+
+
+def sent_fields(request: AnswerRequest, asked: Request) -> dict[str, Any]:
+    """The fields of a request that say what was asked, its preset by name."""
+    fields = request.model_dump(mode="json", exclude_defaults=True, exclude={"stream", "store"})
+    return {**fields, "system": asked.system.name}
+
+
+async def store_last(
+    saved: Saved,
+    events: AsyncGenerator[Event, None],
+    request: AnswerRequest,
+    asked: Request,
+) -> AsyncGenerator[Event, None]:
+    """The events of an answer, the last with the answer as it was stored."""
+    try:
+        async for event in events:
+            if isinstance(event, Finished):
+                event = Finished(await store_answer(saved, event.answer, request, asked))
+            yield event
+    finally:
+        await events.aclose()
+
+
+def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: str) -> None:
+    """Add the routes of stored answers to `api`, and the reply to what cannot be kept."""
+
+    @api.exception_handler(SavedError)
+    async def refused(_: Any, error: SavedError) -> JSONResponse:
+        headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else None
+        return JSONResponse({"error": error.message}, error.status, headers=headers)
+
+    @api.get("/v1/answers", responses=LISTED)
+    async def list_answers(limit: Limit = 50, before: Before = "") -> AnswerList:
+        """The answers that were stored with this key, newest first."""
+        rows = await asyncio.to_thread(saved.answers.list, asker(), limit, before)
+        told = [AnswerSummary(**{**asdict(row), "created": when(row.created)}) for row in rows]
+        return AnswerList(answers=told, next=rows[-1].id if len(rows) == limit else "")
+
+    @api.get("/v1/answers/{answer_id}", responses=ONE)
+    async def one_answer(answer_id: AnswerId) -> KeptAnswer:
+        """A stored answer by its permanent address, which any valid key may read."""
+        return described(await asyncio.to_thread(saved.answers.get, answer_id), saved)
+
+    @api.delete("/v1/answers/{answer_id}", status_code=204, responses=DELETED)
+    async def delete_answer(answer_id: AnswerId) -> Response:
+        """Remove a stored answer and its feedback for good; only the key that stored it may."""
+        await asyncio.to_thread(saved.answers.delete, answer_id, asker())
+        return Response(status_code=204)
+
+    @api.post("/v1/answers/{answer_id}/replay", responses=REPLAYED)
+    async def replay(answer_id: AnswerId) -> Replay:
+        """Ask again what was asked, with the preset as it was then, and compare both answers."""
+        if loading := service.loading():
+            raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
+        stored = await asyncio.to_thread(saved.answers.get, answer_id)
+        before = read_answer(stored.answer)
+        asked = asked_again(stored.asked, default_system)
+        now = await service.answer(asked)
+        compared = compare(
+            before,
+            now,
+            presets=(dict(stored.asked.preset), preset_now(before.system, before.check)),
+            models=(dict(stored.asked.models), dict(saved.models)),
+        )
+        return Replay(stored=dict(stored.answer), now=now, comparison=compared)
+
+
+def described(stored: StoredAnswer, saved: Saved) -> KeptAnswer:
+    """The stored answer as a reply tells it."""
+    return KeptAnswer(
+        id=stored.id,
+        created=when(stored.created) or "",
+        expires=when(stored.created + saved.answers.keep_s) or "",
+        mine=stored.owner == asker(),
+        request=dict(stored.asked.request),
+        preset=dict(stored.asked.preset),
+        models=dict(stored.asked.models),
+        answer=dict(stored.answer),
+    )
+
+
+def asked_again(asked: AskedWith, default_system: str) -> Request:
+    """The request as it was, under the preset as it was, whatever its name means now.
+
+    Raises SavedError where another version of CiteRay stored it in a form that is gone.
+    """
+    fields = {name: value for name, value in asked.request.items() if name != "system"}
+    try:
+        request = AnswerRequest.model_validate(fields).as_request(default_system)
+        return replace(request, system=SystemSettings.model_validate(dict(asked.preset)))
+    except ValidationError as error:
+        place = ".".join(map(str, error.errors()[0]["loc"]))
+        raise SavedError(
+            f"the stored request is of another version of CiteRay ({place}); ask it anew", 409
+        ) from error
+
+
+def preset_now(name: str, check: Check) -> dict[str, Any] | None:
+    """The settings of the preset under that name now, with that check; None for no preset."""
+    return load_system(name).checking(check).model_dump(mode="json") if is_system(name) else None

@@ -1,0 +1,132 @@
+"""Feedback over HTTP.
+
+POST /v1/answers/{answer_id}/feedback   GET /v1/feedback   GET /v1/feedback/gold
+DELETE /v1/feedback/{feedback_id}
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import FastAPI, Path
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from cluster.answers import ExactAnswer
+from cluster.errors import InputError
+from serve.batches.jobs import when
+from serve.formats.bioasq import MAX_LIST
+from serve.http.door.note_requests import asker
+from serve.http.problem_forms import KEYED, problems
+from serve.http.request_forms import Pmid
+from serve.http.workbench.answer_forms import FeedbackList, GivenFeedback, Gold
+from serve.http.workbench.answers_api import ID, AnswerId, Before, Limit
+from serve.saved.export_feedback import gold_rows
+from serve.saved.feedback import Feedback
+from serve.saved.keep import Saved
+from serve.saved.opinion import Opinion, Rating
+
+MOST_CHARACTERS = 5000
+MOST_NAME = 300
+MOST_SYNONYMS = 20
+MOST_PMIDS = 100
+FeedbackId = Annotated[str, Path(pattern=ID)]
+Words = Annotated[str, Field(max_length=MOST_CHARACTERS)]
+Name = Annotated[
+    str, Field(min_length=1, max_length=MOST_NAME, json_schema_extra={"pattern": r"\S"})
+]
+Names = Annotated[list[Name], Field(min_length=1, max_length=MOST_SYNONYMS)]
+NamesOrWord = (
+    Annotated[list[Names], Field(max_length=MAX_LIST)] | Annotated[str, Field(pattern="^(yes|no)$")]
+)
+
+
+class FeedbackRequest(BaseModel):
+    """What is said of an answer: `rating` alone, or with what the answer should have been.
+
+    `ideal` is the corrected text; `exact` the corrected exact answer, `yes` or `no`, or for a list
+    or factoid a list of items, each with its synonyms. `pmids` are the citations that support the
+    corrected answer; without them those that the answer cites count.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"rating": "down", "exact": "no", "note": "Only in mice."}]
+        },
+    )
+
+    rating: Rating
+    ideal: Words = ""
+    exact: NamesOrWord | None = None
+    pmids: Annotated[list[Pmid], Field(max_length=MOST_PMIDS)] = []
+    note: Words = ""
+
+    def as_opinion(self, kind: str) -> Opinion:
+        """Raises InputError where `exact` is no exact answer to a question of that type."""
+        exact: ExactAnswer = self.exact or None
+        wanted = {"yesno": "yes or no", "summary": "left out", "unknown": "left out"}
+        fits = isinstance(exact, str) if kind == "yesno" else isinstance(exact, list)
+        if exact is not None and (not fits or kind in ("summary", "unknown")):
+            form = wanted.get(kind, "a list of items, each a list of its names")
+            raise InputError(f"exact: must be {form}, as the question is of type {kind}")
+        pmids = tuple(dict.fromkeys(self.pmids))
+        return Opinion(self.rating, self.ideal.strip(), exact, pmids, self.note.strip())
+
+
+ADDED = problems(*KEYED, 404, 409, 422, 503, 507)
+LISTED = problems(*KEYED, 404, 422, 503)
+GOLD = problems(*KEYED, 409, 503)
+DELETED = {204: {"description": "It is gone."}, **problems(*KEYED, 404, 422, 503, 507)}
+
+
+def add_feedback(api: FastAPI, saved: Saved) -> None:
+    """Add the routes of feedback to `api`."""
+
+    @api.post("/v1/answers/{answer_id}/feedback", status_code=201, responses=ADDED)
+    async def add(answer_id: AnswerId, request: FeedbackRequest) -> GivenFeedback:
+        """Say whether a stored answer is right, and what it should have been."""
+        stored = await asyncio.to_thread(saved.answers.get, answer_id)
+        opinion = request.as_opinion(stored.answer["question"]["type"])
+        return given(await asyncio.to_thread(saved.feedback.add, answer_id, opinion, asker()))
+
+    @api.get("/v1/feedback", responses=LISTED)
+    async def list_feedback(limit: Limit = 50, before: Before = "") -> FeedbackList:
+        """What this key said and what was said of its answers, newest first."""
+        found = await asyncio.to_thread(saved.feedback.list, asker(), limit, before)
+        next_one = found[-1].id if len(found) == limit else ""
+        return FeedbackList(feedback=[given(item) for item in found], next=next_one)
+
+    @api.get("/v1/feedback/gold", responses=GOLD)
+    async def gold() -> Gold:
+        """The approved and corrected answers of that list as a BioASQ gold file."""
+        found = await asyncio.to_thread(saved.feedback.all, asker())
+        return Gold(questions=gold_rows(found))
+
+    @api.delete("/v1/feedback/{feedback_id}", status_code=204, responses=DELETED)
+    async def delete(feedback_id: FeedbackId) -> Response:
+        """Remove feedback that came with this key or is on its answers."""
+        await asyncio.to_thread(saved.feedback.delete, feedback_id, asker())
+        return Response(status_code=204)
+
+
+def given(item: Feedback) -> GivenFeedback:
+    """Feedback as a reply tells it."""
+    answer, said = item.answer, item.opinion
+    return GivenFeedback(
+        id=item.id,
+        created=when(item.created) or "",
+        mine=item.owner == asker(),
+        answer_id=item.answer_id,
+        question=answer["question"]["body"],
+        type=answer["question"]["type"],
+        verdict=answer["verdict"],
+        system=answer["system"],
+        index_version=answer["index_version"],
+        rating=said.rating,
+        ideal=said.ideal,
+        exact=said.exact,
+        pmids=list(said.pmids),
+        note=said.note,
+    )

@@ -1,0 +1,139 @@
+"""Saved questions over HTTP: living answers with their history, a feed and a webhook.
+
+POST /v1/watches   GET /v1/watches   GET /v1/watches/{watch_id}   DELETE /v1/watches/{watch_id}
+GET /v1/watches/{watch_id}/feed
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Query
+from fastapi.responses import Response
+
+from cluster.settings.presets import load_system
+from serve.batches.jobs import when
+from serve.http.door.note_requests import asker
+from serve.http.problem_forms import KEYED, problems
+from serve.http.workbench.answers_api import EXAMPLE, ID
+from serve.http.workbench.watch_forms import (
+    OneWatch,
+    WatchCheck,
+    WatchList,
+    WatchRequest,
+    WatchSummary,
+    WebhookState,
+)
+from serve.saved.keep import Saved
+from serve.saved.watches.feed import MOST_ENTRIES, atom_feed
+from serve.saved.watches.watch_diff import diff_words
+from serve.saved.watches.watch_store import MOST_CHECKS, Check, Watch
+from serve.saved.watches.webhooks import check_webhook, read_secret
+
+WatchId = Annotated[str, Path(pattern=ID, examples=[EXAMPLE])]
+Limit = Annotated[int, Query(ge=1, le=MOST_CHECKS)]
+
+ADDED = problems(*KEYED, 409, 422, 503, 507)
+LISTED = problems(*KEYED, 503)
+ONE = problems(*KEYED, 404, 422, 503)
+DELETED = {204: {"description": "It is gone, with its history."}, **ONE, **problems(507)}
+FEED = {200: {"content": {"application/atom+xml": {"schema": {"type": "string"}}}}, **ONE}
+
+
+def add_watches(api: FastAPI, saved: Saved, default_system: str) -> None:
+    """Add the routes of saved questions to `api`."""
+
+    @api.post("/v1/watches", status_code=201, responses=ADDED)
+    async def add(request: WatchRequest) -> WatchSummary:
+        """Save a question, which is asked now and again after each version of the index."""
+        fields = request_fields(request, saved, default_system)
+        added = await asyncio.to_thread(saved.watches.add, asker(), fields, request.webhook)
+        return summarised(added)
+
+    @api.get("/v1/watches", responses=LISTED)
+    async def list_watches() -> WatchList:
+        """The questions that were saved with this key, newest first."""
+        found = await asyncio.to_thread(saved.watches.list, asker())
+        return WatchList(watches=[summarised(watch) for watch in found])
+
+    @api.get("/v1/watches/{watch_id}", responses=ONE)
+    async def one_watch(watch_id: WatchId, limit: Limit = 100) -> OneWatch:
+        """A saved question with its newest answer and the history of what changed."""
+        return await asyncio.to_thread(described, saved, watch_id, asker(), limit)
+
+    @api.delete("/v1/watches/{watch_id}", status_code=204, responses=DELETED)
+    async def delete(watch_id: WatchId) -> Response:
+        """Remove a saved question and its history for good."""
+        await asyncio.to_thread(saved.watches.delete, watch_id, asker())
+        return Response(status_code=204)
+
+    @api.get("/v1/watches/{watch_id}/feed", response_class=Response, responses=FEED)
+    async def feed(watch_id: WatchId) -> Response:
+        """What changed in the answer as an Atom feed."""
+        watch = await asyncio.to_thread(saved.watches.get, watch_id, asker())
+        checks = saved.watches.checks
+        notable = await asyncio.to_thread(checks, watch_id, MOST_ENTRIES, notable=True)
+        return Response(atom_feed(watch, notable), media_type="application/atom+xml")
+
+
+def request_fields(request: WatchRequest, saved: Saved, default_system: str) -> dict[str, Any]:
+    """The fields of the question that is asked each time, its preset by name.
+
+    Raises InputError for a preset, filters or a webhook that cannot be.
+    """
+    system = load_system(request.system or default_system).name
+    request.as_request(default_system)
+    if request.webhook:
+        check_webhook(request.webhook, saved.settings)
+        read_secret(saved.settings.webhook_secret_env)
+    fields = request.model_dump(mode="json", exclude_defaults=True, exclude={"webhook"})
+    return {**fields, "system": system}
+
+
+def summarised(watch: Watch) -> WatchSummary:
+    """A saved question as a list tells it."""
+    return WatchSummary(
+        id=watch.id,
+        created=when(watch.created) or "",
+        question=watch.question,
+        request=dict(watch.request),
+        webhook=watch.webhook,
+        checked=when(watch.checked),
+        index_version=watch.version,
+        error=watch.error,
+    )
+
+
+def described(saved: Saved, watch_id: str, owner: str | None, limit: int) -> OneWatch:
+    """A saved question as a reply tells it; None: of any owner."""
+    watch = saved.watches.get(watch_id, owner)
+    sent = saved.deliveries.last_of(watch_id)
+    state = None
+    if sent is not None:
+        state = WebhookState(
+            id=sent.id,
+            created=when(sent.created) or "",
+            state=sent.state,
+            tries=sent.tries,
+            error=sent.error,
+        )
+    return OneWatch(
+        **summarised(watch).model_dump(),
+        answer=None if watch.answer is None else dict(watch.answer),
+        last_delivery=state,
+        history=[told(check) for check in saved.watches.checks(watch_id, limit)],
+    )
+
+
+def told(check: Check) -> WatchCheck:
+    """A check as a reply tells it."""
+    return WatchCheck(
+        id=check.id,
+        created=when(check.created) or "",
+        index_version=check.version,
+        last_source=check.last_source,
+        notable=check.notable,
+        changes=diff_words(check.diff),
+        diff=check.diff,
+    )

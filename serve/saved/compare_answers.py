@@ -1,0 +1,216 @@
+"""Two answers to one question: what changed, as data and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from cluster.answers import Answer, Sentence
+from serve.saved.saved_error import UnreadableAnswerError
+
+ANSWER = TypeAdapter(Answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A citation by what a reader knows it by; "" and None where the answer does not tell."""
+
+    pmid: int
+    title: str = ""
+    year: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a part of the answer was before, and what it is now."""
+
+    before: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDiff:
+    """What differs between two answers; None and () for parts that are the same.
+
+    A citation supports an answer where a sentence cites it or its evidence agrees; it contradicts
+    it where a sentence or the evidence says so. One that does both counts as contradicting.
+    """
+
+    verdict: Change | None = None
+    exact: Change | None = None
+    text: Change | None = None
+    supporting_added: tuple[Cited, ...] = ()
+    supporting_removed: tuple[Cited, ...] = ()
+    contradicting_added: tuple[Cited, ...] = ()
+    contradicting_removed: tuple[Cited, ...] = ()
+
+    @property
+    def citations_changed(self) -> bool:
+        """Whether any citation came, went or changed sides."""
+        return bool(
+            self.supporting_added
+            or self.supporting_removed
+            or self.contradicting_added
+            or self.contradicting_removed
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The citations that speak for an answer and those that speak against it, in its order."""
+
+    supporting: tuple[Cited, ...] = ()
+    contradicting: tuple[Cited, ...] = ()
+
+    @property
+    def pmids(self) -> frozenset[int]:
+        """Those of both sides."""
+        return frozenset(cited.pmid for cited in (*self.supporting, *self.contradicting))
+
+
+def read_answer(value: Any) -> Answer:
+    """A stored answer as a record; raises UnreadableAnswerError for one of another form."""
+    try:
+        return ANSWER.validate_python(value)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise UnreadableAnswerError(
+            f"the stored answer is of another version of CiteRay ({place}: {problem['msg']}); "
+            "ask the question anew",
+            409,
+        ) from error
+
+
+def sides_of(answer: Answer) -> Sides:
+    """See `Sides`; none where nothing is stated."""
+    stated = [s for s in answer.ideal if not s.unsupported]
+    stances = [(item.passage.pmid, item.stance) for item in answer.evidence]
+    against = dict.fromkeys(
+        [pmid for sentence in stated for pmid in sentence.contradicted]
+        + [pmid for pmid, stance in stances if stance == "contradict"]
+    )
+    supporting = dict.fromkeys(
+        [pmid for sentence in stated for pmid in sentence.pmids]
+        + [pmid for pmid, stance in stances if stance == "support"]
+    )
+    known = _described(answer)
+    return Sides(
+        tuple(known.get(p, Cited(p)) for p in supporting if p not in against),
+        tuple(known.get(p, Cited(p)) for p in against),
+    )
+
+
+def _described(answer: Answer) -> dict[int, Cited]:
+    found = {c.pmid: Cited(c.pmid, c.title, c.year) for c in answer.citations}
+    for item in answer.evidence:
+        pmid = item.passage.pmid
+        found[pmid] = Cited(pmid, item.title, item.year)
+    return found
+
+
+def diff_answers(before: Answer, now: Answer) -> AnswerDiff:
+    """What differs, in the order of the answer in which it stands."""
+    old, new = sides_of(before), sides_of(now)
+    return AnswerDiff(
+        verdict=_change(before.verdict, now.verdict),
+        exact=_change(exact_words(before), exact_words(now)),
+        text=_change(ideal_words(before.ideal), ideal_words(now.ideal)),
+        supporting_added=_beyond(new.supporting, old.supporting),
+        supporting_removed=_beyond(old.supporting, new.supporting),
+        contradicting_added=_beyond(new.contradicting, old.contradicting),
+        contradicting_removed=_beyond(old.contradicting, new.contradicting),
+    )
+
+
+def _change(before: str, now: str) -> Change | None:
+    return None if before == now else Change(before, now)
+
+
+def _beyond(some: Iterable[Cited], others: Iterable[Cited]) -> tuple[Cited, ...]:
+    known = {cited.pmid for cited in others}
+    return tuple(cited for cited in some if cited.pmid not in known)
+
+
+def exact_words(answer: Answer) -> str:
+    """The exact answer in one line, "" where there is none."""
+    if answer.exact is None or isinstance(answer.exact, str):
+        return answer.exact or ""
+    return "; ".join(" / ".join(names) for names in answer.exact)
+
+
+def ideal_words(ideal: Iterable[Sentence]) -> str:
+    """The answer's text, without its citations."""
+    return " ".join(sentence.text for sentence in ideal)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A stored answer beside the one that the same request has now.
+
+    `reasons` say in words what may explain a difference; without a difference there are none.
+    """
+
+    same_index_version: bool
+    same_preset: bool
+    same_models: bool
+    same_verdict: bool
+    same_exact: bool
+    same_text: bool
+    same_citations: bool
+    diff: AnswerDiff
+    reasons: tuple[str, ...] = field(default=())
+
+
+def compare(
+    before: Answer, now: Answer, *, presets: tuple[Any, Any], models: tuple[Any, Any]
+) -> Comparison:
+    """`presets` and `models` are (what was used then, what is here now under the same names)."""
+    diff = diff_answers(before, now)
+    same = not (diff.verdict or diff.exact or diff.text or diff.citations_changed)
+    return Comparison(
+        same_index_version=before.index_version == now.index_version,
+        same_preset=presets[0] == presets[1],
+        same_models=models[0] == models[1],
+        same_verdict=diff.verdict is None,
+        same_exact=diff.exact is None,
+        same_text=diff.text is None,
+        same_citations=not diff.citations_changed,
+        diff=diff,
+        reasons=() if same else _reasons(before, now, presets, models),
+    )
+
+
+def _reasons(
+    before: Answer, now: Answer, presets: tuple[Any, Any], models: tuple[Any, Any]
+) -> tuple[str, ...]:
+    reasons = []
+    if before.index_version != now.index_version:
+        reasons.append(
+            f"The index was {before.index_version} ({before.last_source}) and is now "
+            f"{now.index_version} ({now.last_source})."
+        )
+    if presets[0] != presets[1]:
+        reasons.append(
+            f"The preset {before.system} has changed since; it was asked again as it was then."
+        )
+    reasons += [
+        f"The model of {use} was {models[0].get(use, 'none')} and is now "
+        f"{models[1].get(use, 'none')}."
+        for use in sorted(models[0].keys() | models[1].keys())
+        if models[0].get(use) != models[1].get(use)
+    ]
+    for word, answer in (("stored", before), ("new", now)):
+        if answer.coverage.partition("/")[0] != answer.coverage.partition("/")[2]:
+            reasons.append(f"The {word} answer rests on part of the index: {answer.coverage}.")
+    if before.degraded != now.degraded:
+        told = [", ".join(a.degraded) or "nothing" for a in (before, now)]
+        reasons.append(f"The stored answer had to do without {told[0]}; the new one {told[1]}.")
+    if now.model_calls or now.writing_calls or before.model_calls or before.writing_calls:
+        reasons.append(
+            "A language model took part, whose words may differ from one time to the next."
+        )
+    return tuple(reasons or ["The request is the same; nothing known here explains it."])

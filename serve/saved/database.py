@@ -1,0 +1,174 @@
+"""The database of what users keep: SQLite in a file that several processes share, or Postgres.
+
+A write is one transaction, and is on disk when its block ends. What is deleted is overwritten.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+from sqlalchemy import Connection, Engine, create_engine, event, insert, select, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import IntegrityError, NoSuchModuleError, SQLAlchemyError
+
+from cluster.errors import InputError, StorageError, one_line
+from cluster.storage.disk_faults import naming_disk_faults
+from serve.saved.saved_error import SavedError
+from serve.saved.tables import FACTS, METADATA, SCHEMA
+
+# How long a write waits for those of other processes.
+BUSY_S = 30.0
+RETRY_S = 5
+# Any number that other programs do not lock in the same Postgres database.
+SCHEMA_LOCK = 0x43495445
+PRAGMAS = (
+    # A commit that was acknowledged survives a crash of the machine.
+    "PRAGMA synchronous=FULL",
+    "PRAGMA secure_delete=ON",
+    "PRAGMA foreign_keys=ON",
+)
+
+
+class Database:
+    """The database at `url`, opened and made at its first use; threads and processes share it.
+
+    Every call raises SavedError, with status 503 where the database cannot be reached or is busy,
+    and 507 where it cannot be written.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = make_url(url)
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file of SQLite."""
+        return self._url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that only reads: all of it sees one state."""
+        with self._naming_faults(), self._opened().connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that is committed at the end of the block, or rolled back by an error."""
+        with self._naming_faults():
+            engine = self._opened().execution_options(write=True)
+            with engine.connect() as connection, connection.begin():
+                yield connection
+
+    def overwrite_deleted(self) -> None:
+        """Empty SQLite's log, in which deleted rows may still stand. Call it after a deletion."""
+        if self.is_sqlite:
+            with self._naming_faults():
+                raw = self._opened().raw_connection()
+                try:
+                    raw.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                finally:
+                    raw.close()
+
+    def close(self) -> None:
+        """Close its connections; it opens again where it is used again."""
+        with self._lock:
+            if self._engine is not None:
+                self._engine.dispose()
+                self._engine = None
+
+    def _opened(self) -> Engine:
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._open()
+            return self._engine
+
+    def _open(self) -> Engine:
+        if not self.is_sqlite:
+            engine = _postgres(self._url)
+            with engine.begin() as connection:
+                connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": SCHEMA_LOCK})
+                _make_tables(connection)
+            return engine
+        path = Path(self._url.database or "")
+        with naming_disk_faults(path):
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with FileLock(f"{path}.lock", timeout=BUSY_S, mode=0o600):
+                # SQLite gives its other files the permissions of this one.
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+                engine = _sqlite(self._url)
+                with engine.execution_options(write=True).begin() as connection:
+                    _make_tables(connection)
+        return engine
+
+    @contextmanager
+    def _naming_faults(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            # What contradicts a row of another process is the caller's to tell.
+            raise
+        except StorageError as error:
+            raise SavedError(str(error), 507) from error
+        except (SQLAlchemyError, OSError) as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> SavedError:
+        place = self._url.render_as_string(hide_password=True)
+        said = one_line(str(getattr(error, "orig", None) or error))
+        if any(words in said for words in ("disk is full", "readonly", "disk I/O")):
+            return SavedError(f"{place}: cannot be written: {said}; free space there", 507)
+        return SavedError(f"{place}: cannot be used now: {said}; try again", 503, RETRY_S)
+
+
+def _sqlite(url: URL) -> Engine:
+    # Errors would quote what is stored, and end in logs.
+    engine = create_engine(
+        url, hide_parameters=True, connect_args={"timeout": BUSY_S, "check_same_thread": False}
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        # Transactions begin where `begin` below says so, not at the driver's first write.
+        connection.isolation_level = None
+        connection.execute("PRAGMA journal_mode=WAL")
+        for pragma in PRAGMAS:
+            connection.execute(pragma)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # A write takes its turn at once: one that began as a read could not wait for it.
+        write = connection.get_execution_options().get("write")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _postgres(url: URL) -> Engine:
+    try:
+        return create_engine(url, pool_pre_ping=True, hide_parameters=True)
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        raise InputError(
+            f"serve.saved.url: the driver of {url.drivername} is not installed ({error}); "
+            "`pip install psycopg[binary]` and write postgresql+psycopg://"
+        ) from error
+
+
+def _make_tables(connection: Connection) -> None:
+    METADATA.create_all(connection)
+    found = connection.scalar(select(FACTS.c.value).where(FACTS.c.name == "schema"))
+    if found is None:
+        connection.execute(insert(FACTS).values(name="schema", value=SCHEMA))
+    elif found != SCHEMA:
+        raise SavedError(
+            f"the database of serve.saved.url has form {found}, this CiteRay reads {SCHEMA}; "
+            "run the version that made it, or name another database",
+            503,
+            60,
+        )

@@ -1,0 +1,73 @@
+"""Feedback as a BioASQ gold file, which `citeray evaluate` and `citeray remember` take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from cluster.answers import Answer, ExactAnswer, supported
+from serve.formats.bioasq import as_snippet, document_url
+from serve.saved.compare_answers import ideal_words, read_answer
+from serve.saved.feedback import Feedback
+from serve.saved.opinion import Opinion
+
+Row = dict[str, Any]
+
+
+def gold_rows(feedback: Iterable[Feedback]) -> list[Row]:
+    """A question for each answer that was approved or corrected; the newest such feedback counts.
+
+    `feedback` comes oldest first. A question's id is that of its answer. What was only rejected
+    says no right answer and is left out, as is what approves an answer that states nothing.
+    """
+    rows: dict[str, Row] = {}
+    for item in feedback:
+        row = _gold(item)
+        if row is not None:
+            # Where it was before is given up, so that the rows are in the order of their feedback.
+            rows.pop(item.answer_id, None)
+            rows[item.answer_id] = row
+    return list(rows.values())
+
+
+def _gold(item: Feedback) -> Row | None:
+    opinion, answer = item.opinion, read_answer(item.answer)
+    kind = "summary" if answer.question.type == "unknown" else answer.question.type
+    corrected = bool(opinion.ideal or opinion.exact)
+    if opinion.rating == "down" and not corrected:
+        return None
+    ideal = opinion.ideal or _kept_ideal(answer, opinion)
+    exact = opinion.exact or _kept_exact(answer, opinion)
+    if not ideal and not exact:
+        return None
+    pmids = opinion.pmids or _cited(answer)
+    row: Row = {
+        "id": item.answer_id,
+        "type": kind,
+        "body": answer.question.body,
+        "documents": [document_url(pmid) for pmid in pmids],
+        "snippets": [
+            as_snippet(evidence.passage)
+            for evidence in answer.evidence
+            if evidence.passage.pmid in pmids
+        ],
+        "ideal_answer": [ideal] if ideal else [],
+    }
+    if kind != "summary" and exact:
+        row["exact_answer"] = exact
+    return row
+
+
+def _kept_ideal(answer: Answer, opinion: Opinion) -> str:
+    """The text as answered, unless it was rejected with another exact answer."""
+    return ideal_words(supported(answer.ideal)) if opinion.rating == "up" else ""
+
+
+def _kept_exact(answer: Answer, opinion: Opinion) -> ExactAnswer:
+    """The exact answer as answered, unless it was rejected with another text."""
+    return answer.exact if opinion.rating == "up" else None
+
+
+def _cited(answer: Answer) -> tuple[int, ...]:
+    pmids = (pmid for sentence in supported(answer.ideal) for pmid in sentence.pmids)
+    return tuple(dict.fromkeys(pmids))

@@ -1,0 +1,139 @@
+"""Feedback on stored answers: a rating, a corrected answer, a note.
+
+It belongs to its answer, which has all that is needed to reproduce it, and goes when that goes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Row, Select, and_, delete, func, insert, or_, select
+from sqlalchemy.exc import IntegrityError
+
+from serve.saved.database import Database
+from serve.saved.opinion import Opinion
+from serve.saved.saved_error import SavedError
+from serve.saved.stored_answers import MOST_LISTED
+from serve.saved.tables import ANSWERS, FEEDBACK
+
+MOST_ON_AN_ANSWER = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """An opinion on a stored answer; `owner` is the name of the key that it came with.
+
+    `answer` is the answer as it was stored.
+    """
+
+    id: str
+    owner: str
+    created: float
+    answer_id: str
+    opinion: Opinion
+    answer: dict[str, Any]
+
+
+class FeedbackStore:
+    """The feedback in `database`. Each call raises SavedError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, answer_id: str, opinion: Opinion, owner: str) -> Feedback:
+        """Keep an opinion; the same one of the same owner on the same answer is kept once.
+
+        Status 404 where the answer is not stored, 409 where it has too much feedback.
+        """
+        said = asdict(opinion)
+        digest = sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        same = and_(
+            FEEDBACK.c.answer_id == answer_id,
+            FEEDBACK.c.owner == owner,
+            FEEDBACK.c.digest == digest,
+        )
+        row = {
+            "id": uuid.uuid4().hex,
+            "answer_id": answer_id,
+            "owner": owner,
+            "created": time.time(),
+            "digest": digest,
+            "record": said,
+        }
+        try:
+            with self._database.write() as connection:
+                found = connection.execute(_joined().where(same)).first()
+                if found is not None:
+                    return _feedback(found)
+                if connection.scalar(select(ANSWERS.c.id).where(ANSWERS.c.id == answer_id)) is None:
+                    raise SavedError(f"no stored answer {answer_id:.64} is here", 404)
+                on_it = select(func.count()).where(FEEDBACK.c.answer_id == answer_id)
+                if (connection.scalar(on_it) or 0) >= MOST_ON_AN_ANSWER:
+                    raise SavedError(
+                        f"answer {answer_id} has {MOST_ON_AN_ANSWER} pieces of feedback already; "
+                        "delete some",
+                        409,
+                    )
+                connection.execute(insert(FEEDBACK).values(row))
+        except IntegrityError:
+            # On Postgres another process may have kept the same at the same moment.
+            pass
+        with self._database.read() as connection:
+            return _feedback(connection.execute(_joined().where(same)).one())
+
+    def list(self, owner: str | None, limit: int, before: str = "") -> Sequence[Feedback]:
+        """What `owner` said and what was said of its answers, newest first; None: of all owners."""
+        wanted = _joined()
+        if owner is not None:
+            wanted = wanted.where(or_(FEEDBACK.c.owner == owner, ANSWERS.c.owner == owner))
+        with self._database.read() as connection:
+            if before:
+                place = connection.execute(wanted.where(FEEDBACK.c.id == before)).first()
+                if place is None:
+                    raise _absent(before)
+                at, id_ = FEEDBACK.c.created, FEEDBACK.c.id
+                same = and_(at == place.created, id_ < place.id)
+                wanted = wanted.where(or_(at < place.created, same))
+            newest = wanted.order_by(FEEDBACK.c.created.desc(), FEEDBACK.c.id.desc())
+            rows = connection.execute(newest.limit(min(limit, MOST_LISTED))).all()
+        return [_feedback(row) for row in rows]
+
+    def all(self, owner: str | None = None) -> Sequence[Feedback]:
+        """As `list`, but all of it, the oldest first."""
+        found: list[Feedback] = []
+        while page := self.list(owner, MOST_LISTED, found[-1].id if found else ""):
+            found += page
+        return found[::-1]
+
+    def delete(self, feedback_id: str, owner: str) -> None:
+        """Remove feedback for good: whoever gave it may, and the owner of its answer."""
+        of_own = select(ANSWERS.c.id).where(ANSWERS.c.owner == owner)
+        may = or_(FEEDBACK.c.owner == owner, FEEDBACK.c.answer_id.in_(of_own))
+        with self._database.write() as connection:
+            gone = connection.execute(delete(FEEDBACK).where(FEEDBACK.c.id == feedback_id, may))
+            if not gone.rowcount:
+                raise _absent(feedback_id)
+        self._database.overwrite_deleted()
+
+
+def _joined() -> Select[Any]:
+    told = (*FEEDBACK.c, ANSWERS.c.record.label("stored"))
+    return select(*told).join(ANSWERS, FEEDBACK.c.answer_id == ANSWERS.c.id)
+
+
+def _feedback(row: Row[Any]) -> Feedback:
+    said = dict(row.record)
+    said["pmids"] = tuple(said["pmids"])
+    opinion = Opinion(**said)
+    answer = row.stored["answer"]
+    return Feedback(row.id, row.owner, row.created, row.answer_id, opinion, answer)
+
+
+def _absent(feedback_id: str) -> SavedError:
+    return SavedError(f"no feedback {feedback_id:.64} is here; it may have been deleted", 404)

@@ -1,0 +1,146 @@
+"""Stored answers: each with its request and all that is needed to ask it again."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select
+
+from cluster.answers import Answer
+from serve.saved.database import Database
+from serve.saved.saved_error import SavedError
+from serve.saved.tables import ANSWERS, FEEDBACK
+
+MOST_LISTED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWith:
+    """What an answer came of: the request as it was sent, and what it meant on this server.
+
+    `preset` are the settings of the preset, `models` the models by what they are used for.
+    """
+
+    request: Mapping[str, Any]
+    preset: Mapping[str, Any]
+    models: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """An answer as it was given; `owner` is the name of the key that asked, "" without keys."""
+
+    id: str
+    owner: str
+    created: float
+    asked: AskedWith
+    answer: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """A stored answer in a list."""
+
+    id: str
+    created: float
+    question: str
+    verdict: str
+    system: str
+    index_version: str
+
+
+class AnswerStore:
+    """The stored answers of `database`: `most` for each owner, kept `keep_days`.
+
+    An answer with feedback is kept until it is deleted. Each call raises SavedError.
+    """
+
+    def __init__(self, database: Database, most: int, keep_days: float) -> None:
+        self._database = database
+        self._most = most
+        self.keep_s = keep_days * 86_400
+
+    def keep(self, answer: Answer, asked: AskedWith, owner: str) -> Answer:
+        """Store the answer and return it with its id; status 409 where the owner has too many."""
+        kept = replace(answer, answer_id=uuid.uuid4().hex)
+        row = {
+            "id": kept.answer_id,
+            "owner": owner,
+            "created": time.time(),
+            "question": answer.question.body,
+            "verdict": answer.verdict,
+            "system": answer.system,
+            "index_version": answer.index_version,
+            "record": {**asdict(asked), "answer": asdict(kept)},
+        }
+        with self._database.write() as connection:
+            if self._count(connection, owner) >= self._most:
+                raise SavedError(
+                    f"{self._most:,} answers are stored for this key already; delete some", 409
+                )
+            connection.execute(insert(ANSWERS).values(row))
+        return kept
+
+    def _count(self, connection: Connection, owner: str) -> int:
+        counted = select(func.count()).select_from(ANSWERS).where(ANSWERS.c.owner == owner)
+        return connection.scalar(counted) or 0
+
+    def get(self, answer_id: str) -> StoredAnswer:
+        """The answer of that id, whoever asks; status 404 where there is none."""
+        with self._database.read() as connection:
+            row = connection.execute(select(ANSWERS).where(ANSWERS.c.id == answer_id)).first()
+        if row is None:
+            raise _absent(answer_id)
+        record = dict(row.record)
+        answer = record.pop("answer")
+        return StoredAnswer(row.id, row.owner, row.created, AskedWith(**record), answer)
+
+    def list(self, owner: str, limit: int, before: str = "") -> Sequence[AnswerRow]:
+        """The owner's answers, newest first, from the one after `before` on."""
+        told = [ANSWERS.c[name] for name in AnswerRow.__dataclass_fields__]
+        wanted = select(*told).where(ANSWERS.c.owner == owner)
+        with self._database.read() as connection:
+            if before:
+                at = select(ANSWERS.c.created, ANSWERS.c.id).where(
+                    ANSWERS.c.id == before, ANSWERS.c.owner == owner
+                )
+                place = connection.execute(at).first()
+                if place is None:
+                    raise _absent(before)
+                wanted = wanted.where(_older(place.created, place.id))
+            newest = wanted.order_by(ANSWERS.c.created.desc(), ANSWERS.c.id.desc())
+            rows = connection.execute(newest.limit(min(limit, MOST_LISTED))).all()
+        return [AnswerRow(*row) for row in rows]
+
+    def delete(self, answer_id: str, owner: str) -> None:
+        """Remove the owner's answer and its feedback for good; status 404 where there is none."""
+        with self._database.write() as connection:
+            own = and_(ANSWERS.c.id == answer_id, ANSWERS.c.owner == owner)
+            if not connection.execute(delete(ANSWERS).where(own)).rowcount:
+                raise _absent(answer_id)
+        self._database.overwrite_deleted()
+
+    def remove_expired(self) -> int:
+        """Remove answers that are older than they are kept and have no feedback; how many."""
+        judged = select(FEEDBACK.c.answer_id)
+        old = ANSWERS.c.created < time.time() - self.keep_s
+        with self._database.write() as connection:
+            gone = connection.execute(delete(ANSWERS).where(old, ANSWERS.c.id.not_in(judged)))
+        if gone.rowcount:
+            self._database.overwrite_deleted()
+        return gone.rowcount
+
+
+def _older(created: float, id_: str) -> ColumnElement[bool]:
+    same = and_(ANSWERS.c.created == created, ANSWERS.c.id < id_)
+    return or_(ANSWERS.c.created < created, same)
+
+
+def _absent(answer_id: str) -> SavedError:
+    return SavedError(
+        f"no stored answer {answer_id:.64} is here; it may have been deleted or have expired", 404
+    )

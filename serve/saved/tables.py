@@ -1,0 +1,122 @@
+"""The tables of what users keep. Times are seconds since 1970; records are JSON."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+SCHEMA = "1"
+METADATA = MetaData()
+
+FACTS = Table(
+    "facts",
+    METADATA,
+    Column("name", String(64), primary_key=True),
+    Column("value", String(64), nullable=False),
+)
+
+ANSWERS = Table(
+    "answers",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("owner", String(64), nullable=False),
+    Column("created", Float, nullable=False),
+    Column("question", Text, nullable=False),
+    Column("verdict", String(32), nullable=False),
+    Column("system", Text, nullable=False),
+    Column("index_version", String(64), nullable=False),
+    # The request, the answer, the preset's settings and the models.
+    Column("record", JSON, nullable=False),
+    Index("answers_by_owner", "owner", "created", "id"),
+    Index("answers_by_age", "created"),
+)
+
+FEEDBACK = Table(
+    "feedback",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("answer_id", String(32), ForeignKey("answers.id", ondelete="CASCADE"), nullable=False),
+    Column("owner", String(64), nullable=False),
+    Column("created", Float, nullable=False),
+    # Of what was said: the same feedback sent twice is one.
+    Column("digest", String(64), nullable=False),
+    Column("record", JSON, nullable=False),
+    UniqueConstraint("answer_id", "owner", "digest"),
+    Index("feedback_by_age", "created", "id"),
+)
+
+WATCHES = Table(
+    "watches",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("owner", String(64), nullable=False),
+    # Of the request and the webhook: the same question saved twice is one.
+    Column("digest", String(64), nullable=False),
+    Column("created", Float, nullable=False),
+    Column("question", Text, nullable=False),
+    Column("request", JSON, nullable=False),
+    Column("webhook", Text, nullable=False),
+    # When it was last asked, 0 for never; "" is the version then.
+    Column("checked", Float, nullable=False),
+    Column("version", String(64), nullable=False),
+    # After a failure: how many in a row, why, and when it may be asked again.
+    Column("failures", Integer, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("not_before", Float, nullable=False),
+    Column("answer", JSON),
+    Column("sources", JSON, nullable=False),
+    UniqueConstraint("owner", "digest"),
+    Index("watches_by_check", "checked", "id"),
+)
+
+CHECKS = Table(
+    "checks",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("watch_id", String(32), ForeignKey("watches.id", ondelete="CASCADE"), nullable=False),
+    Column("version", String(64), nullable=False),
+    Column("last_source", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    # Whether it is told in the feed and by the webhook.
+    Column("notable", Boolean, nullable=False),
+    Column("diff", JSON),
+    # A version is asked once, whoever asks.
+    UniqueConstraint("watch_id", "version"),
+    Index("checks_by_watch", "watch_id", "created"),
+)
+
+DELIVERIES = Table(
+    "deliveries",
+    METADATA,
+    Column("id", String(32), primary_key=True),
+    Column("watch_id", String(32), ForeignKey("watches.id", ondelete="CASCADE"), nullable=False),
+    Column("url", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("due", Float, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("error", Text, nullable=False),
+    Index("deliveries_by_due", "state", "due"),
+    Index("deliveries_by_watch", "watch_id"),
+)
+
+LEASES = Table(
+    "leases",
+    METADATA,
+    Column("name", String(64), primary_key=True),
+    Column("holder", String(64), nullable=False),
+    Column("ends", Float, nullable=False),
+)

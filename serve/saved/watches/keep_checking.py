@@ -1,0 +1,120 @@
+"""The gateway's loop over saved questions: one replica at a time asks, delivers and expires."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from cluster.answers import Answer
+from cluster.records import Citation
+from serve.saved.keep import Saved
+from serve.saved.watches.check_watches import Ask, Budget, check_watches
+from serve.saved.watches.lease import LEASE_S, DatabaseLease
+from serve.saved.watches.webhooks import deliver_due, send
+
+log = logging.getLogger("citeray")
+
+POLL_S = 5.0
+EXPIRE_EVERY_S = 3600.0
+# How long a saved question waits for the service's own callers before it takes its turn.
+LONGEST_WAIT_S = 20.0
+QUIET_POLL_S = 0.1
+ServedVersion = Callable[[], Awaitable[str]]
+
+
+class PoliteAsk:
+    """Asks as `ask` does, once nobody else's question is at work, or after `longest_s`."""
+
+    def __init__(
+        self, ask: Ask, busy: Callable[[], bool], longest_s: float = LONGEST_WAIT_S
+    ) -> None:
+        self._ask = ask
+        self._busy = busy
+        self._longest_s = longest_s
+
+    async def answer(self, request: Mapping[str, Any]) -> Answer:
+        """See `Ask.answer`."""
+        ends = time.monotonic() + self._longest_s
+        while self._busy() and time.monotonic() < ends:
+            await asyncio.sleep(QUIET_POLL_S)
+        return await self._ask.answer(request)
+
+    async def citation(self, pmid: int) -> Citation | None:
+        """See `Ask.citation`."""
+        return await self._ask.citation(pmid)
+
+
+class WatchKeeper:
+    """Works on what `saved` keeps for the length of its tasks, in each gateway's replica.
+
+    `served` tells the version that is served, "" while that is not known; a question may take
+    `deadline_s`. A replica that dies is replaced by another once its lease has ended.
+    """
+
+    def __init__(self, saved: Saved, ask: Ask, served: ServedVersion, deadline_s: float) -> None:
+        self._saved = saved
+        self._ask = ask
+        self._served = served
+        self._budget = Budget(saved.settings.checks_per_minute)
+        lease_s = max(LEASE_S, 2 * deadline_s)
+        self._checking = DatabaseLease(saved.database, "watches", lease_s)
+        self._delivering = DatabaseLease(saved.database, "webhooks", lease_s)
+        self._expired = 0.0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._told: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Work from now on, on this event loop."""
+        works = {"saved questions": self.check, "webhooks": self.deliver, "expiry": self.expire}
+        self._tasks = [asyncio.create_task(self._repeat(*work)) for work in works.items()]
+
+    async def end(self) -> None:
+        """Stop where it is: what was not finished is found again by the next."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _repeat(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+                self._told.pop(name, None)
+            except Exception as error:
+                if self._told.get(name) != str(error):
+                    log.warning("%s: %s; trying again", name, error, exc_info=True)
+                self._told[name] = str(error)
+            await asyncio.sleep(POLL_S)
+
+    async def check(self) -> None:
+        """Ask the saved questions that are due, if there are any and it is this replica's turn."""
+        version = await self._served()
+        store = self._saved.watches
+        if not version or await asyncio.to_thread(store.next_due, version) is None:
+            return
+
+        async def take() -> bool:
+            return await asyncio.to_thread(self._checking.take)
+
+        if await take():
+            await check_watches(store, self._ask, version, self._budget, take)
+            await asyncio.to_thread(self._checking.give_back)
+
+    async def deliver(self) -> None:
+        """Send the messages that are due, if there are any and it is this replica's turn."""
+        store = self._saved.deliveries
+        if not await asyncio.to_thread(store.due, 1):
+            return
+        if await asyncio.to_thread(self._delivering.take):
+            post = partial(send, settings=self._saved.settings)
+            await asyncio.to_thread(deliver_due, store, post)
+            await asyncio.to_thread(self._delivering.give_back)
+
+    async def expire(self) -> None:
+        """Remove the answers that are older than they are kept, now and then."""
+        if time.monotonic() - self._expired > EXPIRE_EVERY_S or not self._expired:
+            await asyncio.to_thread(self._saved.answers.remove_expired)
+            self._expired = time.monotonic()

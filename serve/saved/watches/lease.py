@@ -1,0 +1,49 @@
+"""A lease in the database: which process does a work that only one should do at a time."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+from sqlalchemy import and_, delete, insert, or_, update
+from sqlalchemy.exc import IntegrityError
+
+from serve.saved.database import Database
+from serve.saved.tables import LEASES
+
+LEASE_S = 120.0
+
+
+class DatabaseLease:
+    """The lease `name`, which ends `lease_s` after its holder last took it.
+
+    Clocks of machines that share a Postgres may differ by less than that.
+    """
+
+    def __init__(self, database: Database, name: str, lease_s: float = LEASE_S) -> None:
+        self._database = database
+        self._name = name
+        self._lease_s = lease_s
+        self._holder = uuid.uuid4().hex
+
+    def take(self) -> bool:
+        """Acquire or renew the lease; False while another process holds it."""
+        now = time.time()
+        mine = {"holder": self._holder, "ends": now + self._lease_s}
+        free = or_(LEASES.c.holder == self._holder, LEASES.c.ends < now)
+        named = LEASES.c.name == self._name
+        try:
+            with self._database.write() as connection:
+                if connection.execute(update(LEASES).where(named, free).values(mine)).rowcount:
+                    return True
+                connection.execute(insert(LEASES).values(name=self._name, **mine))
+        except IntegrityError:
+            # There is a row, and it is another's.
+            return False
+        return True
+
+    def give_back(self) -> None:
+        """End the lease, if it is still held."""
+        own = and_(LEASES.c.name == self._name, LEASES.c.holder == self._holder)
+        with self._database.write() as connection:
+            connection.execute(delete(LEASES).where(own))

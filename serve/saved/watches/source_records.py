@@ -1,0 +1,115 @@
+"""The records that an answer rests on, and what became of them since."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
+
+from cluster.records import RETRACTED_LINKS, Citation, Link
+
+ChangeKind = Literal["retracted", "deleted", "expression of concern", "corrected", "revised"]
+Look = Callable[[int], Awaitable[Citation | None]]
+AT_ONCE = 8
+# The DTD's RefTypes that a later notice leaves on the article itself, but for retractions.
+NOTICES: Mapping[str, ChangeKind] = {
+    "ExpressionOfConcernIn": "expression of concern",
+    "ErratumIn": "corrected",
+    "CorrectedandRepublishedIn": "corrected",
+    "PartialRetractionIn": "corrected",
+    "UpdateIn": "corrected",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """What a record was when an answer rested on it.
+
+    `digest` is of its title and abstract, `notices` are the corrections and the like that link to
+    it. One that is `gone` is in the index no more.
+    """
+
+    pmid: int
+    title: str = ""
+    version: int = 0
+    digest: str = ""
+    notices: tuple[str, ...] = ()
+    retracted: bool = False
+    gone: bool = False
+
+    @classmethod
+    def of(cls, pmid: int, citation: Citation | None) -> SourceRecord:
+        """The record of a citation; without one it is gone."""
+        if citation is None:
+            return cls(pmid, gone=True)
+        told = "\0".join((citation.title, citation.abstract))
+        links = (_notice(link) for link in citation.links if _kind(link) is not None)
+        return cls(
+            pmid,
+            citation.title,
+            citation.version,
+            sha256(told.encode(errors="surrogatepass")).hexdigest(),
+            tuple(dict.fromkeys(links)),
+            citation.retracted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChange:
+    """What became of a record since the last check; `detail` names the notice or the version."""
+
+    pmid: int
+    title: str
+    kind: ChangeKind
+    detail: str = ""
+
+
+def _kind(link: Link) -> ChangeKind | None:
+    return "retracted" if link.kind in RETRACTED_LINKS else NOTICES.get(link.kind)
+
+
+def _notice(link: Link) -> str:
+    pmid = f"PMID {link.pmid}" if link.pmid else ""
+    return " ".join(part for part in (link.kind, link.source, pmid) if part)
+
+
+async def look_up(pmids: Iterable[int], look: Look) -> dict[int, SourceRecord]:
+    """The records of `pmids` now, in that order; raises what `look` raises."""
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def one(pmid: int) -> SourceRecord:
+        async with turns:
+            return SourceRecord.of(pmid, await look(pmid))
+
+    wanted = tuple(pmids)
+    return dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
+
+
+def changed_sources(
+    before: Mapping[int, SourceRecord], now: Mapping[int, SourceRecord]
+) -> tuple[SourceChange, ...]:
+    """What became of the records of both, the worst of each."""
+    both = ((before[pmid], now[pmid]) for pmid in now if pmid in before)
+    return tuple(change for old, new in both if (change := _change(old, new)))
+
+
+def _change(old: SourceRecord, new: SourceRecord) -> SourceChange | None:
+    title = new.title or old.title
+    if new.gone or old.gone:
+        return None if old.gone else SourceChange(new.pmid, title, "deleted")
+    added = [notice for notice in new.notices if notice not in old.notices]
+    detail = "; ".join(added)
+    if new.retracted and not old.retracted:
+        return SourceChange(new.pmid, title, "retracted", detail)
+    for notice in added:
+        kind = NOTICES.get(notice.partition(" ")[0])
+        if kind is not None:
+            return SourceChange(new.pmid, title, kind, detail)
+    if new.version != old.version:
+        said = f"version {old.version} is now {new.version}"
+        return SourceChange(new.pmid, title, "revised", said)
+    if new.digest != old.digest:
+        return SourceChange(new.pmid, title, "revised", "its title or abstract was changed")
+    return None

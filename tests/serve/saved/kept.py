@@ -1,0 +1,24 @@
+"""What users keep, in the folder of a test. Quick to import: killed processes do it often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cluster.settings.settings import Settings, load_settings
+from serve.saved.keep import Saved, open_saved
+
+KEYS = {name: {"X-API-Key": name[0] * 32} for name in ("alice", "bob")}
+KEYS_ENV = " ".join(f"{name}:{name[0] * 32}" for name in KEYS)
+
+
+def settings_at(folder: Path, **values: Any) -> Settings:
+    url = f"sqlite:///{folder}/saved/citeray.db"
+    told = {"serve.saved.url": url, **{f"serve.saved.{k}": v for k, v in values.items()}}
+    return load_settings(overrides=[f"{name}={value}" for name, value in told.items()])
+
+
+def saved_at(folder: Path, **values: Any) -> Saved:
+    saved = open_saved(settings_at(folder, **values))
+    assert saved is not None
+    return saved

@@ -1,0 +1,180 @@
+"""The database that several gateways write at once, and that a crash costs nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from cluster.errors import InputError
+from serve.saved.database import Database
+from serve.saved.saved_error import SavedError
+from serve.saved.tables import ANSWERS, FACTS
+from tests.serve.answering import answer
+from tests.serve.saved.kept import saved_at, settings_at
+
+ROOT = Path(__file__).parents[3]
+STORING = """
+import sys
+from pathlib import Path
+from serve.saved.stored_answers import AskedWith
+from tests.serve.answering import answer
+from tests.serve.saved.kept import saved_at
+
+store = saved_at(Path(sys.argv[1])).answers
+for number in range(int(sys.argv[2])):
+    kept = store.keep(answer(f"Question {number}?"), AskedWith({}, {}, {}), sys.argv[3])
+    print(kept.answer_id, flush=True)
+"""
+
+
+def storing(folder: Path, count: int, owner: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", STORING, str(folder), str(count), owner],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_two_processes_write_at_once_from_the_first_moment_on(tmp_path: Path) -> None:
+    both = [storing(tmp_path, 25, owner) for owner in ("alice", "bob")]
+    told = [process.communicate(timeout=60)[0].split() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    store = saved_at(tmp_path).answers
+    for owner, ids in zip(("alice", "bob"), told, strict=True):
+        assert {row.id for row in store.list(owner, 200)} == set(ids)
+        assert len(ids) == 25
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
+    with storing(tmp_path, 10_000, "alice") as process:
+        assert process.stdout is not None
+        told = [process.stdout.readline().strip() for _ in range(20)]
+        process.send_signal(signal.SIGKILL)
+        told += process.stdout.read().split()
+    kept = {row.id for row in saved_at(tmp_path).answers.list("alice", 200)}
+    # A line may have been cut by the kill; it acknowledged nothing.
+    assert {line for line in told if len(line) == 32} <= kept
+    assert len(kept) - len(told) <= 1
+
+
+def test_its_files_are_the_owners_alone(tmp_path: Path) -> None:
+    saved = saved_at(tmp_path)
+    with saved.database.write():
+        found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in
+                 (tmp_path / "saved").iterdir()}  # fmt: skip
+    assert {"citeray.db", "citeray.db-wal"} <= found.keys()
+    assert set(found.values()) == {0o600}
+    assert stat.S_IMODE((tmp_path / "saved").stat().st_mode) == 0o700
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    database = saved_at(tmp_path).database
+
+    def write_half() -> None:
+        with database.write() as connection:
+            connection.execute(FACTS.insert().values(name="half", value="1"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_half()
+    with database.read() as connection:
+        names = connection.scalars(select(FACTS.c.name)).all()
+    assert names == ["schema"]
+
+
+def test_a_folder_that_cannot_be_written_is_507_and_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    database = Database(f"sqlite:///{tmp_path}/file/citeray.db")
+    with pytest.raises(SavedError, match="file") as caught, database.read():
+        pass
+    assert caught.value.status in (503, 507)
+
+
+def test_a_file_that_is_no_database_is_503_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("my own notes, which are no database at all" * 9)
+    database = Database(f"sqlite:///{tmp_path}/notes.txt")
+    with pytest.raises(SavedError, match="not a database") as caught, database.write():
+        pass
+    assert caught.value.status == 503
+    assert (tmp_path / "notes.txt").read_text().startswith("my own notes")
+
+
+def test_the_form_of_another_version_is_refused(tmp_path: Path) -> None:
+    database = saved_at(tmp_path).database
+    with database.write() as connection:
+        connection.execute(FACTS.update().values(value="99"))
+    with pytest.raises(SavedError, match="has form 99"), saved_at(tmp_path).database.read():
+        pass
+
+
+def test_an_error_never_quotes_what_is_stored(tmp_path: Path) -> None:
+    database = saved_at(tmp_path).database
+    with pytest.raises(SavedError) as caught, database.write() as connection:
+        connection.exec_driver_sql("INSERT INTO nowhere VALUES (?)", ("a secret question",))
+    assert "secret" not in f"{caught.value}{caught.value.__cause__}"
+
+
+def test_what_is_deleted_is_not_on_the_disk_any_more(tmp_path: Path) -> None:
+    from serve.saved.stored_answers import AskedWith
+
+    store = saved_at(tmp_path).answers
+    word = "Zyxomylin"
+    asked = AskedWith({"question": word}, {}, {})
+    for number in range(50):
+        store.keep(answer(f"Other question {number}?"), AskedWith({}, {}, {}), "")
+    kept = store.keep(answer(f"Does {word} help?" * 50), asked, "")
+
+    def on_disk() -> bool:
+        return any(word.encode() in path.read_bytes() for path in (tmp_path / "saved").iterdir())
+
+    assert on_disk()
+    store.delete(kept.answer_id, "")
+    assert not on_disk()
+
+
+def test_sqlite_itself_finds_nothing_wrong(tmp_path: Path) -> None:
+    saved = saved_at(tmp_path)
+    with saved.database.write():
+        pass
+    with sqlite3.connect(tmp_path / "saved/citeray.db") as plain:
+        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with saved.database.read() as connection:
+        told = [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("secure_delete", "foreign_keys", "synchronous")
+        ]
+    assert told == [1, 1, 2]
+    assert ANSWERS.name == "answers"
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://alice:secret@host/db", "PGPASSWORD"),
+        ("mysql://host/db", "give sqlite:///"),
+        ("sqlite://", "give sqlite:///"),
+        ("sqlite://host/db", "three slashes"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_bad_input(tmp_path: Path, url: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        settings_at(tmp_path, url=url)
+    assert "serve.saved.url" in str(caught.value)
+
+
+def test_postgres_without_its_driver_says_what_to_install() -> None:
+    with pytest.raises(InputError, match="pip install psycopg"), Database(
+        "postgresql+nodriver://u@h/d"
+    ).read():  # fmt: skip
+        pass

@@ -1,0 +1,68 @@
+"""Stand-ins for the graph: made answers to saved questions, and the records they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from cluster.answers import Answer, Evidence, Question, Sentence
+from cluster.records import Citation, Section
+from tests.serve.answering import answer as bare_answer
+from tests.serve.answering import passage
+
+
+def made_answer(
+    supporting: Sequence[int] = (1,),
+    contradicting: Sequence[int] = (),
+    *,
+    body: str = "Does it help?",
+    version: str = "v000001",
+    text: str = "It helps.",
+    **fields: Any,
+) -> Answer:
+    """An answer by the citations for and against it."""
+    sides = [(pmid, "It helps.", "support") for pmid in supporting]
+    sides += [(pmid, "It does not.", "contradict") for pmid in contradicting]
+    evidence = [
+        Evidence(passage(said, pmid), {}, f"Paper {pmid}", 2000 + pmid, cast(Any, stance))
+        for pmid, said, stance in sides
+    ]
+    told = {
+        "question": Question("", body, "yesno"),
+        "ideal": (Sentence(text, tuple(supporting[:3]), 0.9),),
+        "exact": "yes",
+        "evidence": tuple(evidence),
+        "index_version": version,
+        "last_source": f"{version}.xml.gz",
+    }
+    return bare_answer(body, **{**told, **fields})
+
+
+class FakeAsk:
+    """Answers by `make`; `records` are the citations, one of any other PMID stands as it stood."""
+
+    def __init__(self, make: Callable[[str], Answer]) -> None:
+        self.make = make
+        self.asked: list[str] = []
+        self.records: dict[int, Citation | None] = {}
+
+    async def answer(self, request: Mapping[str, Any]) -> Answer:
+        self.asked.append(request["question"])
+        return self.make(request["question"])
+
+    async def citation(self, pmid: int) -> Citation | None:
+        same = Citation(pmid, title=f"Paper {pmid}", sections=(Section("", f"It helps {pmid}."),))
+        return self.records.get(pmid, same)
+
+
+class Clock:
+    """Time that passes where somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds

@@ -1,0 +1,319 @@
+"""Saved questions asked again: in turn, within a budget, never lost and never kept twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, update
+
+from cluster.errors import InputError
+from serve.saved.keep import Saved
+from serve.saved.tables import WATCHES
+from serve.saved.watches.check_watches import Budget, Checked, check_one, check_watches
+from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper
+from serve.saved.watches.lease import DatabaseLease
+from serve.saved.watches.watch_store import MOST_WAIT_S
+from tests.serve.saved.kept import saved_at
+from tests.serve.saved.watches.asking import Clock, FakeAsk, made_answer
+
+ROOT = Path(__file__).parents[4]
+FAST = 6000.0
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Saved:
+    return saved_at(tmp_path)
+
+
+def watch(saved: Saved, *questions: str) -> list[str]:
+    return [saved.watches.add("", {"question": question}).id for question in questions]
+
+
+def asking(version: str, *supporting: int) -> FakeAsk:
+    return FakeAsk(lambda body: made_answer(supporting or (1,), body=body, version=version))
+
+
+def check(saved: Saved, ask: FakeAsk, version: str, most: int | None = None) -> Checked:
+    clock = Clock()
+    budget = Budget(FAST, most, clock=clock, sleep=clock.sleep)
+    return asyncio.run(check_watches(saved.watches, ask, version, budget))
+
+
+def test_a_question_is_asked_once_of_each_version(saved: Saved) -> None:
+    (one,) = watch(saved, "A?")
+    first = asking("v000001")
+    assert check(saved, first, "v000001") == Checked(asked=1)
+    assert check(saved, first, "v000001") == Checked()
+    assert check(saved, asking("v000002", 1, 2), "v000002") == Checked(asked=1, notable=1)
+    history = saved.watches.checks(one)
+    assert [(c.version, c.notable, c.diff is None) for c in history] == [
+        ("v000002", True, False), ("v000001", False, True),
+    ]  # fmt: skip
+    assert history[0].diff is not None
+    assert [cited.pmid for cited in history[0].diff.supporting_added] == [2]
+    kept = saved.watches.get(one)
+    assert (kept.version, kept.failures, kept.error) == ("v000002", 0, "")
+    assert kept.answer is not None
+    assert sorted(kept.sources) == [1, 2]
+
+
+def test_the_question_that_was_asked_longest_ago_comes_first(saved: Saved) -> None:
+    watch(saved, "A?", "B?")
+    check(saved, asking("v000001"), "v000001")
+    watch(saved, "New?")
+    order = asking("v000002")
+    check(saved, order, "v000002")
+    assert order.asked[0] == "New?"
+    assert sorted(order.asked) == ["A?", "B?", "New?"]
+
+
+def test_a_retraction_of_a_source_is_told_although_the_answer_moved_on(saved: Saved) -> None:
+    (one,) = watch(saved, "A?")
+    check(saved, asking("v000001", 1, 2), "v000001")
+    later = asking("v000002", 2)
+    later.records[1] = None
+    check(saved, later, "v000002")
+    diff = saved.watches.checks(one)[0].diff
+    assert diff is not None
+    assert [(change.pmid, change.kind) for change in diff.sources] == [(1, "deleted")]
+    # It was told; the next version says nothing of it.
+    again = asking("v000003", 2)
+    again.records[1] = None
+    assert check(saved, again, "v000003") == Checked(asked=1)
+
+
+def test_an_answer_of_part_of_the_index_is_not_compared(saved: Saved) -> None:
+    (one,) = watch(saved, "A?")
+    part = FakeAsk(lambda body: made_answer(body=body, version="v000001", coverage="1/2"))
+    assert check(saved, part, "v000001") == Checked(asked=1, failed=1)
+    assert saved.watches.checks(one) == []
+    assert "1/2" in saved.watches.get(one).error
+    # It waits a while, and is asked again.
+    assert check(saved, asking("v000001"), "v000001") == Checked()
+    make_due(saved)
+    assert check(saved, asking("v000001"), "v000001") == Checked(asked=1)
+    assert saved.watches.get(one).error == ""
+
+
+def make_due(saved: Saved) -> None:
+    with saved.database.write() as connection:
+        connection.execute(update(WATCHES).values(not_before=0.0))
+
+
+def test_an_answer_of_a_version_that_has_gone_is_asked_again(saved: Saved) -> None:
+    (one,) = watch(saved, "A?")
+    assert check(saved, asking("v000001"), "v000002").failed == 1
+    assert "v000001, not of v000002" in saved.watches.get(one).error
+
+
+def test_a_question_that_fails_holds_up_no_other_and_waits_longer_each_time(saved: Saved) -> None:
+    bad, _ = watch(saved, "Bad?", "Good?")
+
+    def make(body: str) -> object:
+        if body == "Bad?":
+            raise InputError("system: unknown")
+        return made_answer(body=body)
+
+    ask = FakeAsk(make)  # type: ignore[arg-type]
+    assert check(saved, ask, "v000001") == Checked(asked=2, failed=1)
+    waits: list[float] = []
+    for _ in range(9):
+        with saved.database.read() as connection:
+            row = connection.execute(WATCHES.select().where(WATCHES.c.id == bad)).one()
+        waits.append(round(row.not_before - time.time()))
+        make_due(saved)
+        check(saved, ask, "v000001")
+    assert waits == sorted(waits)
+    assert 50 < waits[0] < 61 < waits[-1] <= MOST_WAIT_S
+    assert saved.watches.get(bad).error == "system: unknown"
+
+
+def test_a_bug_is_not_quoted_to_the_user(saved: Saved) -> None:
+    (one,) = watch(saved, "A?")
+    ask = FakeAsk(lambda body: 1 / 0)  # type: ignore[arg-type, return-value]
+    check(saved, ask, "v000001")
+    assert saved.watches.get(one).error == "internal error; the server's log tells more"
+
+
+def test_an_answer_in_an_older_form_begins_the_history_anew(saved: Saved) -> None:
+    (one,) = watch(saved, "A?")
+    check(saved, asking("v000001"), "v000001")
+    with saved.database.write() as connection:
+        connection.execute(update(WATCHES).values(answer={"text": "as it was long ago"}))
+    assert check(saved, asking("v000002", 2), "v000002") == Checked(asked=1)
+    assert saved.watches.checks(one)[0].diff is None
+
+
+def test_a_thousand_questions_are_asked_within_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A thousand waits for the disk are no part of what is shown.
+    monkeypatch.setattr("serve.saved.database.PRAGMAS", ("PRAGMA synchronous=OFF",))
+    saved = saved_at(tmp_path)
+    with saved.database.write() as connection:
+        connection.execute(insert(WATCHES), [thousandth(n) for n in range(1000)])
+    assert saved.watches.waiting("v000001") == 1000
+    clock, ask = Clock(), asking("v000001")
+    at: list[float] = []
+    make = ask.make
+    ask.make = lambda body: (at.append(clock.now), make(body))[1]
+    budget = Budget(12, clock=clock, sleep=clock.sleep)
+    done = asyncio.run(check_watches(saved.watches, ask, "v000001", budget))
+    assert done == Checked(asked=1000)
+    assert len(set(ask.asked)) == 1000
+    # Never more than 12 in any minute, and all of them in 84.
+    assert all(later - earlier >= 60 for earlier, later in zip(at, at[12:], strict=False))
+    assert 83 * 60 <= clock.now <= 84 * 60
+    assert saved.watches.waiting("v000001") == 0
+
+
+def thousandth(number: int) -> dict[str, object]:
+    question = f"Question {number}?"
+    return {
+        "id": f"{number:032x}", "owner": "", "digest": f"{number}", "created": 1.0,
+        "question": question, "request": {"question": question}, "webhook": "", "checked": 0.0,
+        "version": "", "failures": 0, "error": "", "not_before": 0.0, "answer": None,
+        "sources": {},
+    }  # fmt: skip
+
+
+def test_a_budget_ends_a_round_and_the_next_goes_on(saved: Saved) -> None:
+    watch(saved, "A?", "B?", "C?")
+    first, rest = asking("v000001"), asking("v000001")
+    assert check(saved, first, "v000001", most=2).asked == 2
+    assert check(saved, rest, "v000001").asked == 1
+    assert not set(first.asked) & set(rest.asked)
+
+
+CHECKING = """
+import asyncio, os, sys
+from pathlib import Path
+from serve.saved.watches.check_watches import Budget, check_watches
+from tests.serve.saved.kept import saved_at
+from tests.serve.saved.watches.asking import FakeAsk, made_answer
+
+folder = Path(sys.argv[1])
+log = os.open(folder / "asked", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+def make(body):
+    os.write(log, f"{body}\\n".encode())
+    return made_answer((1, 2), body=body, version="v000002")
+
+print("at work", flush=True)
+work = check_watches(saved_at(folder).watches, FakeAsk(make), "v000002", Budget(6000))
+asyncio.run(work)
+"""
+
+
+def checking(folder: Path) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHECKING, str(folder)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"at work\n"
+    return process
+
+
+def test_a_kill_loses_no_check_and_doubles_none(tmp_path: Path) -> None:
+    saved, chance = saved_at(tmp_path), random.Random(7)
+    questions = [f"Q{n}?" for n in range(16)]
+    ids = watch(saved, *questions)
+    check(saved, asking("v000001"), "v000001")
+    kills = 0
+    for count in (2, 6, None):
+        with checking(tmp_path) as process:
+            if count is None:
+                assert process.wait(60) == 0
+                break
+            while asked_lines(tmp_path) < count:
+                time.sleep(0.005)
+            time.sleep(chance.uniform(0, 0.01))
+            process.kill()
+            kills += 1
+    asked = Counter((tmp_path / "asked").read_text().split())
+    assert set(asked) == set(questions)
+    # Of each kill at most the question that was being asked.
+    assert sum(asked.values()) - len(questions) <= kills
+    for one in ids:
+        versions = [c.version for c in saved.watches.checks(one)]
+        assert sorted(versions) == ["v000001", "v000002"]
+
+
+def asked_lines(folder: Path) -> int:
+    path = folder / "asked"
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def test_two_that_ask_at_once_keep_one_check(saved: Saved) -> None:
+    (one,) = watch(saved, "A?")
+    check(saved, asking("v000001"), "v000001")
+    before = saved.watches.get(one)
+
+    async def both() -> list[bool]:
+        asks = (asking("v000002", 2), asking("v000002", 2))
+        work = (check_one(saved.watches, ask, "v000002", before) for ask in asks)
+        return sorted(await asyncio.gather(*work))
+
+    assert asyncio.run(both()) == [False, True]
+    assert len(saved.watches.checks(one)) == 2
+
+
+def test_a_question_that_was_removed_while_it_was_asked_stays_removed(saved: Saved) -> None:
+    (one,) = watch(saved, "A?")
+    gone = saved.watches.get(one)
+    saved.watches.delete(one)
+    assert asyncio.run(check_one(saved.watches, asking("v000001"), "v000001", gone)) is False
+    assert saved.watches.list() == []
+
+
+def test_a_lease_is_one_holders_until_it_ends(saved: Saved) -> None:
+    one, other = (DatabaseLease(saved.database, "watches", 0.3) for _ in range(2))
+    assert one.take()
+    assert not other.take()
+    assert one.take()
+    one.give_back()
+    assert other.take()
+    assert not one.take()
+    time.sleep(0.35)
+    assert one.take()
+    assert DatabaseLease(saved.database, "webhooks").take()
+
+
+def test_of_two_gateways_one_asks(saved: Saved) -> None:
+    watch(saved, "A?", "B?")
+    ask = asking("v000001")
+    fast = replace(saved, settings=saved.settings.model_copy(update={"checks_per_minute": FAST}))
+
+    async def served() -> str:
+        return "v000001"
+
+    async def work() -> None:
+        keepers = [WatchKeeper(fast, ask, served, 1.0) for _ in range(2)]
+        await asyncio.gather(*(keeper.check() for keeper in keepers))
+
+    asyncio.run(work())
+    assert sorted(ask.asked) == ["A?", "B?"]
+
+
+def test_saved_questions_wait_for_the_services_own_callers() -> None:
+    calls = [True, True, False]
+    ask = asking("v000001")
+    polite = PoliteAsk(ask, lambda: calls.pop(0) if calls else False)
+    asyncio.run(polite.answer({"question": "A?"}))
+    assert (calls, ask.asked) == ([], ["A?"])
+    # But not for ever.
+    begun = time.monotonic()
+    asyncio.run(PoliteAsk(ask, lambda: True, 0.2).answer({"question": "B?"}))
+    assert 0.2 <= time.monotonic() - begun < 2

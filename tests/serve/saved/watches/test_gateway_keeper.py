@@ -1,0 +1,70 @@
+"""The gateway itself asks saved questions again and expires answers."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from serve.graph.gateway import Cluster, Gateway
+from serve.http.door.note_requests import NoMeters
+from tests.serve.saved.kept import settings_at
+from tests.serve.service import CORPUS
+from tests.serve.small_graph import make_answerer
+from tests.small_index import make_index
+
+
+class ReadyStage:
+    """A handle to a stage that is ready and does nothing else."""
+
+    def options(self, **_: Any) -> ReadyStage:
+        return self
+
+    def __getattr__(self, method: str) -> Any:
+        async def reply(*_: Any) -> str:
+            return method
+
+        return SimpleNamespace(remote=reply)
+
+
+def gateway_at(folder: Path, **values: Any) -> Gateway:
+    """A gateway whose stages are those of a small graph in this process."""
+    settings = settings_at(folder, **values)
+    manifest = make_index(folder / "index", CORPUS, shards=2)
+    stages: dict[str, Any] = {name: ReadyStage() for name in ("expander", "encoder")}
+    none: Any = object()
+    gateway = Gateway(settings, manifest, stages, [], none, Cluster(NoMeters, list))
+    # Without shards nothing has a version of its own: it is the one that was deployed.
+    gateway._backend.handles.pop("expander")
+    gateway._answerer = make_answerer(folder / "graph", CORPUS)
+    return gateway
+
+
+def test_a_gateway_asks_what_is_saved_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serve.saved.watches.keep_checking.POLL_S", 0.05)
+    gateway = gateway_at(tmp_path, checks_per_minute=6000)
+    with TestClient(gateway.__serve_build_asgi_app__()) as http:
+        asked = {"question": "Does metformin activate AMPK?", "type": "yesno"}
+        place = http.post("/v1/watches", json=asked).json()["id"]
+        ends = time.monotonic() + 20
+        while time.monotonic() < ends:
+            found = http.get(f"/v1/watches/{place}").json()
+            if found["answer"] or found["error"]:
+                break
+            time.sleep(0.05)
+    assert found["error"] == ""
+    assert found["answer"]["ideal"][0]["pmids"] == [1]
+    assert len(found["history"]) == 1
+
+
+def test_a_gateway_that_keeps_nothing_has_no_such_routes(tmp_path: Path) -> None:
+    gateway = gateway_at(tmp_path, url="")
+    with TestClient(gateway.__serve_build_asgi_app__()) as http:
+        assert http.get("/v1/watches").status_code == 404
+        assert http.get("/v1/answers").status_code == 404

@@ -1,0 +1,49 @@
+"""`citeray watch` over the database of the settings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from serve.saved.watches.check_watches import Budget, check_watches
+from tests.commands.run_here import run_here
+from tests.serve.saved.kept import saved_at
+from tests.serve.saved.watches.asking import FakeAsk, made_answer
+
+
+def test_a_question_is_added_listed_compared_and_removed(tmp_path: Path) -> None:
+    url = ("--set", f"serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db")
+    asked = ("Does it help?", "--type", "yesno", "--filter", "year_from=2020", "--owner", "alice")
+    code, out, _ = run_here("watch", "add", *asked, *url, "--json")
+    added = json.loads(out)
+    assert (code, added["request"]["filters"]) == (0, {"year_from": 2020})
+    code, out, _ = run_here("watch", "list", *url)
+    assert (code, "not asked yet" in out, "Does it help?" in out) == (0, True, True)
+    assert run_here("watch", "list", "--owner", "bob", *url)[1] == ""
+    saved = saved_at(tmp_path)
+    for version, pmids in (("v1", (1,)), ("v2", (1, 2))):
+        ask = FakeAsk(lambda q, v=version, p=pmids: made_answer(p, version=v))  # type: ignore[misc]
+        asyncio.run(check_watches(saved.watches, ask, version, Budget(6000)))
+    code, out, _ = run_here("watch", "diff", added["id"][:8], *url)
+    assert code == 0
+    assert "New evidence for the answer: PMID 2, Paper 2 (2002)." in out
+    assert out.index("v2 (v2.xml.gz)") < out.index("v1 (v1.xml.gz)")
+    code, out, _ = run_here("watch", "diff", added["id"], *url, "--json")
+    assert json.loads(out)["history"][0]["diff"]["supporting_added"][0]["pmid"] == 2
+    code, _, err = run_here("watch", "diff", "zz", *url)
+    assert (code, "no saved questions have such an id" in err) == (2, True)
+    assert run_here("watch", "remove", added["id"], *url)[0] == 0
+    assert saved.watches.list() == []
+
+
+def test_what_cannot_be_saved_is_bad_input(tmp_path: Path) -> None:
+    url = ("--set", f"serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db")
+    for wrong, said in (
+        (("A?", "--system", "best"), "unknown"),
+        (("A?", "--filter", "colour=red"), "--filter"),
+        (("A?", "--webhook", "https://hooks.example.org/"), "serve.saved.webhook_hosts"),
+        ((" ",), "question"),
+    ):
+        code, _, err = run_here("watch", "add", *wrong, *url)
+        assert (code, said in err) == (2, True), err

@@ -1,0 +1,108 @@
+"""What changed between two answers, and in the records that they rest on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cluster.records import RETRACTED_TYPE, Citation, Link, Section
+from serve.saved.compare_answers import Change, Cited
+from serve.saved.watches.source_records import SourceRecord, changed_sources
+from serve.saved.watches.watch_diff import diff_words, watch_diff
+from tests.serve.saved.watches.asking import made_answer
+from tests.small_index import citation
+
+
+def test_equal_answers_have_no_diff() -> None:
+    diff = watch_diff(made_answer((1, 2)), made_answer((1, 2), version="v000002"), ())
+    assert not diff.changed
+    assert not diff.notable
+    assert diff_words(diff) == ["Nothing changed."]
+
+
+def test_new_evidence_is_told_by_its_side() -> None:
+    diff = watch_diff(made_answer((1,)), made_answer((1, 2), (3,)), ())
+    assert diff.supporting_added == (Cited(2, "Paper 2", 2002),)
+    assert diff.contradicting_added == (Cited(3, "Paper 3", 2003),)
+    assert diff.supporting_removed == diff.contradicting_removed == ()
+    assert diff.notable
+    assert diff_words(diff) == [
+        "New evidence against the answer: PMID 3, Paper 3 (2003).",
+        "New evidence for the answer: PMID 2, Paper 2 (2002).",
+    ]
+
+
+def test_a_citation_that_changed_sides_is_new_on_the_other() -> None:
+    diff = watch_diff(made_answer((1, 2)), made_answer((1,), (2,)), ())
+    assert [cited.pmid for cited in diff.contradicting_added] == [2]
+    assert [cited.pmid for cited in diff.supporting_removed] == [2]
+
+
+def test_a_citation_that_a_sentence_contradicts_is_against_it() -> None:
+    now = made_answer((1,))
+    against = replace(now.ideal[0], contradicted=(9,))
+    diff = watch_diff(made_answer((1,)), replace(now, ideal=(against,)), ())
+    assert diff.contradicting_added == (Cited(9),)
+
+
+def test_verdict_exact_answer_and_text_are_told_before_and_after() -> None:
+    now = made_answer((1,), exact="no", text="It does not help.", verdict="mixed")
+    diff = watch_diff(made_answer((1,)), now, ())
+    assert diff.verdict == Change("answered", "mixed")
+    assert diff.exact == Change("yes", "no")
+    assert diff.text == Change("It helps.", "It does not help.")
+    assert diff_words(diff) == [
+        'The verdict was "answered" and is now "mixed evidence".',
+        "The short answer was yes and is now no.",
+        "The text of the answer changed.",
+    ]
+
+
+def test_another_text_alone_and_a_displaced_citation_are_kept_and_not_told() -> None:
+    diff = watch_diff(made_answer((1, 2)), made_answer((1,), text="Yes, it helps."), ())
+    assert diff.changed
+    assert diff.supporting_removed
+    assert not diff.notable
+
+
+def test_an_unsupported_sentence_is_no_evidence() -> None:
+    now = made_answer(())
+    marked = replace(now.ideal[0], pmids=(8,), unsupported=True)
+    diff = watch_diff(made_answer(()), replace(now, ideal=(marked,)), ())
+    assert not diff.supporting_added
+
+
+PAPER = citation(1, "It helps.", "Paper 1")
+RETRACTION = Link("RetractionIn", 7, "Lancet 2026")
+AFTER: dict[str, tuple[Citation | None, str, str]] = {
+    "a retraction": (replace(PAPER, links=(RETRACTION,), publication_types=(RETRACTED_TYPE,)),
+                     "retracted", "RetractionIn Lancet 2026 PMID 7"),
+    "a concern": (replace(PAPER, links=(Link("ExpressionOfConcernIn", 8, "BMJ"),)),
+                  "expression of concern", "ExpressionOfConcernIn BMJ PMID 8"),
+    "an erratum": (replace(PAPER, links=(Link("ErratumIn", None, "BMJ"),)), "corrected",
+                   "ErratumIn BMJ"),
+    "another version": (replace(PAPER, version=2), "revised", "version 1 is now 2"),
+    "another abstract": (replace(PAPER, sections=(Section("", "It harms."),)), "revised",
+                         "its title or abstract was changed"),
+    "a deletion": (None, "deleted", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("after", "kind", "detail"), AFTER.values(), ids=AFTER.keys())
+def test_what_became_of_a_source_is_told_once(
+    after: Citation | None, kind: str, detail: str
+) -> None:
+    before, now = {1: SourceRecord.of(1, PAPER)}, {1: SourceRecord.of(1, after)}
+    (change,) = changed_sources(before, now)
+    assert (change.pmid, change.title, change.kind, change.detail) == (1, "Paper 1", kind, detail)
+    assert changed_sources(now, now) == ()
+    diff = watch_diff(made_answer(), made_answer(), [change])
+    assert diff.notable
+    assert diff_words(diff)[0].startswith(f"{kind.capitalize()}: PMID 1, Paper 1")
+
+
+def test_a_record_that_was_only_indexed_anew_is_the_same() -> None:
+    anew = replace(PAPER, source="later.xml.gz", position=9, links=(Link("CommentIn", 5, "BMJ"),))
+    before, now = {1: SourceRecord.of(1, PAPER)}, {1: SourceRecord.of(1, anew)}
+    assert changed_sources(before, now) == ()

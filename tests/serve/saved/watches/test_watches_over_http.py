@@ -1,0 +1,154 @@
+"""Saved questions over HTTP: their history, their feed, and whose they are."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import feedparser
+import pytest
+from starlette.testclient import TestClient
+
+from serve.http.workbench.ask_service import ServiceAsk
+from serve.saved.keep import Saved
+from serve.saved.watches.check_watches import Budget, check_watches
+from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
+from tests.serve.saved.kept_api import client_of
+from tests.serve.saved.watches.asking import FakeAsk, made_answer
+from tests.serve.service import DISPUTED, SmallService, dispute
+
+QUESTION = "Does metformin activate AMPK?"
+ASKED = {"question": QUESTION, "type": "yesno"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Saved:
+    return saved_at(tmp_path)
+
+
+@pytest.fixture
+def http(service: SmallService, saved: Saved) -> TestClient:
+    return client_of(service, saved)
+
+
+def check(saved: Saved, ask: Any, version: str) -> None:
+    asyncio.run(check_watches(saved.watches, ask, version, Budget(6000)))
+
+
+def test_a_question_is_asked_again_of_a_new_version_and_tells_what_changed(
+    http: TestClient, saved: Saved, service: SmallService, tmp_path: Path
+) -> None:
+    added = http.post("/v1/watches", json=ASKED)
+    assert added.status_code == 201
+    watch = added.json()
+    assert (watch["question"], watch["checked"], watch["index_version"]) == (QUESTION, None, "")
+    assert watch["request"] == {**ASKED, "system": "citeray"}
+    check(saved, ServiceAsk(service, "citeray"), "v000001")
+    first = http.get(f"/v1/watches/{watch['id']}").json()
+    assert first["answer"]["ideal"][0]["pmids"] == [1]
+    assert [c["changes"] for c in first["history"]] == [
+        ["The question was asked for the first time."]
+    ]
+
+    class Later(SmallService):
+        async def answer(self, request: Any) -> Any:
+            return replace(await super().answer(request), index_version="v000002")
+
+    later = Later(tmp_path / "later", citations=DISPUTED, decide=dispute)
+    check(saved, ServiceAsk(later, "citeray"), "v000002")
+    now = http.get(f"/v1/watches/{watch['id']}").json()
+    assert (now["index_version"], now["answer"]["verdict"]) == ("v000002", "mixed")
+    change = now["history"][0]
+    assert change["notable"] is True
+    assert change["diff"]["verdict"] == {"before": "answered", "now": "mixed"}
+    assert [cited["pmid"] for cited in change["diff"]["contradicting_added"]] == [4]
+    assert change["changes"][0] == 'The verdict was "answered" and is now "mixed evidence".'
+    assert len(http.get(f"/v1/watches/{watch['id']}?limit=1").json()["history"]) == 1
+
+
+def test_its_feed_is_atom_with_permanent_ids(http: TestClient, saved: Saved) -> None:
+    body = "Is <b>A&B</b> \x07 better?"
+    place = http.post("/v1/watches", json={"question": body}).json()["id"]
+    empty = http.get(f"/v1/watches/{place}/feed")
+    assert empty.headers["content-type"] == "application/atom+xml"
+    check(saved, FakeAsk(lambda q: made_answer((1,), version="v1")), "v1")
+    check(saved, FakeAsk(lambda q: made_answer((1, 2), version="v2")), "v2")
+    check(saved, FakeAsk(lambda q: made_answer((1, 2), version="v3", text="Other.")), "v3")
+    check(saved, FakeAsk(lambda q: made_answer((1, 2), (3,), version="v4")), "v4")
+    text = http.get(f"/v1/watches/{place}/feed").content
+    again = http.get(f"/v1/watches/{place}/feed").content
+    assert text == again
+    feed = feedparser.parse(text)
+    assert (feed.bozo, feed.version) == (False, "atom10")
+    assert feed.feed.id == feedparser.parse(empty.content).feed.id
+    assert feed.feed.id.startswith("urn:uuid:")
+    assert "A&amp;B" in text.decode()
+    assert [entry.title for entry in feed.entries] == [
+        "New evidence against the answer: PMID 3, Paper 3 (2003).",
+        "New evidence for the answer: PMID 2, Paper 2 (2002).",
+    ]
+    assert len({entry.id for entry in feed.entries}) == 2
+    assert all(entry.id.startswith("urn:uuid:") for entry in feed.entries)
+    assert "Index v4, to v4.xml.gz." in feed.entries[0].content[0].value
+    assert feed.feed.updated_parsed >= feed.entries[0].updated_parsed
+
+
+def test_the_same_question_is_saved_once(http: TestClient) -> None:
+    one, again = (http.post("/v1/watches", json=ASKED).json()["id"] for _ in range(2))
+    other = http.post("/v1/watches", json={**ASKED, "system": "bm25"}).json()["id"]
+    assert one == again
+    assert [w["id"] for w in http.get("/v1/watches").json()["watches"]] == [other, one]
+
+
+def test_a_saved_question_is_its_own_keys_only(
+    service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_API_KEYS", KEYS_ENV)
+    http = client_of(service, saved)
+    alice, bob = KEYS["alice"], KEYS["bob"]
+    place = http.post("/v1/watches", json=ASKED, headers=alice).json()["id"]
+    for method, path in (("GET", ""), ("GET", "/feed"), ("DELETE", "")):
+        reply = http.request(method, f"/v1/watches/{place}{path}", headers=bob)
+        assert (reply.status_code, list(reply.json())) == (404, ["error"])
+    assert http.get("/v1/watches", headers=bob).json() == {"watches": []}
+    assert http.get(f"/v1/watches/{place}/feed").status_code == 401
+    # Feed readers know names and passwords alone.
+    read = http.get(f"/v1/watches/{place}/feed", auth=("anything", "a" * 32))
+    assert read.status_code == 200
+    assert http.get(f"/v1/watches/{place}/feed", auth=("alice", "wrong" * 8)).status_code == 401
+    assert http.delete(f"/v1/watches/{place}", headers=alice).status_code == 204
+    assert http.get(f"/v1/watches/{place}", headers=alice).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"question": ""}, "question: "),
+        ({**ASKED, "system": "best"}, "system: unknown"),
+        ({**ASKED, "stream": True}, "stream: "),
+        ({**ASKED, "filters": {"year_from": 2020, "year_to": 2010}}, "year"),
+        ({**ASKED, "webhook": "https://hooks.example.org/x"}, "serve.saved.webhook_hosts"),
+        ({**ASKED, "webhook": "ftp://hooks.example.org/x"}, "must begin with https://"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_not_saved(
+    http: TestClient, asked: dict[str, Any], said: str
+) -> None:
+    reply = http.post("/v1/watches", json=asked)
+    assert reply.status_code == 422
+    assert said in reply.json()["error"]
+    assert http.get("/v1/watches").json() == {"watches": []}
+
+
+def test_too_many_saved_questions_are_refused(service: SmallService, tmp_path: Path) -> None:
+    http = client_of(service, saved_at(tmp_path, most_watches=1))
+    assert http.post("/v1/watches", json=ASKED).status_code == 201
+    assert http.post("/v1/watches", json={"question": "Another?"}).status_code == 409
+    assert http.post("/v1/watches", json=ASKED).status_code == 201

@@ -1,0 +1,264 @@
+"""Signed messages to webhooks: delivered at least once, and only where the operator allows."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from cluster.errors import InputError
+from serve.saved.keep import Saved
+from serve.saved.tables import DELIVERIES
+from serve.saved.watches import webhooks
+from serve.saved.watches.check_watches import Budget, check_watches
+from serve.saved.watches.deliveries import MOST_TRIES, Delivery
+from serve.saved.watches.webhooks import (
+    DeliveryError,
+    check_webhook,
+    deliver_due,
+    is_public,
+    public_address,
+    read_secret,
+    send,
+)
+from tests.serve.saved.kept import saved_at
+from tests.serve.saved.watches.asking import FakeAsk, made_answer
+
+SECRET = "s" * 32
+VARIABLE = "CITERAY_WEBHOOK_SECRET"
+DELIVERY = Delivery("d1", "w1", "", '{"type":"watch.changed"}', 0.0, 0, "waiting", "")
+
+
+class Receiver:
+    """A local HTTP server that answers with `replies` in turn, then with 204."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.replies: list[int] = []
+        self.port = 0
+
+    def handler(self) -> type[BaseHTTPRequestHandler]:
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.got.append(({k.lower(): v for k, v in self.headers.items()}, body))
+                self.send_response(receiver.replies.pop(0) if receiver.replies else 204)
+                self.send_header("Location", f"http://127.0.0.1:{receiver.port}/elsewhere")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    receiver = Receiver()
+    with HTTPServer(("127.0.0.1", 0), receiver.handler()) as server:
+        receiver.port = server.server_port
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield receiver
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    monkeypatch.setenv(VARIABLE, SECRET)
+    with receiving() as receiver:
+        yield receiver
+
+
+def local(folder: Path, receiver: Receiver, *, private: bool = True) -> Saved:
+    hosts = f"['localhost:{receiver.port}']"
+    return saved_at(folder, webhook_hosts=hosts, webhook_private=str(private).lower())
+
+
+def changed(saved: Saved, receiver: Receiver) -> str:
+    """A saved question with a webhook, whose answer has changed once."""
+    url = f"http://localhost:{receiver.port}/hook?from=citeray"
+    place = saved.watches.add("", {"question": "A?"}, url).id
+    for version, pmids in (("v1", (1,)), ("v2", (1, 2))):
+        ask = FakeAsk(lambda q, v=version, p=pmids: made_answer(p, version=v))  # type: ignore[misc]
+        asyncio.run(check_watches(saved.watches, ask, version, Budget(6000)))
+    return place
+
+
+def deliver(saved: Saved) -> int:
+    return deliver_due(saved.deliveries, lambda one: send(one, saved.settings))
+
+
+def make_due(saved: Saved) -> None:
+    with saved.database.write() as connection:
+        connection.execute(update(DELIVERIES).values(due=0.0))
+
+
+def test_a_change_is_told_signed(tmp_path: Path, receiver: Receiver) -> None:
+    saved = local(tmp_path, receiver)
+    place = changed(saved, receiver)
+    assert deliver(saved) == 1
+    ((headers, body),) = receiver.got
+    told = json.loads(body)
+    assert (told["type"], told["watch"], told["index_version"]) == ("watch.changed", place, "v2")
+    assert told["changes"] == ["New evidence for the answer: PMID 2, Paper 2 (2002)."]
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = base64.b64encode(hmac.new(SECRET.encode(), signed, "sha256").digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
+    assert headers["host"] == f"localhost:{receiver.port}"
+    assert deliver(saved) == 0
+    last = saved.deliveries.last_of(place)
+    assert last is not None
+    assert (last.state, last.tries) == ("delivered", 1)
+
+
+def test_what_failed_is_sent_again_under_the_same_id(tmp_path: Path, receiver: Receiver) -> None:
+    saved = local(tmp_path, receiver)
+    place = changed(saved, receiver)
+    receiver.replies = [500, 302]
+    for _ in range(2):
+        assert deliver(saved) == 0
+        assert deliver(saved) == 0  # It is not due yet.
+        make_due(saved)
+    assert deliver(saved) == 1
+    assert len(receiver.got) == 3
+    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 1
+    last = saved.deliveries.last_of(place)
+    assert last is not None
+    assert (last.state, last.tries, last.error) == ("delivered", 3, "")
+
+
+def test_a_receiver_that_stays_away_is_given_up_and_said_so(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    saved = local(tmp_path, receiver)
+    place = changed(saved, receiver)
+
+    def fail(_: Delivery) -> None:
+        raise DeliveryError("hooks.example.org: HTTP 500")
+
+    for _ in range(MOST_TRIES + 3):
+        make_due(saved)
+        deliver_due(saved.deliveries, fail)
+    last = saved.deliveries.last_of(place)
+    assert last is not None
+    assert (last.state, last.tries) == ("given up", MOST_TRIES)
+    assert last.error == "hooks.example.org: HTTP 500"
+
+
+def test_nothing_is_sent_to_a_private_address(tmp_path: Path, receiver: Receiver) -> None:
+    saved = local(tmp_path, receiver, private=False)
+    place = changed(saved, receiver)
+    secure = f"https://localhost:{receiver.port}/"
+    with saved.database.write() as connection:
+        connection.execute(update(DELIVERIES).values(url=secure))
+    assert deliver(saved) == 0
+    assert receiver.got == []
+    last = saved.deliveries.last_of(place)
+    assert last is not None
+    assert "private address" in last.error
+
+
+def test_a_message_goes_to_the_address_that_was_looked_at(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = f"hooks.invalid:{receiver.port}"
+    saved = saved_at(tmp_path, webhook_hosts=f"['{place}']", webhook_private="true")
+    real, looked = socket.getaddrinfo, []
+
+    def resolve(host: str, *rest: Any, **named: Any) -> Any:
+        """The name leads here once, and nowhere when it is asked again."""
+        looked.append(host)
+        known = host == "hooks.invalid" and looked.count(host) == 1
+        return real("127.0.0.1" if known else host, *rest, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    send(Delivery(**{**vars_of(DELIVERY), "url": f"http://{place}/"}), saved.settings)
+    assert receiver.got[0][0]["host"] == place
+    assert looked.count("hooks.invalid") == 1
+
+
+def vars_of(delivery: Delivery) -> dict[str, Any]:
+    return {name: getattr(delivery, name) for name in Delivery.__dataclass_fields__}
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("8.8.8.8", True),
+        ("2606:4700::1111", True),
+        ("127.0.0.1", False),
+        ("10.1.2.3", False),
+        ("192.168.0.1", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("0.0.0.0", False),
+        ("224.0.0.1", False),
+        ("::1", False),
+        ("fe80::1%eth0", False),
+        ("fd00::1", False),
+        ("::ffff:10.0.0.1", False),
+        ("64:ff9b::a00:1", False),
+        ("2002:a00:1::", False),
+    ],
+)
+def test_private_addresses_are_known_in_every_form(address: str, public: bool) -> None:
+    assert is_public(address) is public
+
+
+def test_one_private_address_among_others_is_enough_to_refuse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [(0, 0, 0, "", (ip, 443)) for ip in ("8.8.8.8", "10.0.0.1")]
+    monkeypatch.setattr(webhooks.socket, "getaddrinfo", lambda *_, **__: found)
+    with pytest.raises(DeliveryError, match="private address"):
+        public_address("hooks.example.org", 443, private=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://hooks.example.org/", "must begin with https://"),
+        ("https://other.example.org/", "none of the hosts"),
+        ("https://hooks.example.org:8443/", "none of the hosts"),
+        ("https://hooks.example.org@evil.example/", "without a name"),
+        ("https://user:word@hooks.example.org/", "without a name"),
+        ("https:///x", "give https://HOST/PATH"),
+        ("file:///etc/passwd", "give https://HOST/PATH"),
+        ("https://hooks.example.org/" + "x" * 2000, "at most 2,000 characters"),
+    ],
+)
+def test_an_address_that_is_not_allowed_is_refused(tmp_path: Path, url: str, said: str) -> None:
+    settings = saved_at(tmp_path, webhook_hosts="['hooks.example.org']").settings
+    with pytest.raises(InputError, match=said):
+        check_webhook(url, settings)
+    assert check_webhook("https://HOOKS.example.org/a", settings).host == "hooks.example.org"
+
+
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [("", "has no secret"), ("short", "under 24 characters"), ("whsec_" + "é" * 30, "no base64")],
+)
+def test_a_secret_that_cannot_sign_is_refused_unshown(
+    monkeypatch: pytest.MonkeyPatch, secret: str, said: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, secret)
+    with pytest.raises(InputError, match=said) as caught:
+        read_secret(VARIABLE)
+    assert not secret or secret not in str(caught.value)
+    monkeypatch.setenv(VARIABLE, "whsec_" + base64.b64encode(b"k" * 24).decode())
+    assert read_secret(VARIABLE) == b"k" * 24
