@@ -12,7 +12,7 @@ import typer
 
 from cluster.answers import QUESTION_TYPES
 from cluster.errors import InputError, cut
-from cluster.index.filters.filters import FLAGS, LISTS
+from cluster.index.filters.filters import FLAGS, VALUES
 from cluster.settings.presets import (
     is_file,
     is_system,
@@ -23,7 +23,8 @@ from cluster.settings.presets import (
 from commands.context import Context
 from serve.client.open_client import Client, local_client, running_client
 
-KEYS = ("year_from", "year_to", *LISTS, *FLAGS)
+_LISTS = (*VALUES, "all_of")
+KEYS = ("year_from", "year_to", *_LISTS, *FLAGS)
 _FLAG_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 SystemOption = Annotated[
@@ -50,7 +51,7 @@ FilterOption = Annotated[
         "--filter",
         metavar="KEY=VALUE",
         help="Find only such citations: year_from, year_to, journals, publication_types, "
-        "languages, mesh, humans, retracted, has_abstract. May be given several times.",
+        "languages, mesh, authors, all_of, humans, retracted, has_abstract. Repeat for several.",
     ),
 ]
 Until = Annotated[
@@ -81,7 +82,7 @@ def read_filters(given: Sequence[str] | None, until: str | None) -> dict[str, An
         key, equals, value = text.partition("=")
         if not equals or key not in KEYS:
             raise InputError(f"--filter {cut(text)}: give KEY=VALUE with one of {', '.join(KEYS)}")
-        if key in LISTS:
+        if key in _LISTS:
             filters.setdefault(key, []).append(value)
         elif key in FLAGS:
             filters[key] = _FLAG_WORDS.get(value.casefold(), value)

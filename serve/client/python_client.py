@@ -46,6 +46,8 @@ class FilterOptions(TypedDict, total=False):
     humans: bool
     retracted: bool
     has_abstract: bool
+    authors: Sequence[str]
+    all_of: Sequence[str]
 
 
 class SearchOptions(TypedDict, total=False):
