@@ -18,6 +18,7 @@ from commands.options import (
     check_options,
     open_client,
     read_filters,
+    read_turns,
     with_setting,
 )
 from serve.client.open_client import endpoint_url
@@ -32,6 +33,13 @@ CheckOption = Annotated[
     typer.Option(
         help="The model's sentences that no evidence supports are dropped, or marked, or "
         "(off) marked and counted like the others. The preset's own if not given."
+    ),
+]
+AfterOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Follow up on the answer in this file, of `citeray ask --json`. Repeat for several.",
     ),
 ]
 KOption = Annotated[int, typer.Option("-k", min=1, max=100, help="How many citations.")]
@@ -71,6 +79,7 @@ def ask(
     filters: FilterOption = None,
     until: Until = None,
     check: CheckOption = None,
+    after: AfterOption = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -80,6 +89,7 @@ def ask(
     chosen = check_options(context, system, question_type, as_of)
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
     request["filters"] = read_filters(filters, until)
+    request["turns"] = read_turns(after)
     if check is not None:
         request["check"] = check
     with open_client(chosen, answers=True) as client:

@@ -91,6 +91,26 @@ def read_filters(given: Sequence[str] | None, until: str | None) -> dict[str, An
     return filters
 
 
+def read_turns(files: Sequence[Path] | None) -> list[dict[str, str]]:
+    """The earlier turns of a request, from replies of `citeray ask --json`, the oldest first.
+
+    Raises InputError, with the file, for what is no such reply.
+    """
+    turns = []
+    for file in files or ():
+        try:
+            reply = json.loads(file.read_text(encoding="utf-8"))
+            asked = (reply.get("understood") or {}).get("question") or reply["question"]["body"]
+            said = " ".join(sentence["text"] for sentence in reply.get("ideal", ()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"--after {file}: not an answer ({cut(str(error))}); write one with "
+                "`citeray ask --json`"
+            ) from error
+        turns.append({"question": asked, "answer": said})
+    return turns
+
+
 def with_setting(context: Context, key: str, value: str) -> Context:
     """The context as with `--set key=value`, whatever characters the value has."""
     setting = f"{key}={json.dumps(value, ensure_ascii=False)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.answers import Question
+from cluster.answers import Question, Turn
 from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.settings.system_settings import SystemSettings
 
@@ -14,7 +14,8 @@ class Request:
     """A question, the preset that answers it, and how many citations the reply has at most.
 
     `snippets` adds the sentences of the evidence that answer, as BioASQ wants them. `filters` say
-    which citations may be found; given evidence is not found, and passes.
+    which citations may be found; given evidence is not found, and passes. `turns` were asked and
+    answered before, the oldest first.
     """
 
     question: Question
@@ -22,3 +23,4 @@ class Request:
     limit: int = 10
     snippets: bool = False
     filters: Filters = NO_FILTERS
+    turns: tuple[Turn, ...] = ()

@@ -50,6 +50,13 @@ class FilterOptions(TypedDict, total=False):
     all_of: Sequence[str]
 
 
+class TurnOptions(TypedDict, total=False):
+    """A question that was asked before, which must be given, and its answer."""
+
+    question: str
+    answer: str
+
+
 class SearchOptions(TypedDict, total=False):
     """What is left out is as the endpoint has it; /docs tells its limits."""
 
@@ -61,6 +68,7 @@ class SearchOptions(TypedDict, total=False):
     exclude: Sequence[int]
     budget_ms: int
     filters: FilterOptions
+    turns: Sequence[TurnOptions]
 
 
 class AnswerOptions(SearchOptions, total=False):

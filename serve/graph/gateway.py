@@ -30,6 +30,8 @@ from serve.http.door.admit_requests import Admission
 from serve.http.door.note_requests import Meters
 from serve.http.join_metrics import fetch_metrics
 from serve.http.service import Readiness
+from serve.question.example_questions import Example
+from serve.question.words.index_words import Suggestion
 from serve.request import Request
 
 # What a stage may take to say which version it serves; one that takes longer is not counted.
@@ -113,6 +115,14 @@ class Gateway:
     def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
         """See `Service.answer_events`."""
         return self._answerer.answer_events(request)
+
+    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """See `Service.suggest`."""
+        return await self._answerer.suggest(prefix, limit)
+
+    async def examples(self) -> list[Example]:
+        """See `Service.examples`."""
+        return await self._answerer.examples()
 
     async def citation(self, pmid: int) -> Citation | None:
         """See `Service.citation`."""

@@ -42,6 +42,7 @@ from serve.http.request_forms import (
 )
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
+from serve.http.workbench.suggest_api import add_suggest
 
 RETRY_AFTER_S = 5
 FIGURES: dict[int | str, dict[str, Any]] = {
@@ -88,6 +89,7 @@ def create_api(
     _add_handlers(api)
     _add_routes(api, service, default_system)
     add_openai_form(api, service)
+    add_suggest(api, service)
     add_page(api)
     if batches is not None:
         add_batches(api, batches, default_system)
