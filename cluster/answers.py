@@ -126,12 +126,39 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A question that was asked before in the same conversation, and the answer it got."""
+
+    question: str
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was made of the words of a question, where that is not what was typed.
+
+    `question` is what was searched and answered. `filters` were read from field tags of the
+    question, None for none. `pmids` are those that the question named and the index holds.
+    `completed_by` says who completed a follow-up question: the language "model" or "rules". `notes`
+    are sentences about what was left out or changed.
+    """
+
+    question: str
+    filters: Filters | None = None
+    pmids: tuple[int, ...] = ()
+    completed_by: Literal["", "model", "rules"] = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """`index_version` is the oldest that any shard read, `last_source` its last source file.
 
     `filters` are those under which was searched, None for none. `model_calls` is how often
     the search asked language models. `sort` is the order of `citations` and `evidence`;
-    `evidence_by` counts the citations by year and by study design.
+    `evidence_by` counts the citations by year and by study design. `understood` is None where the
+    question was searched as it was typed. `did_you_mean` is the question with misspelt words
+    corrected; None where none is.
     """
 
     question: Question
@@ -150,6 +177,8 @@ class SearchResult:
     model_calls: int = 0
     sort: Sort = "relevance"
     evidence_by: EvidenceCounts = field(default_factory=EvidenceCounts)
+    understood: Reading | None = None
+    did_you_mean: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

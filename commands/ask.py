@@ -19,6 +19,7 @@ from commands.options import (
     check_options,
     open_client,
     read_filters,
+    read_turns,
     with_setting,
 )
 from serve.client.open_client import endpoint_url
@@ -38,6 +39,13 @@ CheckOption = Annotated[
 SortOption = Annotated[
     Sort,
     typer.Option(help="List the citations by relevance, newest first, or strongest design first."),
+]
+AfterOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Follow up on the answer in this file, of `citeray ask --json`. Repeat for several.",
+    ),
 ]
 KOption = Annotated[int, typer.Option("-k", min=1, max=100, help="How many citations.")]
 
@@ -78,6 +86,7 @@ def ask(
     until: Until = None,
     check: CheckOption = None,
     sort: SortOption = "relevance",
+    after: AfterOption = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -87,6 +96,7 @@ def ask(
     chosen = check_options(context, system, question_type, as_of)
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
     request["filters"], request["sort"] = read_filters(filters, until), sort
+    request["turns"] = read_turns(after)
     if check is not None:
         request["check"] = check
     with open_client(chosen, answers=True) as client:

@@ -12,7 +12,7 @@ import typer
 
 from cluster.answers import QUESTION_TYPES
 from cluster.errors import InputError, cut
-from cluster.index.filters.filters import FLAGS, LISTS
+from cluster.index.filters.filters import FLAGS, VALUES
 from cluster.settings.presets import (
     is_file,
     is_system,
@@ -23,7 +23,8 @@ from cluster.settings.presets import (
 from commands.context import Context
 from serve.client.open_client import Client, local_client, running_client
 
-KEYS = ("year_from", "year_to", *LISTS, *FLAGS)
+_LISTS = (*VALUES, "all_of")
+KEYS = ("year_from", "year_to", *_LISTS, *FLAGS)
 _FLAG_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 SystemOption = Annotated[
@@ -50,7 +51,7 @@ FilterOption = Annotated[
         "--filter",
         metavar="KEY=VALUE",
         help="Find only such citations: year_from, year_to, journals, publication_types, "
-        "languages, mesh, humans, retracted, has_abstract. May be given several times.",
+        "languages, mesh, authors, all_of, humans, retracted, has_abstract. Repeat for several.",
     ),
 ]
 Until = Annotated[
@@ -81,13 +82,33 @@ def read_filters(given: Sequence[str] | None, until: str | None) -> dict[str, An
         key, equals, value = text.partition("=")
         if not equals or key not in KEYS:
             raise InputError(f"--filter {cut(text)}: give KEY=VALUE with one of {', '.join(KEYS)}")
-        if key in LISTS:
+        if key in _LISTS:
             filters.setdefault(key, []).append(value)
         elif key in FLAGS:
             filters[key] = _FLAG_WORDS.get(value.casefold(), value)
         else:
             filters[key] = int(value) if value.isascii() and value.isdigit() else value
     return filters
+
+
+def read_turns(files: Sequence[Path] | None) -> list[dict[str, str]]:
+    """The earlier turns of a request, from replies of `citeray ask --json`, the oldest first.
+
+    Raises InputError, with the file, for what is no such reply.
+    """
+    turns = []
+    for file in files or ():
+        try:
+            reply = json.loads(file.read_text(encoding="utf-8"))
+            asked = (reply.get("understood") or {}).get("question") or reply["question"]["body"]
+            said = " ".join(sentence["text"] for sentence in reply.get("ideal", ()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"--after {file}: not an answer ({cut(str(error))}); write one with "
+                "`citeray ask --json`"
+            ) from error
+        turns.append({"question": asked, "answer": said})
+    return turns
 
 
 def with_setting(context: Context, key: str, value: str) -> Context:

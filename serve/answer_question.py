@@ -22,8 +22,11 @@ from serve.graph.remember_stages import Remembering
 from serve.graph.stages import Stages
 from serve.graph.watch_stages import StageLostError, StageWatch
 from serve.graph.watched_stages import WatchedStages
+from serve.question.example_questions import Example, example_questions, held_examples
 from serve.question.given_evidence import take_given
 from serve.question.guess_type import typed
+from serve.question.read_request import check_spelling, read_request
+from serve.question.words.index_words import Suggestion
 from serve.request import Request
 from serve.search.choose_snippets import whole_passages
 from serve.search.climb_ladder import COMPARED, Budget, Costs, climb
@@ -105,11 +108,26 @@ class QuestionAnswerer:
 
     async def search(self, request: Request) -> SearchResult:
         """Ranked citations and evidence; raises StageLostError when no shard answers."""
-        request = replace(request, question=typed(request.question))
         budget = Budget(request.question.budget_ms)
         watch = self._watch(budget)
-        found = await self._search(request, watch, budget)
-        return arranged(await self._ended(found, request, watch, budget), request.sort)
+        asked, found = await self._read_and_search(request, watch, budget)
+        return arranged(await self._ended(found, asked, watch, budget), request.sort)
+
+    async def _read_and_search(
+        self, request: Request, watch: StageWatch, budget: Budget
+    ) -> tuple[Request, SearchResult]:
+        """(what was searched, what was found): `request` without what typing has made of it."""
+        stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
+        read = await read_request(request, stages)
+        asked = replace(read.request, question=typed(read.request.question))
+        found, better = await asyncio.gather(
+            self._search(asked, watch, budget), check_spelling(read, stages)
+        )
+        if better is not None and not found.citations:
+            read = read.corrected(better)
+            asked = replace(read.request, question=typed(read.request.question))
+            found = await self._search(asked, watch, budget)
+        return asked, read.told(found, request.question, better)
 
     async def _ended(
         self, found: SearchResult, request: Request, watch: StageWatch, budget: Budget
@@ -170,6 +188,29 @@ class QuestionAnswerer:
         deadline = self._settings.encoder.deadline_s
         return tuple(await watch.run("snippets", work, deadline, "no snippets") or ())
 
+    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """See `IndexWords.suggest`; raises StageLostError where the expander does not answer."""
+        work = self._stages.suggest(prefix, limit)
+        try:
+            return await asyncio.wait_for(work, self._settings.expander.deadline_s)
+        except Exception as error:
+            raise StageLostError("the vocabulary does not answer; try again in a moment") from error
+
+    async def examples(self) -> list[Example]:
+        """Example questions whose evidence the index holds; raises as `citation`."""
+        every = example_questions()
+        shards = self._stages.facts.shards
+        wanted: dict[int, list[int]] = {}
+        for pmid in {pmid for example in every for pmid in example.pmids}:
+            wanted.setdefault(shard_of(pmid, shards), []).append(pmid)
+        calls = [self._stages.shards[n].identify(pmids, []) for n, pmids in wanted.items()]
+        try:
+            work = asyncio.gather(*calls)
+            replies = await asyncio.wait_for(work, self._settings.shard.deadline_s)
+        except Exception as error:
+            raise StageLostError("a shard does not answer; try again in a moment") from error
+        return held_examples(every, {pmid for reply in replies for pmid in reply.values()})
+
     async def citation(self, pmid: int) -> Citation | None:
         """The whole record, or None when the index holds none of that PMID.
 
@@ -189,12 +230,11 @@ class QuestionAnswerer:
 
         `tell` is told of the stages, of what was found, and of what the model says.
         """
-        request = replace(request, question=typed(request.question))
-        question, system = request.question, request.system
-        writing_ms = min(self._writing_ms(system), question.budget_ms / 2)
-        budget = Budget(question.budget_ms, writing_ms)
+        system, budget_ms = request.system, request.question.budget_ms
+        budget = Budget(budget_ms, min(self._writing_ms(system), budget_ms / 2))
         watch = self._watch(budget, tell)
-        found = await self._search(request, watch, budget)
+        request, found = await self._read_and_search(request, watch, budget)
+        question = request.question
         tell(Found(arranged(found, request.sort)))
         style, begun = self._style(system, budget, watch), budget.spent_ms
         draft = None if tell is tell_nobody else lambda text: tell(Drafted(text))

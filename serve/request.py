@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.answers import Question
+from cluster.answers import Question, Turn
 from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.settings.system_settings import SystemSettings
 from cluster.weighing import Sort
@@ -16,7 +16,8 @@ class Request:
 
     `snippets` adds the sentences of the evidence that answer, as BioASQ wants them. `filters` say
     which citations may be found; given evidence is not found, and passes. `sort` is the order in
-    which the reply shows what was found, and changes nothing else.
+    which the reply shows what was found, and changes nothing else. `turns` were
+    asked and answered before, the oldest first.
     """
 
     question: Question
@@ -25,3 +26,4 @@ class Request:
     snippets: bool = False
     filters: Filters = NO_FILTERS
     sort: Sort = "relevance"
+    turns: tuple[Turn, ...] = ()

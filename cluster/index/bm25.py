@@ -173,6 +173,8 @@ class Bm25Index:
         found, scores = np.empty(0, np.int64), np.empty(0, np.float32)
         if compiled is None or limit == 0 or (among is not None and among.rows.count == 0):
             return found, scores
+        if among is not None and among.filters.authors:
+            return self._best_of(query, limit, dead, among)
         scored: set[int] = set()
         first = wanted = max(FIRST_FACTOR * limit, FIRST_LEAST)
         drop = among is not None
@@ -197,6 +199,17 @@ class Bm25Index:
                 drop = False
             else:
                 wanted *= 2
+
+    def _best_of(
+        self, query: Bm25Query, limit: int, dead: frozenset[int], among: FilteredRows
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """As `search`, by scoring every row that passes: tantivy does not know which do."""
+        rows = among.rows.rows()
+        rows = rows[~np.isin(rows, np.fromiter(dead, np.int64, len(dead)))]
+        scores = self.scores(query, rows)
+        rows, scores = rows[scores > 0], scores[scores > 0]
+        order = np.lexsort((rows, -scores))[:limit]
+        return rows[order], scores[order]
 
     def _dropping_pays(self, wanted: int, among: FilteredRows) -> bool:
         return among.rows.count**2 > ROWS_PER_HIT * wanted * int(self._searcher.num_docs)

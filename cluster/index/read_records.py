@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cluster.arrow_records import RowTaker, citation_from_row, titles_and_abstracts
+from cluster.index.filters.match_authors import plain, rows_by
 from cluster.index.layout import CITATIONS, PASSAGES
 from cluster.index.supersedes import read_supersedes
 from cluster.records import Citation, Passage, SectionName, search_text
@@ -39,6 +41,19 @@ class SegmentRecords:
     def passage_citation(self) -> Rows:
         """The citation row of each passage row; ascending."""
         return np.asarray(self._passages.column("citation_row").to_numpy(), np.int64)
+
+    def rows_by(self, authors: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Of each citation row, whether one of `authors` wrote it; reads all rows' authors."""
+        if "authors" not in self._citations.schema.names:
+            return np.zeros(len(self.pmids), np.bool_)
+        return rows_by(self._citations.column("authors"), [plain(name) for name in authors])
+
+    def pmids_of_dois(self, dois: Sequence[str]) -> dict[str, int]:
+        """The PMID of each of the `dois`, in lower case, that is here; reads all rows' DOIs."""
+        column = pc.ascii_lower(self._citations.column("doi"))
+        rows = pc.indices_nonzero(pc.is_in(column, pa.array(dois, pa.string()))).to_numpy()
+        found = column.take(pa.array(rows)).to_pylist()
+        return dict(zip(found, self.pmids[rows].tolist(), strict=True))
 
     @property
     def token_ends(self) -> npt.NDArray[np.uint64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -173,3 +173,18 @@ class SegmentReader:
     def live_rows(self) -> Rows:
         """The citation rows that are not dead, ascending."""
         return np.setdiff1d(np.arange(len(self.pmids)), self._dead_citations)
+
+
+def identify(
+    segments: Sequence[SegmentReader], pmids: Sequence[int], dois: Sequence[str]
+) -> dict[str, int]:
+    """The PMIDs that are live in a shard's `segments`, by a PMID as text or a DOI in lower case.
+
+    For a DOI every record's is read: no index holds them.
+    """
+    found = {str(pmid): pmid for pmid in pmids if any(s.row_of(pmid) is not None for s in segments)}
+    for segment in segments if dois else ():
+        for doi, pmid in segment.records.pmids_of_dois(dois).items():
+            if segment.row_of(pmid) is not None:
+                found[doi] = pmid
+    return found

@@ -154,6 +154,10 @@ class RowSelection:
         wanted = np.asarray(rows, np.int64)
         return np.asarray(self._bits[wanted >> 3] >> (wanted & 7) & 1, np.bool_)
 
+    def rows(self) -> Rows:
+        """All of them, ascending."""
+        return np.asarray(np.flatnonzero(np.unpackbits(self._bits, bitorder="little")), np.int64)
+
 
 class VectorIndex:
     """The reader's side. Searches a small segment exactly, a large one by its graph."""

@@ -134,11 +134,13 @@ class Vocabulary:
     def __init__(self, rows: Any) -> None:
         """`rows` is the file's one record batch."""
         keys, column = rows.columns
+        self._keys = keys
         _, offsets, data = keys.buffers()
         self._offsets = memoryview(offsets or bytes(8)).cast("q")
         self._data = memoryview(data or b"")
         self._owners = column.indices
         self._concepts = column.dictionary
+        self._citations = column.dictionary.field("citations").to_numpy(zero_copy_only=False)
 
     @classmethod
     def open(cls, path: Path) -> Vocabulary:
@@ -174,6 +176,33 @@ class Vocabulary:
         if not found and len(key) > 3 and key.isupper():
             found = self._with_key(normalise(key.lower()))
         return found
+
+    def beginning(self, prefix: str, most: int) -> list[tuple[str, int]]:
+        """The keys that begin with `prefix`, a key itself, and the row of each.
+
+        At most `most`, those of concepts in the most citations first, then the shorter ones.
+        """
+        wanted, rows = prefix.encode(), range(len(self._owners))
+        first = bisect.bisect_left(rows, wanted, key=self._key)
+        last = bisect.bisect_left(rows, wanted + b"\xff", lo=first, key=self._key)
+        owners = self._owners.slice(first, last - first).to_numpy()
+        citations = self._citations[owners]
+        if len(owners) > most:
+            lengths = np.diff(np.asarray(self._offsets[first : last + 1]))
+            order = np.lexsort((lengths, -citations))[:most]
+        else:
+            order = np.argsort(-citations, kind="stable")
+        return [(self._key(first + at).decode(), first + at) for at in order.tolist()]
+
+    def concept_at(self, row: int) -> Concept:
+        """The concept of a row of `beginning`."""
+        return self._concept(self._owners[row].as_py())
+
+    def words(self) -> list[str]:
+        """The distinct words of letters in all keys, sorted; takes seconds for millions of keys."""
+        words = pc.list_flatten(pc.split_pattern(self._keys, " ")).unique()
+        letters = words.filter(pc.match_substring_regex(words, "^[a-z]{4,40}$"))
+        return sorted(letters.to_pylist())
 
     def _with_key(self, key: str) -> list[Concept]:
         wanted = key.encode()

@@ -18,6 +18,7 @@ from serve.answer.tell_verdict import (
     verdict_words,
 )
 from serve.client.open_client import as_answer
+from serve.question.tell_understood import understood_words
 from serve.weighing.weight_words import notice_lines, weight_lines
 
 Reply = Mapping[str, Any]
@@ -31,6 +32,12 @@ def _exact(value: Any) -> str:
 
 def _timings(reply: Reply) -> str:
     return ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in reply["timings_ms"].items())
+
+
+def _print_understood(console: Console, reply: Reply) -> None:
+    """What was made of the question, where that is not what was typed."""
+    for line in understood_words(reply.get("understood"), reply.get("did_you_mean")):
+        console.print(escape(line), style="yellow", soft_wrap=True)
 
 
 def _footer(console: Console, reply: Reply) -> None:
@@ -56,6 +63,7 @@ def print_answer(console: Console, reply: Reply) -> None:
     question = reply["question"]
     title = f"[bold]{escape(question['body'])}[/bold] ({question['type']})"
     console.print(title, soft_wrap=True)
+    _print_understood(console, reply)
     if reply["exact"] and not (verdict and isinstance(reply["exact"], str)):
         console.print(f"  exact: {escape(_exact(reply['exact']))}", soft_wrap=True)
     for sentence in answer.ideal:
@@ -109,6 +117,7 @@ def _print_evidence(console: Console, answer: Answer) -> None:
 
 def print_search(console: Console, reply: Reply) -> None:
     """Ranked citations, then the best passage of each."""
+    _print_understood(console, reply)
     passages = {e["passage"]["pmid"]: e["passage"] for e in reply["evidence"]}
     for rank, citation in enumerate(reply["citations"], 1):
         design = design_words(citation["design"], tuple(citation["subjects"]))

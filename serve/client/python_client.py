@@ -64,6 +64,15 @@ class FilterOptions(TypedDict, total=False):
     humans: bool
     retracted: bool
     has_abstract: bool
+    authors: Sequence[str]
+    all_of: Sequence[str]
+
+
+class TurnOptions(TypedDict, total=False):
+    """A question that was asked before, which must be given, and its answer."""
+
+    question: str
+    answer: str
 
 
 class SearchOptions(TypedDict, total=False):
@@ -78,6 +87,7 @@ class SearchOptions(TypedDict, total=False):
     budget_ms: int
     filters: FilterOptions
     sort: Sort
+    turns: Sequence[TurnOptions]
 
 
 class AnswerOptions(SearchOptions, total=False):

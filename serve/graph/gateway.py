@@ -31,6 +31,8 @@ from serve.http.door.note_requests import Meters
 from serve.http.join_metrics import fetch_metrics
 from serve.http.service import Readiness
 from serve.http.workbench.ask_service import ServiceAsk
+from serve.question.example_questions import Example
+from serve.question.words.index_words import Suggestion
 from serve.request import Request
 from serve.saved.keep import open_saved
 from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper
@@ -136,6 +138,14 @@ class Gateway:
     def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
         """See `Service.answer_events`."""
         return self._answerer.answer_events(request)
+
+    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """See `Service.suggest`."""
+        return await self._answerer.suggest(prefix, limit)
+
+    async def examples(self) -> list[Example]:
+        """See `Service.examples`."""
+        return await self._answerer.examples()
 
     async def citation(self, pmid: int) -> Citation | None:
         """See `Service.citation`."""

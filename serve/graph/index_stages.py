@@ -18,6 +18,7 @@ from serve.graph.call_handles import Handle, HandleTurns
 from serve.graph.versions.follow_versions import StageVersion, follow_expander, follow_shard
 from serve.graph.versions.read_version import FromVersion
 from serve.question.understand_question import Understood
+from serve.question.words.index_words import Suggestion
 
 
 class Expander:
@@ -34,6 +35,18 @@ class Expander:
     def entities(self, text: str) -> list[Entity]:
         """See `Recogniser.entities`; by the current version's vocabulary."""
         return self._follower.current.value.entities(text)
+
+    def headings(self, names: Sequence[str]) -> dict[str, str]:
+        """See `IndexWords.headings`; of the current version."""
+        return self._follower.current.value.headings(names)
+
+    def did_you_mean(self, body: str) -> str | None:
+        """See `IndexWords.did_you_mean`; of the current version."""
+        return self._follower.current.value.did_you_mean(body)
+
+    def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """See `IndexWords.suggest`; of the current version."""
+        return self._follower.current.value.suggest(prefix, limit)
 
     def statistics(self, terms: Sequence[str], over: str) -> Statistics:
         """See `CollectionTerms.statistics`, of the current version."""
@@ -68,6 +81,10 @@ class Shard:
     def citation(self, pmid: int) -> Citation | None:
         """See `ShardReader.citation`, of the current version."""
         return self._follower.current.value.citation(pmid)
+
+    def identify(self, pmids: Sequence[int], dois: Sequence[str]) -> dict[str, int]:
+        """See `cluster.index.read_segment.identify`, of the current version."""
+        return self._follower.current.value.identify(pmids, dois)
 
     def version(self) -> StageVersion:
         """The version that is served, and why a newer one is not."""

@@ -103,8 +103,9 @@ def load_expander(
 ) -> Expander:
     """The recogniser with the counts of the version's terms; `before` as below."""
     known = before.recogniser if before else None
-    recogniser = load_recogniser(settings, manifest, known)
-    return Expander(recogniser, CollectionTerms.open(settings.index.place, manifest))
+    vocabulary = load_vocabulary(settings, manifest)
+    recogniser = make_recogniser(settings, vocabulary, known)
+    return Expander(recogniser, CollectionTerms.open(settings.index.place, manifest), vocabulary)
 
 
 def make_recogniser(

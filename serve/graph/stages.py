@@ -31,6 +31,7 @@ from serve.llm.chat_form import Message, Say
 from serve.llm.language_model import ChatModel
 from serve.llm.model_roles import Role
 from serve.question.understand_question import Understood
+from serve.question.words.index_words import Suggestion
 from serve.search.pubmed.search_online import ANY_DAY, Published
 
 
@@ -111,6 +112,12 @@ class ShardStage:
         fetched = await self._backend.call(self._name, "fetch", pmids, vector, tokens)
         return fetched
 
+    async def identify(self, pmids: Sequence[int], dois: Sequence[str]) -> dict[str, int]:
+        """See `cluster.index.read_segment.identify`."""
+        found: dict[str, int]
+        found = await self._backend.call(self._name, "identify", list(pmids), list(dois))
+        return found
+
     async def citation(self, pmid: int) -> Citation | None:
         """See `ShardReader.citation`."""
         citation: Citation | None = await self._backend.call(self._name, "citation", pmid)
@@ -162,6 +169,21 @@ class Stages:
         """Entities in `text`, in order and without overlap."""
         entities: list[Entity] = await self.backend.call("expander", "entities", text)
         return entities
+
+    async def headings(self, names: Sequence[str]) -> dict[str, str]:
+        """The UI of each of `names` that is a MeSH heading or an entry term of one."""
+        found: dict[str, str] = await self.backend.call("expander", "headings", list(names))
+        return found
+
+    async def did_you_mean(self, body: str) -> str | None:
+        """The question with misspelt words corrected; None where none seems to be."""
+        corrected: str | None = await self.backend.call("expander", "did_you_mean", body)
+        return corrected
+
+    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """Names that begin with `prefix`, those most frequent in the index first."""
+        found: list[Suggestion] = await self.backend.call("expander", "suggest", prefix, limit)
+        return found
 
     async def encode(self, text: str) -> QuestionVectors:
         """The vectors of a question and of its tokens."""

@@ -13,6 +13,7 @@ from serve.answer.tell_verdict import (
     side_words,
     verdict_words,
 )
+from serve.question.tell_understood import result_words
 from serve.weighing.weight_words import notice_lines
 
 # Said where titles and abstracts are quoted: a reader may be a model.
@@ -28,15 +29,17 @@ def _exact_words(exact: ExactAnswer) -> str:
 def answer_pieces(answer: Answer) -> list[str]:
     """The exact answer where there is one, then each sentence with the PMIDs that support it.
 
-    Where sources disagree, that comes first and both sides are quoted at the end. Where the
-    evidence is not enough the nearest citations stand for an answer.
+    What was searched comes first, where that is not what was typed. Where sources disagree, that is
+    said before the answer, and both sides are quoted at the end. Where the evidence is not enough
+    the nearest citations stand for an answer.
     """
+    understood = result_words(answer)
     if answer.verdict == NOT_ENOUGH:
         nearest = "; ".join(nearest_words(answer))
         offered = [f"{NEAREST} {nearest}."] if nearest else []
-        return [verdict_words(answer), *offered, *_lost(answer)]
+        return [*understood, verdict_words(answer), *offered, *_lost(answer)]
     mixed = verdict_words(answer)
-    said = [mixed] if mixed else []
+    said = [*understood, *([mixed] if mixed else [])]
     if answer.exact and not (mixed and isinstance(answer.exact, str)):
         said.append(_exact_words(answer.exact))
     for sentence in answer.ideal:
@@ -57,7 +60,7 @@ def _lost(answer: Answer) -> list[str]:
 def search_words(found: SearchResult) -> str:
     """Each citation by rank, under it its best passage."""
     best = {item.passage.pmid: item.passage.text for item in reversed(found.evidence)}
-    lines = [QUOTED]
+    lines = [*result_words(found), QUOTED]
     for rank, citation in enumerate(found.citations, 1):
         mark = " RETRACTED" if citation.retracted else ""
         title = _one_line(citation.title) or "no title"
@@ -66,7 +69,8 @@ def search_words(found: SearchResult) -> str:
         lines += [f"   {citation.notice}"] * bool(citation.notice)
         if citation.pmid in best:
             lines.append(f'   "{_one_line(best[citation.pmid])}"')
-    return "\n".join(lines if found.citations else ["No citation was found."])
+    none = [*result_words(found), "No citation was found."]
+    return "\n".join(lines if found.citations else none)
 
 
 def citation_words(record: Citation) -> str:

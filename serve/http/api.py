@@ -44,6 +44,7 @@ from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
 from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
 from serve.http.workbench.feedback_api import add_feedback
+from serve.http.workbench.suggest_api import add_suggest
 from serve.http.workbench.watches_api import add_watches
 from serve.saved.keep import Saved
 
@@ -93,6 +94,7 @@ def create_api(
     _add_handlers(api)
     _add_routes(api, service, default_system, saved)
     add_openai_form(api, service)
+    add_suggest(api, service)
     add_page(api)
     if batches is not None:
         add_batches(api, batches, default_system)

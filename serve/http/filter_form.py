@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from cluster.index.filters.filters import MOST_VALUES, Filters
 
+ListName = Literal["journals", "publication_types", "languages", "mesh", "authors"]
 Values = Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=MOST_VALUES)]
 
 
@@ -16,7 +17,8 @@ class FilterForm(BaseModel):
 
     `year_from` and `year_to` are inclusive, `until` is the last day of publication such as
     2024-05-31. `journals` are titles or ISO abbreviations in full, `languages` codes such as eng,
-    `mesh` descriptor UIs such as D006801.
+    `mesh` descriptor UIs such as D006801, `authors` names such as Smith J or John Smith. `all_of`
+    names the lists of which every value must match.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -31,6 +33,8 @@ class FilterForm(BaseModel):
     humans: StrictBool | None = None
     retracted: StrictBool | None = None
     has_abstract: StrictBool | None = None
+    authors: Values = []
+    all_of: Annotated[list[ListName], Field(max_length=10)] = []
 
     def as_filters(self) -> Filters:
         """Raises InputError, which names the field, for values that make no sense."""

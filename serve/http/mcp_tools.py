@@ -45,6 +45,8 @@ MEANINGS = {
     "exclude": "PMIDs to leave out.",
     "filters": "Which citations may be found: years, journals, publication types and the like.",
     "sort": "Order of the citations: relevance, date (newest first) or design (strongest first).",
+    "turns": "Earlier questions of the conversation and their answers, the oldest first: they "
+    "complete a follow-up question such as 'and in children?'.",
     "budget_ms": "How long the reply may take; 0: as long as the server allows.",
 }
 READS = types.ToolAnnotations(

@@ -18,7 +18,7 @@ from pydantic import (
     field_validator,
 )
 
-from cluster.answers import Check, Question, QuestionType
+from cluster.answers import Check, Question, QuestionType, Turn
 from cluster.records import Passage, SectionName
 from cluster.settings.presets import is_system, load_system, paper_runs, system_names
 from cluster.weighing import Sort
@@ -32,6 +32,8 @@ MAX_EXCLUDED = 1000
 MAX_GIVEN = 200
 MAX_GIVEN_CHARACTERS = 5000
 MAX_PROBLEMS = 5
+MAX_TURNS = 10
+MAX_TURN_ANSWER = 10_000
 MAX_BUDGET_MS = 600_000
 
 # Strict, or `true` would be taken for 1 and "5" for 5, which the API's document does not say.
@@ -65,13 +67,43 @@ def _list_systems(schema: dict[str, Any]) -> None:
 SystemName = Annotated[str, AfterValidator(known_system), Field(json_schema_extra=_list_systems)]
 
 
+class TurnForm(BaseModel):
+    """A question that was asked before in the same conversation, and the answer it got."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_QUESTION_CHARACTERS,
+            json_schema_extra={"pattern": r"\S"},
+        ),
+    ]
+    answer: Annotated[str, Field(max_length=MAX_TURN_ANSWER)] = ""
+
+    @field_validator("question")
+    @classmethod
+    def not_blank(cls, value: str) -> str:
+        """Raises ValueError for white space alone."""
+        if not value.strip():
+            raise ValueError("is empty; leave the turn out")
+        return value
+
+    def as_turn(self) -> Turn:
+        """The turn as a record."""
+        return Turn(self.question, self.answer)
+
+
 class SearchRequest(BaseModel):
     """A biomedical question in English, and how many citations (`k`) to give.
 
     `system` is a preset, `budget_ms` how long the reply may take in milliseconds (0: as long as the
     server allows), `exclude` PMIDs to leave out. `snippets` asks for the sentences that answer.
     `filters` say which citations may be found. `sort` is the order in which citations and evidence
-    are listed: by relevance, the newest first, or by how much their study design weighs.
+    are listed: by relevance, the newest first, or by how much their study design weighs. `turns`
+    were asked before in the same conversation, the oldest first: a question that rests on them is
+    completed.
     """
 
     model_config = ConfigDict(
@@ -97,6 +129,7 @@ class SearchRequest(BaseModel):
     budget_ms: Annotated[int, Field(ge=0, le=MAX_BUDGET_MS, strict=True)] = 0
     filters: FilterForm = FilterForm()
     sort: Sort = "relevance"
+    turns: Annotated[list[TurnForm], Field(max_length=MAX_TURNS)] = []
 
     @field_validator("question")
     @classmethod
@@ -115,7 +148,8 @@ class SearchRequest(BaseModel):
         """Raises InputError for a preset that is not there, and for filters that make no sense."""
         system = load_system(self.system or default_system)
         filters = self.filters.as_filters()
-        return Request(self.as_question(), system, self.k, self.snippets, filters, self.sort)
+        turns = tuple(turn.as_turn() for turn in self.turns)
+        return Request(self.as_question(), system, self.k, self.snippets, filters, self.sort, turns)
 
 
 class GivenPassage(BaseModel):

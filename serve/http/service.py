@@ -10,6 +10,8 @@ from pydantic import BaseModel
 from cluster.answers import Answer, SearchResult
 from cluster.records import Citation
 from serve.answer_events import Event
+from serve.question.example_questions import Example
+from serve.question.words.index_words import Suggestion
 from serve.request import Request
 
 
@@ -45,6 +47,14 @@ class Service(Protocol):
 
     def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
         """What `answer` tells while it is at work; the last is Finished."""
+        ...
+
+    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """Names that begin with `prefix`; raises StageLostError where they cannot be looked up."""
+        ...
+
+    async def examples(self) -> list[Example]:
+        """Example questions whose evidence the index holds; raises as `search`."""
         ...
 
     async def citation(self, pmid: int) -> Citation | None:

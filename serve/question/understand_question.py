@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from cluster.index.terms.collection import CollectionTerms, Statistics
 from cluster.records import Entity
 from cluster.text.analysis import analyse
+from cluster.text.vocabulary import Vocabulary
 from serve.question.expand_question import Recogniser, expansion_terms
+from serve.question.words.index_words import IndexWords, Suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +24,15 @@ class Understood:
 class Expander:
     """Finds the entities of texts, by a version's vocabulary, and tells of its terms."""
 
-    def __init__(self, recogniser: Recogniser, collection: CollectionTerms) -> None:
+    def __init__(
+        self,
+        recogniser: Recogniser,
+        collection: CollectionTerms,
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
         self.recogniser = recogniser
         self._collection = collection
+        self._words = IndexWords(collection, vocabulary)
 
     def understand(self, text: str, over: str, named: bool) -> Understood:
         """Entities only where they are `named`; terms of citations or passages, as `over` says."""
@@ -35,6 +43,18 @@ class Expander:
     def entities(self, text: str) -> list[Entity]:
         """See `Recogniser.entities`."""
         return self.recogniser.entities(text)
+
+    def headings(self, names: Sequence[str]) -> dict[str, str]:
+        """See `IndexWords.headings`."""
+        return self._words.headings(names)
+
+    def did_you_mean(self, body: str) -> str | None:
+        """See `IndexWords.did_you_mean`."""
+        return self._words.did_you_mean(body)
+
+    def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """See `IndexWords.suggest`."""
+        return self._words.suggest(prefix, limit)
 
     def statistics(self, terms: Sequence[str], over: str) -> Statistics:
         """See `CollectionTerms.statistics`; each term once."""

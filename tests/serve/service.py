@@ -12,6 +12,8 @@ from serve.answer.write_answer import WrittenAnswer
 from serve.answer_events import Event
 from serve.http.service import Readiness
 from serve.llm.language_model import ChatModel
+from serve.question.example_questions import Example
+from serve.question.words.index_words import Suggestion
 from serve.request import Request
 from serve.support.attribute_sentences import Stance
 from tests.serve.small_graph import Decide, as_written, make_answerer
@@ -81,6 +83,12 @@ class SmallService:
     def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
         self.asked.append(request.question)
         return self._answerer.answer_events(request)
+
+    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        return await self._answerer.suggest(prefix, limit)
+
+    async def examples(self) -> list[Example]:
+        return await self._answerer.examples()
 
     async def citation(self, pmid: int) -> Citation | None:
         return await self._answerer.citation(pmid)

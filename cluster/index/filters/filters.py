@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
 
 from cluster.errors import InputError, cut
+from cluster.index.filters.match_authors import names_author, plain
 from cluster.records import Citation
 
 _MESH_UI = re.compile(r"D\d{6,9}", re.ASCII)
@@ -33,7 +34,8 @@ class Filters:
     as in "eng", `mesh` are descriptor UIs as in "D006801". `humans` is whether the citation
     bears the descriptor Humans. A flag left at None admits both kinds. `until` is a day as in
     "2024-05-31": what may have been published later is left out, by the last day of the month or
-    the year that the record tells.
+    the year that the record tells. `authors` are names as in "Smith J" or "John Smith"; see
+    `names_author`. `all_of` names those lists of which every value must match, not one.
 
     Raises InputError, which names the field and the fix, for values that make no sense.
     """
@@ -48,6 +50,8 @@ class Filters:
     retracted: bool | None = None
     has_abstract: bool | None = None
     until: str | None = None
+    authors: tuple[str, ...] = ()
+    all_of: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("year_from", "year_to"):
@@ -57,7 +61,7 @@ class Filters:
                 f"filters.year_from: {self.year_from} is after filters.year_to {self.year_to}; "
                 "swap the two years or leave one out"
             )
-        for name in LISTS:
+        for name in (*VALUES, "all_of"):
             # Sorted, so that filters that mean the same are equal and share one cache entry.
             object.__setattr__(self, name, _checked_values(name, getattr(self, name)))
         for ui in self.mesh:
@@ -66,6 +70,7 @@ class Filters:
                     f"filters.mesh: {cut(ui)!r} is not the UI of a MeSH descriptor; give one such "
                     "as D006801 (Humans)"
                 )
+        _check_authors_and_all_of(self.authors, self.all_of)
         for name in FLAGS:
             if not isinstance(getattr(self, name), bool | None):
                 raise InputError(f"filters.{name}: give true or false, or leave it out")
@@ -109,7 +114,27 @@ class Filters:
             "languages": citation.languages,
             "mesh": tuple(heading.ui for heading in citation.mesh),
         }
-        return all(_share(getattr(self, name), values) for name, values in held.items())
+        met = all(_share(wanted, held[name]) for name, wanted in self.clauses())
+        return met and all(
+            any(names_author(plain(name), author) for name in some for author in citation.authors)
+            for some in self.author_clauses()
+        )
+
+    def clauses(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The list columns that are filtered, each with values of which one is enough."""
+        for name in LISTS:
+            for some in self._groups(name):
+                yield name, some
+
+    def author_clauses(self) -> list[tuple[str, ...]]:
+        """Names of authors, of each group of which one is enough."""
+        return self._groups("authors")
+
+    def _groups(self, name: str) -> list[tuple[str, ...]]:
+        values: tuple[str, ...] = getattr(self, name)
+        if name in self.all_of:
+            return [(value,) for value in values]
+        return [values] if values else []
 
     def _flags(self) -> Iterable[tuple[str, bool | None]]:
         return ((name, getattr(self, name)) for name in FLAGS)
@@ -118,6 +143,8 @@ class Filters:
 # The fields that hold lists of values, and those that are yes or no.
 LISTS = ("journals", "publication_types", "languages", "mesh")
 FLAGS = ("retracted", "humans", "has_abstract")
+# Authors are looked up in the records: an index has no column of them.
+VALUES = (*LISTS, "authors")
 
 
 def as_day(value: object, place: str) -> date:
@@ -165,6 +192,19 @@ def _checked_values(name: str, values: object) -> tuple[str, ...]:
             f"filters.{name}: {len(values):,} values; give at most {MOST_VALUES:,} at a time"
         )
     return tuple(sorted({fold(value) for value in values}))
+
+
+def _check_authors_and_all_of(authors: Iterable[str], all_of: Iterable[str]) -> None:
+    for name in authors:
+        if not plain(name):
+            raise InputError(
+                f"filters.authors: {cut(name)!r} is not a name; give one such as Smith J"
+            )
+    for name in all_of:
+        if name not in VALUES:
+            raise InputError(
+                f"filters.all_of: {cut(name)!r} is not a list; there are: {', '.join(VALUES)}"
+            )
 
 
 NO_FILTERS = Filters()

@@ -56,6 +56,8 @@ class PassingRowsCache:
     def _evaluate(self, filters: Filters) -> PassingRows:
         translated = self._columns.translate(filters)
         citations = self._columns.mask(translated)
+        for names in filters.author_clauses():
+            citations &= self._records.rows_by(names)
         citations[self._dead] = False
         passages = citations[self._records.passage_citation]
         return PassingRows(

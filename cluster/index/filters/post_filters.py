@@ -49,7 +49,7 @@ def _clauses(
     for name, wanted in filters.flags.items():
         occur = tantivy.Occur.Must if wanted else tantivy.Occur.MustNot
         yield occur, _has_any(schema, [name])
-    for name, codes in filters.codes.items():
+    for name, codes in filters.clauses:
         yield tantivy.Occur.Must, _has_any(schema, [term_of(name, code) for code in codes])
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from cluster.errors import IndexFormatError
-from cluster.index.filters.filters import FLAGS, LISTS, Filters
+from cluster.index.filters.filters import FLAGS, Filters
 from cluster.index.filters.write_filters import FLAG_BITS
 
 Mask = npt.NDArray[np.bool_]
@@ -21,15 +21,18 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class SegmentFilters:
-    """Filters in the codes of one segment; `codes` maps each list column that is filtered.
+    """Filters in the codes of one segment; `clauses` are list columns, each with codes of which one
+    is enough.
 
-    A column without any code admits no citation: the segment holds none of its values.
+    A clause without any code admits no citation: the segment holds none of its values. `authors`
+    say that no column holds all of the filters, so that only rows tell what passes.
     """
 
     year_from: int | None
     year_to: int | None
     flags: Mapping[str, bool]
-    codes: Mapping[str, tuple[int, ...]]
+    clauses: tuple[tuple[str, tuple[int, ...]], ...]
+    authors: bool = False
 
 
 class FilterColumns:
@@ -48,11 +51,8 @@ class FilterColumns:
             filters.year_from,
             last.year if last else None,
             {name: wanted for name, wanted in flags.items() if wanted is not None},
-            {
-                name: self._codes(name, values)
-                for name in LISTS
-                if (values := getattr(filters, name))
-            },
+            tuple((name, self._codes(name, values)) for name, values in filters.clauses()),
+            bool(filters.authors),
         )
 
     def _codes(self, name: str, values: tuple[str, ...]) -> tuple[int, ...]:
@@ -78,7 +78,7 @@ def _mask_batch(batch: pa.RecordBatch, filters: SegmentFilters) -> Mask:
     flags = batch.column("flags").to_numpy()
     for name, wanted in filters.flags.items():
         mask &= (flags & FLAG_BITS[name] != 0) == wanted
-    for name, codes in filters.codes.items():
+    for name, codes in filters.clauses:
         mask &= _rows_with(batch.column(name), codes)
     return mask
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cluster.index.copies import verified
 from cluster.index.layout import terms_file
 from cluster.index.manifest import Manifest
-from cluster.index.terms.term_table import OVER, frequency_of, map_terms
+from cluster.index.terms.term_table import NO_TERMS, OVER, frequency_of, map_terms, merge_terms
 from cluster.storage.places import Place
 
 
@@ -50,3 +52,10 @@ class CollectionTerms:
         units, length = self._totals[over]
         found = {term: frequency_of(self._tables, term, over) for term in terms}
         return Statistics(units, length, found)
+
+    def frequent(self, least: int, over: str) -> tuple[list[str], NDArray[np.int64]]:
+        """The terms that at least so many units of `over` hold, and how many; reads all terms."""
+        merged = merge_terms(self._tables) if len(self._tables) > 1 else None
+        table = merged if merged is not None else next(iter(self._tables), NO_TERMS)
+        found = table.filter(pa.compute.greater_equal(table[over], least))
+        return found["term"].to_pylist(), np.asarray(found[over].to_numpy(), np.int64)

@@ -90,14 +90,14 @@ def fits(asked: Kind | None, name: str) -> bool:
         return False
     if asked is None:
         return True
-    looks = "drug" if _WITHIN.search(name) else _looks(name)
+    looks = "drug" if _WITHIN.search(name) else looks_like(name)
     return looks is None or looks == asked
 
 
 def named_part(asked: Kind, name: str) -> str | None:
     """What `name` says of a thing of the kind, as "rs4149056 of SLCO1B1" does of a gene."""
     of, _, part = name.rpartition(" of ")
-    return part if of and _looks(of) != asked and _looks(part) == asked else None
+    return part if of and looks_like(of) != asked and looks_like(part) == asked else None
 
 
 def is_specific(name: str) -> bool:
@@ -108,5 +108,6 @@ def is_specific(name: str) -> bool:
     )
 
 
-def _looks(name: str) -> Kind | None:
+def looks_like(name: str) -> Kind | None:
+    """The kind of thing that the form of a name tells; None where it does not."""
     return next((kind for kind, looks in _LOOKS.items() if looks.search(name)), None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from cluster.index.manifest import Manifest
+from cluster.index.read_segment import identify
 from cluster.index.read_shard import Fetched, Found, ShardQuery, ShardReader
 from cluster.index.tokens.codec import Halves
 from cluster.index.vectors import Vectors
@@ -62,6 +63,10 @@ class ShardVersion:
     ) -> FromVersion[list[Fetched]]:
         """See `ShardReader.fetch`, with the version's name."""
         return FromVersion(self.reader.fetch(pmids, vector, tokens), self.name)
+
+    def identify(self, pmids: Sequence[int], dois: Sequence[str]) -> dict[str, int]:
+        """See `cluster.index.read_segment.identify`."""
+        return identify(self.reader.segments, pmids, dois)
 
     def citation(self, pmid: int) -> Citation | None:
         """See `ShardReader.citation`."""

@@ -17,6 +17,8 @@ from cluster.answers import Answer, SearchResult
 from cluster.records import Citation
 from serve.answer_events import Event, Finished
 from serve.http.service import Readiness, Service
+from serve.question.example_questions import Example
+from serve.question.words.index_words import Suggestion
 from serve.request import Request
 
 log = logging.getLogger("citeray.requests")
@@ -123,6 +125,14 @@ class NotedService:
                 yield event
         finally:
             await events.aclose()
+
+    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """See `Service.suggest`."""
+        return await self._service.suggest(prefix, limit)
+
+    async def examples(self) -> list[Example]:
+        """See `Service.examples`."""
+        return await self._service.examples()
 
     async def citation(self, pmid: int) -> Citation | None:
         """See `Service.citation`."""

@@ -1,7 +1,7 @@
 """Answers in the form of OpenAI's chat completions, and presets as its models.
 
-The last message of the user is the question; what was said before is not searched for. What
-streams is the checked answer, a sentence at a time: a model's unchecked words are for
+The last message of the user is the question, which the messages before complete where it rests on
+them. What streams is the checked answer, a sentence at a time: a model's unchecked words are for
 `/v1/answer` alone. The whole Answer is in the message's field `citeray`, which is not OpenAI's.
 """
 
@@ -124,7 +124,8 @@ def add_openai_form(api: FastAPI, service: Service) -> None:
             return openai_error(400, str(error), param="messages")
         if loading := service.loading():
             return openai_error(503, f"still loading: {', '.join(loading)}; try again in a moment")
-        asked = Request(question, load_system(request.model), CITATIONS)
+        system = load_system(request.model)
+        asked = Request(question, system, CITATIONS, turns=request.turns())
         completion = Completion(request.model)
         if request.stream:
             usage = request.stream_options is not None and request.stream_options.include_usage

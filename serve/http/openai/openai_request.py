@@ -14,9 +14,9 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from cluster.answers import Question
+from cluster.answers import Question, Turn
 from cluster.errors import InputError
-from serve.http.request_forms import MAX_QUESTION_CHARACTERS
+from serve.http.request_forms import MAX_QUESTION_CHARACTERS, MAX_TURN_ANSWER, MAX_TURNS
 
 MAX_MESSAGES = 200
 MAX_MESSAGE_CHARACTERS = 100_000
@@ -113,3 +113,14 @@ class ChatRequest(BaseModel):
                 f"{MAX_QUESTION_CHARACTERS:,} can be asked"
             )
         return Question("", body)
+
+    def turns(self) -> tuple[Turn, ...]:
+        """The last turns before the question, each cut to what is read of it."""
+        found: list[Turn] = []
+        for message in self.messages[:-1]:
+            text = message.content.strip()
+            if message.role == "user" and text:
+                found.append(Turn(text[:MAX_QUESTION_CHARACTERS]))
+            elif message.role == "assistant" and found:
+                found[-1] = Turn(found[-1].question, text[:MAX_TURN_ANSWER])
+        return tuple(found[-MAX_TURNS:])

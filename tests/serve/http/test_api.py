@@ -290,6 +290,8 @@ def test_the_openapi_document_describes_every_path(http: TestClient) -> None:
     assert set(document["paths"]) == {
         "/v1/answer",
         "/v1/search",
+        "/v1/suggest",
+        "/v1/examples",
         "/v1/citations/{pmid}",
         "/healthz",
         "/readyz",

@@ -15,6 +15,7 @@ VARIABLES = {
     "rank-zephyr": {"question", "evidence", "count"},
     "continue": {"question"},
     "grade-passage": {"question", "evidence"},
+    "follow-up": {"question", "turns_before"},
 }
 
 

@@ -1,0 +1,97 @@
+"""Names of authors as people write them, against those of a record, and the rows of their papers.
+
+No column of an index holds authors: the records themselves are read, once for a segment and filter.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cluster.records import Author
+
+_MARKS = re.compile(r"[.'\u2019`\u02bc]")
+_BETWEEN = re.compile(r"[^\w]+")
+_PARTS = ("last", "fore", "initials", "collective")
+
+
+def plain(name: str) -> str:
+    """The name without case, diacritics and punctuation, its words parted by single spaces."""
+    text = unicodedata.normalize("NFKD", name)
+    text = "".join(c for c in text if not unicodedata.combining(c)).casefold()
+    return " ".join(_BETWEEN.sub(" ", _MARKS.sub("", text)).split())
+
+
+def names_author(wanted: str, author: Author) -> bool:
+    """Whether `wanted`, in the form of `plain`, names the author.
+
+    "smith", "smith j", "smith ja", "smith john" and "john smith" all name John A Smith; initials
+    and given names may be cut short, as in PubMed. A group is named by its whole name.
+    """
+    if author.collective:
+        return plain(author.collective) == wanted
+    last = plain(author.last)
+    if not last:
+        return False
+    if wanted == last:
+        return True
+    fore, initials = plain(author.fore), plain(author.initials).replace(" ", "")
+    if wanted.startswith(f"{last} "):
+        given = wanted[len(last) + 1 :]
+        return initials.startswith(given.replace(" ", "")) or _begins(fore, given)
+    return wanted.endswith(f" {last}") and _begins(fore, wanted[: -len(last) - 1])
+
+
+def _begins(fore: str, given: str) -> bool:
+    """Whether the given names begin with `given`, by whole words but for the last."""
+    return bool(given) and f"{fore} ".startswith(f"{given} ")
+
+
+def rows_by(authors: pa.ChunkedArray, wanted: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Of each record, whether one of its `authors` is one of `wanted` (see `plain`)."""
+    names = sorted(set(wanted))
+    parts = [_rows_of_chunk(chunk, names) for chunk in authors.chunks]
+    return np.concatenate(parts) if parts else np.empty(0, np.bool_)
+
+
+def _rows_of_chunk(lists: pa.ListArray, wanted: Sequence[str]) -> npt.NDArray[np.bool_]:
+    rows = np.zeros(len(lists), np.bool_)
+    every = lists.flatten()
+    if not len(every):
+        return rows
+    fields = dict(zip(_PARTS, every.flatten(), strict=True))
+    near = np.flatnonzero(_may_be(fields["last"], wanted) | _may_be(fields["collective"], wanted))
+    parents = pc.list_parent_indices(lists).to_numpy()
+    texts = (fields[part].take(pa.array(near)).to_pylist() for part in _PARTS)
+    for at, parts in zip(near.tolist(), zip(*texts, strict=True), strict=True):
+        author = Author(*(part or "" for part in parts))
+        if not rows[parents[at]] and any(names_author(name, author) for name in wanted):
+            rows[parents[at]] = True
+    return rows
+
+
+def _may_be(names: pa.StringArray, wanted: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which names could be part of a wanted one, cheaply: few of them are looked at closely."""
+    coded = pc.utf8_lower(pc.fill_null(names, "")).dictionary_encode()
+    parts = {part for name in wanted for part in _parts_of(name)}
+    chosen = pc.is_in(coded.dictionary, pa.array(sorted(parts), pa.string())).to_numpy(False)
+    # Names that `plain` would change, unless their first letter rules them out.
+    firsts = "".join(sorted({part[0] for part in parts}))
+    odd = pc.match_substring_regex(coded.dictionary, rf"^([{firsts}].*[^a-z ]|[^a-z])")
+    for at in np.flatnonzero(odd.to_numpy(False)).tolist():
+        chosen[at] = plain(coded.dictionary[at].as_py()) in parts
+    return np.asarray(chosen[coded.indices.to_numpy()], np.bool_)
+
+
+def _parts_of(name: str) -> set[str]:
+    """Every run of words that begins or ends the name."""
+    words = name.split()
+    return {" ".join(words[:n]) for n in range(1, len(words) + 1)} | {
+        " ".join(words[n:]) for n in range(len(words))
+    }

@@ -1,0 +1,1 @@
+"""Questions that rest on what was asked before, made to stand alone."""

@@ -1,0 +1,157 @@
+"""What a request asks for in fact: its field tags, the citations that it names, its conversation.
+
+A question without any of these is searched as it was typed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cluster.answers import Evidence, Question, RankedCitation, Reading, SearchResult
+from cluster.errors import InputError
+from cluster.index.layout import shard_of
+from cluster.index.read_shard import Fetched
+from cluster.records import Citation
+from serve.graph.watch_stages import StageLostError
+from serve.graph.watched_stages import WatchedStages
+from serve.question.follow_up.complete_question import MAX_CHARACTERS, complete_question
+from serve.question.typed.identifiers import Identifiers, read_identifiers
+from serve.question.typed.parse_tags import heading_candidates
+from serve.question.typed.read_tags import joined_filters, read_tags
+from serve.request import Request
+from serve.search.search_shards import ShardSearch
+
+CORRECTED = "nothing was found for the question as typed; this one is searched instead"
+_SUMMARY_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """The request as it is searched, what was understood of it (None: nothing special), and the
+    citations that it names.
+    """
+
+    request: Request
+    understood: Reading | None = None
+    named: tuple[Fetched, ...] = ()
+
+    def corrected(self, body: str) -> ReadRequest:
+        """With another question in the place of one that found nothing."""
+        known = self.understood or Reading(body)
+        understood = replace(known, question=body, notes=(*known.notes, CORRECTED))
+        return replace(self, request=_asking(self.request, body), understood=understood)
+
+    def told(self, found: SearchResult, asked: Question, did_you_mean: str | None) -> SearchResult:
+        """`found` as the result of the question that was `asked`, the named citations first."""
+        question = replace(asked, type=found.question.type)
+        found = replace(
+            found, question=question, understood=self.understood, did_you_mean=did_you_mean
+        )
+        wanted = [f for f in self.named if f.citation.pmid not in asked.exclude]
+        return _named_first(found, wanted, self.request.limit) if wanted else found
+
+
+async def read_request(request: Request, stages: WatchedStages) -> ReadRequest:
+    """What `request` asks for.
+
+    Raises InputError for field tags that cannot be applied and for PMIDs that the index lacks,
+    StageLostError where a stage that must be asked is lost.
+    """
+    question = request.question
+    if question.given:
+        return ReadRequest(request)
+    if identifiers := read_identifiers(question.body):
+        return await _named(request, identifiers, stages)
+    candidates = heading_candidates(question.body)
+    tags = read_tags(question.body, await _headings(candidates, stages) if candidates else {})
+    words = tags.words if tags else question.body
+    body, completed_by = await complete_question(words, request.turns, stages)
+    if tags is None and not completed_by:
+        return ReadRequest(request)
+    read = tags.filters if tags else None
+    understood = Reading(
+        body, read or None, completed_by=completed_by, notes=tags.notes if tags else ()
+    )
+    filters = joined_filters(request.filters, read) if read else request.filters
+    return ReadRequest(replace(_asking(request, body), filters=filters), understood)
+
+
+def _asking(request: Request, body: str) -> Request:
+    return replace(request, question=replace(request.question, body=body))
+
+
+async def _headings(names: Sequence[str], stages: WatchedStages) -> dict[str, str]:
+    try:
+        work = stages.stages.headings(names)
+        return await asyncio.wait_for(work, stages.settings.expander.deadline_s)
+    except Exception as error:
+        raise StageLostError(
+            "MeSH headings cannot be looked up now; try again in a moment, or leave out [mh]"
+        ) from error
+
+
+async def _named(request: Request, wanted: Identifiers, stages: WatchedStages) -> ReadRequest:
+    """A request that names citations: their titles are the question."""
+    found = await _identified(wanted, stages)
+    keys = [*map(str, wanted.pmids), *wanted.dois]
+    fetched = await ShardSearch(stages).fetch(list(dict.fromkeys(found.values())), None)
+    missing = [key for key in keys if key not in found]
+    if not fetched:
+        raise InputError(f"question: {', '.join(missing or keys)}: not in this index")
+    pmids = tuple(f.citation.pmid for f in fetched)
+    lacks = (f"not in this index: {', '.join(missing)}",) if missing else ()
+    text = " ".join(_heading_of(f.citation) for f in fetched)[:MAX_CHARACTERS].strip()
+    understood = Reading(text or request.question.body, pmids=pmids, notes=lacks)
+    return ReadRequest(_asking(request, understood.question), understood, tuple(fetched))
+
+
+async def _identified(wanted: Identifiers, stages: WatchedStages) -> dict[str, int]:
+    """The PMIDs that the index holds, by the identifiers as they were given."""
+    shards, deadline_s = stages.stages.shards, stages.settings.shard.deadline_s
+    calls = []
+    for number, shard in enumerate(shards):
+        pmids = [pmid for pmid in wanted.pmids if shard_of(pmid, len(shards)) == number]
+        if pmids or wanted.dois:
+            work = shard.identify(pmids, wanted.dois)
+            lost = f"shard {number} left out"
+            calls.append(stages.watch.run("identify", work, deadline_s, lost))
+    replies = await asyncio.gather(*calls)
+    if all(reply is None for reply in replies):
+        raise StageLostError("no shard of the index answered; try again in a moment")
+    held = {key: pmid for reply in replies if reply for key, pmid in reply.items()}
+    keys = [*map(str, wanted.pmids), *wanted.dois]
+    return {key: held[key] for key in keys if key in held}
+
+
+def _heading_of(citation: Citation) -> str:
+    return citation.title if citation.has_title else citation.abstract[:_SUMMARY_CHARACTERS]
+
+
+def _named_first(found: SearchResult, named: Sequence[Fetched], limit: int) -> SearchResult:
+    """`found` with the named citations before the others, and their passages as the evidence."""
+    pmids = {f.citation.pmid for f in named}
+    best = max((c.score for c in found.citations), default=1.0)
+    first = [
+        RankedCitation(c.pmid, best, {}, c.title, c.year, c.retracted)
+        for c in (f.citation for f in named)
+    ]
+    others = [c for c in found.citations if c.pmid not in pmids]
+    passages = [
+        Evidence.of(f.passages[at], f.citation, {"score": best})
+        for f in named
+        for at in f.abstract_first()
+    ]
+    evidence = tuple(item for item in passages if item is not None)
+    return replace(found, citations=(*first, *others)[:limit], evidence=evidence)
+
+
+async def check_spelling(read: ReadRequest, stages: WatchedStages) -> str | None:
+    """The question with misspelt words corrected; None where none seems to be, or it is lost."""
+    question = read.request.question
+    if question.given or read.named:
+        return None
+    work = stages.stages.did_you_mean(question.body)
+    deadline_s = stages.settings.expander.deadline_s
+    return await stages.watch.run("spell", work, deadline_s, "spelling not checked", spare=True)

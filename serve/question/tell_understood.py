@@ -1,0 +1,39 @@
+"""What was understood of a question, in plain words for people and for models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from cluster.answers import SearchResult
+
+_NAMES = {"all_of": "every value of"}
+
+
+def understood_words(understood: Mapping[str, Any] | None, did_you_mean: str | None) -> list[str]:
+    """A line for each thing that a reader should know; none where all is as it was typed."""
+    said = []
+    if understood:
+        said.append(f"Searched for: {understood['question']}")
+        if filters := _filter_words(understood["filters"]):
+            said.append(f"Filters: {filters}")
+        said += [f"{note[:1].upper()}{note[1:]}." for note in understood["notes"]]
+    if did_you_mean and not (understood and understood["question"] == did_you_mean):
+        said.append(f"Did you mean: {did_you_mean}")
+    return said
+
+
+def result_words(found: SearchResult) -> list[str]:
+    """As `understood_words`, of a record."""
+    understood = asdict(found.understood) if found.understood else None
+    return understood_words(understood, found.did_you_mean)
+
+
+def _filter_words(filters: Mapping[str, Any] | None) -> str:
+    parts = []
+    for name, value in (filters or {}).items():
+        if value not in (None, (), []):
+            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            parts.append(f"{_NAMES.get(name, name.replace('_', ' '))} {text}")
+    return "; ".join(parts)

@@ -1,0 +1,237 @@
+"""Filters from the field tags of a question, or one sentence about what filters cannot hold."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from cluster.errors import InputError, cut
+from cluster.index.filters.filters import FLAGS, VALUES, Filters
+from serve.question.typed.field_names import LANGUAGES, PUBLICATION_TYPES
+from serve.question.typed.parse_tags import Parts, Tagged, parse_tags
+
+RANKED = "words are ranked by, none is required: {} between words is not applied"
+WORDS = "[tiab] and the like search titles and abstracts, as all words do; none is required"
+NARROW = "MeSH headings are matched exactly, without the narrower ones below them"
+_COLUMNS = {"au": "authors", "ta": "journals", "mh": "mesh", "pt": "publication_types"}
+_COLUMNS["la"] = "languages"
+_OPEN_YEAR = 3000
+_FLAG_FILTERS = {"humans": "humans", "human": "humans", "hasabstract": "has_abstract"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTags:
+    """The words that are left, the filters, and what a reader should know about either."""
+
+    words: str
+    filters: Filters
+    notes: tuple[str, ...]
+
+
+def read_tags(body: str, headings: Mapping[str, str]) -> ReadTags | None:
+    """What the field tags of `body` mean; None where it has none.
+
+    `headings`: see `parse_tags`. Raises InputError, which names the part and the fix.
+    """
+    parts = parse_tags(body, headings)
+    if parts is None:
+        return None
+    reader = _Reader(headings)
+    for group in parts.tagged:
+        reader.add(group)
+    words = " ".join(part for part in (parts.words, *reader.words) if part)
+    # A topic alone, such as a heading, is what to search for.
+    words = words or " ".join(reader.topics)
+    if not any(c.isalnum() for c in words):
+        raise InputError(
+            "question: only field tags; add words to search for, as in "
+            "metformin AND Smith J[au] AND 2020:2024[dp]"
+        )
+    return ReadTags(words, reader.filters(), (*_notes(parts), *reader.notes))
+
+
+def _notes(parts: Parts) -> list[str]:
+    return [RANKED.format(operator) for operator in parts.operators]
+
+
+class _Reader:
+    """Collects the groups of one question."""
+
+    def __init__(self, headings: Mapping[str, str]) -> None:
+        self._headings = headings
+        self._lists: dict[str, list[tuple[str, ...]]] = {}
+        self._single: dict[str, Any] = {}
+        self.words: list[str] = []
+        self.topics: list[str] = []
+        self._said: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self._said)
+
+    def add(self, group: tuple[Tagged, ...]) -> None:
+        """Add values of one field, of which one is enough."""
+        kind, values = group[0].field, tuple(tag.value for tag in group)
+        if kind == "text":
+            self.words += values
+            self._said[WORDS] = None
+        elif kind == "dp":
+            self._date(values)
+        elif kind == "filter":
+            self._flag(values)
+        elif kind == "mh" and [value.casefold() for value in values] == ["humans"]:
+            self._set("humans", True)
+        elif kind in ("pmid", "doi"):
+            raise InputError(
+                "question: PMIDs and DOIs with other words or tags cannot be searched; give them "
+                "alone"
+            )
+        else:
+            self._lists.setdefault(_COLUMNS[kind], []).append(
+                tuple(self._value(kind, value) for value in values)
+            )
+
+    def filters(self) -> Filters:
+        found: dict[str, Any] = {}
+        all_of = []
+        for name, groups in self._lists.items():
+            if len(groups) > 1 and any(len(group) > 1 for group in groups):
+                raise InputError(
+                    f"question: {name.replace('_', ' ')} joined by both AND and OR cannot be "
+                    "applied; use one of them"
+                )
+            found[name] = tuple(value for group in groups for value in group)
+            all_of += [name] if len(groups) > 1 else []
+        return Filters(**self._single, **found, all_of=tuple(all_of))
+
+    def _value(self, kind: str, value: str) -> str:
+        if kind == "mh":
+            self._said[NARROW] = None
+            self.topics.append(value)
+            return self._heading(value)
+        if kind == "pt":
+            known = PUBLICATION_TYPES.get(value.casefold())
+            if known is None:
+                raise InputError(
+                    f"question, {cut(value)}[pt]: not a publication type of PubMed; give one such "
+                    "as Review or Randomized Controlled Trial"
+                )
+            return known
+        if kind == "la":
+            return _language(value)
+        return value
+
+    def _heading(self, value: str) -> str:
+        ui = self._headings.get(value)
+        if "/" in value and ui is None:
+            raise InputError(
+                f"question, {cut(value)}[mh]: subheadings cannot be filtered by; give the heading "
+                "alone"
+            )
+        if ui is None:
+            raise InputError(
+                f"question, {cut(value)}[mh]: not a MeSH heading that this index knows; leave out "
+                "[mh] to search for the words"
+            )
+        return ui
+
+    def _flag(self, values: tuple[str, ...]) -> None:
+        value = values[0].casefold()
+        if len(values) == 1 and value in _FLAG_FILTERS:
+            self._set(_FLAG_FILTERS[value], True)
+        elif value in PUBLICATION_TYPES:
+            self.add(tuple(Tagged("pt", one) for one in values))
+        elif value in LANGUAGES:
+            self.add(tuple(Tagged("la", one) for one in values))
+        else:
+            raise InputError(
+                f"question, {cut(value)}[filter]: not a filter here; those are humans, "
+                "hasabstract, languages and publication types"
+            )
+
+    def _date(self, values: tuple[str, ...]) -> None:
+        if len(values) > 1 or {"year_from", "year_to", "until"} & self._single.keys():
+            raise InputError(
+                "question: several dates of publication cannot be applied; give one range, as in "
+                "2015:2024[dp]"
+            )
+        for name, value in read_dates(values[0]).items():
+            self._set(name, value)
+
+    def _set(self, name: str, value: object) -> None:
+        self._single[name] = value
+
+
+def _language(value: str) -> str:
+    folded = value.casefold()
+    code = LANGUAGES.get(folded, folded)
+    if code not in LANGUAGES.values() and not re.fullmatch("[a-z]{3}", code):
+        raise InputError(
+            f"question, {cut(value)}[la]: not a language of PubMed; give one such as english or eng"
+        )
+    return code
+
+
+def read_dates(value: str) -> dict[str, int | str]:
+    """A date or a range, as in "2015:2024/05", as fields of Filters.
+
+    Raises InputError for what is none, and for a range that begins within a year.
+    """
+    begin, colon, end = (part.strip() for part in value.partition(":"))
+    try:
+        first, last = _date(begin), _date(end if colon else begin)
+    except ValueError as error:
+        raise InputError(
+            f"question, {cut(value)}[dp]: not a date; give years as in 2015:2024[dp]"
+        ) from error
+    if first is None or first[1:] not in ((), (1,), (1, 1)) or (not colon and len(first) > 1):
+        raise InputError(
+            f"question, {cut(value)}[dp]: a range must begin with a year; write it as in "
+            "2020:2024/05/31[dp]"
+        )
+    found: dict[str, int | str] = {"year_from": first[0]}
+    if last is None or last[0] >= _OPEN_YEAR:
+        return found
+    year, month, day = (*last, 12, 31)[:3] if len(last) == 1 else (*last, 0)[:3]
+    if (month, day) in ((12, 31), (12, 0)):
+        return {**found, "year_to": year}
+    day = day or calendar.monthrange(year, month)[1]
+    return {**found, "until": f"{year:04d}-{month:02d}-{day:02d}"}
+
+
+def _date(text: str) -> tuple[int, ...] | None:
+    """Year, month and day as far as they are there; None for "". Raises ValueError."""
+    if not text:
+        return None
+    found = tuple(int(part) for part in text.split("/"))
+    year, month, day = (*found, 1, 1)[:3]
+    if len(text.split("/")[0]) != 4 or not 1 <= month <= 12:
+        raise ValueError(text)
+    if not 1 <= day <= calendar.monthrange(min(year, 9998), month)[1]:
+        raise ValueError(text)
+    return found
+
+
+def joined_filters(given: Filters, read: Filters) -> Filters:
+    """Both at once; raises InputError where the two name one field differently."""
+    values: dict[str, Any] = {}
+    for one in fields(Filters):
+        here, there = getattr(given, one.name), getattr(read, one.name)
+        if one.name == "all_of":
+            values[one.name] = (*here, *there)
+        elif here == one.default or there == one.default or here == there:
+            values[one.name] = here if there == one.default else there
+        elif one.name == "year_from":
+            values[one.name] = max(here, there)
+        elif one.name in ("year_to", "until"):
+            values[one.name] = min(here, there)
+        else:
+            what = "lists" if one.name in VALUES else "says" if one.name in FLAGS else "sets"
+            raise InputError(
+                f"filters.{one.name}: the question {what} another value by a field tag; give it in "
+                "one place"
+            )
+    return replace(given, **values)

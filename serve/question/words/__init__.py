@@ -1,0 +1,1 @@
+"""The words that an index knows: spelling, completion, headings."""

@@ -1,0 +1,150 @@
+"""Misspelt words of a question, and what they probably are, by the words that an index holds.
+
+Precision counts before recall: a word is only corrected where neither the index nor the vocabulary
+has it, and where one near to it is common.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.text.analysis import analyse
+from serve.question.words.edit_distance import edit_distance
+
+SHORTEST = 5
+# Words of so many letters may have two letters wrong.
+LONG = 9
+MOST_CORRECTIONS = 5
+# A word that so few units hold may be a misspelling in them, if another is so much more common.
+RARE_SHARE, MORE_COMMON = 1e-6, 1000
+# How many units must hold a word that the vocabulary lacks.
+COMMON_FORM = 20
+_WORD = re.compile(r"(?<![\w-])[A-Za-z]+(?![\w-])")
+
+Frequency = Callable[[str], int]
+
+
+def correctable(body: str) -> list[str]:
+    """The stems of the words that may be corrected, if they are misspelt."""
+    found = (word[0] for word in _WORD.finditer(body))
+    stems = (analyse(word.lower()) for word in found if _is_plain(word))
+    return [stem[0] for stem in stems if len(stem) == 1]
+
+
+def _is_plain(word: str) -> bool:
+    return len(word) >= SHORTEST and (word.islower() or word.istitle())
+
+
+class Speller:
+    """Corrects words by `terms`, BM25's, which so many `counts` of units hold, and `words`.
+
+    `words` are words as they are written, in lower case; `frequency` tells of any term.
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[str],
+        counts: NDArray[np.int64],
+        words: Sequence[str],
+        frequency: Frequency,
+        units: int,
+    ) -> None:
+        self._terms, self._counts = _Letters(terms), counts
+        self._words, self._known = _Letters(words), frozenset(words)
+        self._least = int(counts.min(initial=COMMON_FORM))
+        self._frequency, self._units = frequency, units
+
+    def correct(self, body: str) -> str | None:
+        """The question with misspelt words corrected; None where none seems to be."""
+        found: list[tuple[int, int, str]] = []
+        words = list(_WORD.finditer(body))
+        for word in words:
+            begin, end = word.span()
+            better = self._better(word[0], first=begin == 0)
+            if better is not None:
+                found.append((begin, end, better))
+        # A text most of whose words are unknown is in another language, or no text.
+        if not found or len(found) > min(MOST_CORRECTIONS, (2 * len(words) + 2) // 3):
+            return None
+        for begin, end, better in reversed(found):
+            body = f"{body[:begin]}{better}{body[end:]}"
+        return body
+
+    def _better(self, word: str, *, first: bool) -> str | None:
+        """What `word` probably is, in its case; None where it is right, or nothing is near."""
+        if not _is_plain(word):
+            return None
+        lower = word.lower()
+        stems = analyse(lower)
+        if len(stems) != 1 or self._is_known(lower):
+            return None
+        held = self._frequency(stems[0])
+        if held > self._units * RARE_SHARE:
+            return None
+        # A name, such as a brand, begins with a capital, and so does a sentence.
+        strict = word.istitle() and not first
+        found = self._nearest(lower, stems[0], strict, held * MORE_COMMON)
+        if found is None:
+            return None
+        return found.capitalize() if word.istitle() else found
+
+    def _is_known(self, word: str) -> bool:
+        return word in self._known or (word.endswith("s") and word[:-1] in self._known)
+
+    def _nearest(self, word: str, stem: str, strict: bool, least: int) -> str | None:
+        most = 1 if strict or len(word) < LONG else 2
+        best: tuple[tuple[int, int], str] | None = None
+        for form, count in self._near_forms(word, stem, most).items():
+            distance = edit_distance(form, word, most)
+            if distance > most or count < least or (distance > 1 and form[0] != word[0]):
+                continue
+            rank = (distance, -count)
+            if best is None or rank < best[0]:
+                best = (rank, form)
+        return best[1] if best else None
+
+    def _near_forms(self, word: str, stem: str, most: int) -> dict[str, int]:
+        """Words that may be near, as they are written, and how many units hold their stems."""
+        forms: dict[str, int] = {}
+        # The vocabulary has no plurals.
+        for singular, end in ((word, ""), (word.removesuffix("s"), "s"))[: 1 + word.endswith("s")]:
+            for at in self._words.near(singular, most).tolist():
+                form = f"{self._words.of[at]}{end}"
+                if edit_distance(form, word, most) <= most and (stems := analyse(form)):
+                    forms[form] = self._frequency(stems[0])
+        common = {form: count for form, count in forms.items() if count >= self._least}
+        for at in self._terms.near(stem, 1).tolist():
+            # A word that the vocabulary lacks, from its stem and the ending that was typed.
+            term, count = self._terms.of[at], int(self._counts[at])
+            if count >= COMMON_FORM and edit_distance(term, stem, 1) <= 1:
+                form = f"{term}{word[len(stem) :]}"
+                if edit_distance(form, word, 1) <= 1 and analyse(form) == [term]:
+                    common[form] = count
+        return common
+
+
+class _Letters:
+    """Words, and what of their letters tells quickly that two are not near."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.of = words
+        self._lengths = np.fromiter(map(len, words), np.int16, len(words))
+        self._sets = np.fromiter(map(_letters, words), np.uint32, len(words))
+
+    def near(self, word: str, most: int) -> NDArray[np.int64]:
+        """The places of words that may be within `most` edits of `word`."""
+        # An edit adds a letter, takes one away, or does both.
+        differ = np.bitwise_count(self._sets ^ np.uint32(_letters(word))) <= 2 * most
+        return np.flatnonzero(differ & (np.abs(self._lengths - len(word)) <= most))
+
+
+def _letters(word: str) -> int:
+    """A bit for each letter of the word; the last ones for all that is no letter."""
+    bits = 0
+    for letter in word:
+        bits |= 1 << (ord(letter) - 97 if "a" <= letter <= "z" else 26 + ord(letter) % 6)
+    return bits

@@ -1,0 +1,100 @@
+"""What one version of an index knows of words: MeSH headings, spelling, names to complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+
+from cluster.index.terms.collection import CollectionTerms
+from cluster.text.analysis import analyse
+from cluster.text.vocabulary import Concept, ConceptKind, Vocabulary, normalise
+from serve.question.words.correct_spelling import RARE_SHARE, Speller, correctable
+
+OVER = "citations"
+# A word is common that so many citations hold, and so large a share of them.
+COMMON, COMMON_SHARE = 5, 1e-5
+_HEADING = "mesh:D"
+# Of so many names the rest of the ranking is made.
+_RANKED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A name that begins as was typed, the usual name of what it names, and in how many citations
+    that is, 0 where only the words of the name are.
+    """
+
+    name: str
+    concept: str
+    kind: ConceptKind
+    citations: int
+
+
+class IndexWords:
+    """Answers from a version's vocabulary and its counts of terms; safe from several threads."""
+
+    def __init__(self, collection: CollectionTerms, vocabulary: Vocabulary | None) -> None:
+        self._collection = collection
+        self._vocabulary = vocabulary
+        self._lock = Lock()
+
+    def headings(self, names: Sequence[str]) -> dict[str, str]:
+        """The UI of each of `names` that is a MeSH heading or an entry term of one."""
+        found = {}
+        for name in names:
+            for concept in self._vocabulary.lookup(name) if self._vocabulary else ():
+                if concept.id.startswith(_HEADING):
+                    found[name] = concept.id.removeprefix("mesh:")
+                    break
+        return found
+
+    def did_you_mean(self, body: str) -> str | None:
+        """The question with misspelt words corrected; None where none seems to be.
+
+        The first question with a word that the index lacks reads all terms.
+        """
+        units = self._collection.statistics([], OVER).units
+        if all(self._frequency(stem) > units * RARE_SHARE for stem in correctable(body)):
+            return None
+        return self._speller.correct(body)
+
+    def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """At most `limit` names of the vocabulary that begin with `prefix`, each thing once.
+
+        Those in the most citations come first; names whose words the index lacks do not come.
+        """
+        if self._vocabulary is None:
+            return []
+        keys = dict.fromkeys((normalise(prefix), normalise(prefix.lower())))
+        rows = [row for key in keys if key for row in self._vocabulary.beginning(key, _RANKED)]
+        ranked = []
+        for key, row in rows:
+            held = min((self._frequency(term) for term in analyse(key)), default=0)
+            if held:
+                ranked.append((held, key, row))
+        found: dict[str, Suggestion] = {}
+        for _, key, row in sorted(ranked, key=lambda r: (-r[0], len(r[1]))):
+            concept = self._vocabulary.concept_at(row)
+            if concept.id not in found:
+                found[concept.id] = _suggestion(concept, key)
+        best = sorted(found.values(), key=lambda s: -s.citations)
+        return best[:limit]
+
+    def _frequency(self, term: str) -> int:
+        return self._collection.statistics([term], OVER).frequencies[term]
+
+    @cached_property
+    def _speller(self) -> Speller:
+        with self._lock:
+            units = self._collection.statistics([], OVER).units
+            least = max(COMMON, int(units * COMMON_SHARE))
+            terms, counts = self._collection.frequent(least, OVER)
+            words = self._vocabulary.words() if self._vocabulary else []
+            return Speller(terms, counts, words, self._frequency, units)
+
+
+def _suggestion(concept: Concept, key: str) -> Suggestion:
+    name = next((name for name in concept.names if normalise(name) == key), concept.name)
+    return Suggestion(name, concept.name, concept.kind, concept.citations)

@@ -1,0 +1,32 @@
+"""`citeray ask --after FILE`: earlier answers become turns, and other files are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from commands.options import read_turns
+
+
+def test_the_completed_question_and_the_answer_of_a_reply_are_a_turn(tmp_path: Path) -> None:
+    reply = {"question": {"body": "And in mice?"}, "ideal": [{"text": "It does."}]}
+    plain, completed = tmp_path / "a.json", tmp_path / "b.json"
+    plain.write_text(json.dumps({**reply, "understood": None}))
+    completed.write_text(json.dumps({**reply, "understood": {"question": "Is X so in mice?"}}))
+    assert read_turns([plain, completed]) == [
+        {"question": "And in mice?", "answer": "It does."},
+        {"question": "Is X so in mice?", "answer": "It does."},
+    ]
+    assert read_turns(None) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"question": 3}', '{"question": {}}'])
+def test_what_is_no_reply_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    for wrong in (file, tmp_path / "missing.json"):
+        with pytest.raises(InputError, match=r"json: not an answer .*`citeray ask --json`"):
+            read_turns([wrong])

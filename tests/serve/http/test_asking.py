@@ -1,0 +1,172 @@
+"""What people type, over HTTP: tags, PMIDs, DOIs, typos, follow-up questions, completion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from cluster.records import Author
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from serve.question import example_questions
+from serve.question.example_questions import Example
+from tests.serve.service import SmallService
+from tests.small_index import citation
+
+DOE = (Author("Doe", "Jo", "J"),)
+CORPUS = [
+    citation(1, "Imatinib inhibits BCR-ABL kinase.", "Old imatinib", year=1999, authors=DOE),
+    citation(2, "Imatinib inhibits BCR-ABL kinase.", "New imatinib", year=2024, doi="10.1000/AbC"),
+    *(citation(n, "Warfarin inhibits VKORC1.", f"Warfarin {n}", year=2010) for n in range(3, 30)),
+]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"), citations=CORPUS)
+
+
+@pytest.fixture(scope="module")
+def http(service: SmallService) -> Iterator[TestClient]:
+    with TestClient(create_api(service, load_settings().serve)) as client:
+        yield client
+
+
+def search(http: TestClient, question: str, **fields: Any) -> dict[str, Any]:
+    reply = http.post("/v1/search", json={"question": question, **fields})
+    assert reply.status_code == 200, reply.text
+    found: dict[str, Any] = reply.json()
+    return found
+
+
+def pmids(found: dict[str, Any]) -> list[int]:
+    return [c["pmid"] for c in found["citations"]]
+
+
+def test_an_ordinary_question_is_searched_as_it_is_typed(http: TestClient) -> None:
+    found = search(http, "Does imatinib inhibit BCR-ABL?")
+    assert (found["understood"], found["did_you_mean"]) == (None, None)
+    assert found["question"]["body"] == "Does imatinib inhibit BCR-ABL?"
+
+
+def test_field_tags_filter_and_are_told(http: TestClient) -> None:
+    found = search(http, "imatinib AND 2000:2030[dp]", filters={"year_to": 2024})
+    assert 2 in pmids(found)
+    assert 1 not in pmids(found)
+    assert found["understood"]["question"] == "imatinib"
+    assert found["understood"]["filters"]["year_from"] == 2000
+    assert (found["filters"]["year_from"], found["filters"]["year_to"]) == (2000, 2024)
+    assert found["question"]["body"] == "imatinib AND 2000:2030[dp]"
+    assert pmids(search(http, "imatinib AND doe jo[au]")) == [1]
+    assert pmids(search(http, "imatinib", filters={"authors": ["Doe, J."]})) == [1]
+
+
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/answer"])
+def test_what_cannot_be_applied_is_422_and_one_sentence(http: TestClient, path: str) -> None:
+    for question, said in [
+        ("imatinib NOT 2000[dp]", "question: NOT cannot be applied"),
+        ("999", "question: 999: not in this index"),
+        ("unheard[mh]", "not a MeSH heading that this index knows"),
+    ]:
+        reply = http.post(path, json={"question": question})
+        assert reply.status_code == 422
+        assert said in reply.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "question", ["2", "PMID: 2", "doi:10.1000/aBC", "https://doi.org/10.1000/abc"]
+)
+def test_a_named_citation_comes_first(http: TestClient, question: str) -> None:
+    found = search(http, question)
+    assert pmids(found)[0] == 2
+    assert found["understood"]["pmids"] == [2]
+    assert {item["passage"]["pmid"] for item in found["evidence"]} == {2}
+    assert found["degraded"] == []
+
+
+def test_an_answer_to_a_pmid_rests_on_its_citation(http: TestClient) -> None:
+    found = http.post("/v1/answer", json={"question": "PMID 2, 404"}).json()
+    assert found["understood"]["notes"] == ["not in this index: 404"]
+    assert {p for sentence in found["ideal"] for p in sentence["pmids"]} <= {2}
+
+
+def test_a_misspelt_word_is_told_and_the_question_is_searched_as_it_is(http: TestClient) -> None:
+    found = search(http, "Does warfarn inhibit VKORC1?")
+    assert found["did_you_mean"] == "Does warfarin inhibit VKORC1?"
+    assert found["understood"] is None
+
+
+def test_a_question_that_finds_nothing_is_searched_as_corrected(http: TestClient) -> None:
+    found = search(http, "warfarn", system="bm25")
+    assert 3 in pmids(found)
+    assert found["understood"]["question"] == "warfarin"
+    assert found["understood"]["notes"][0].startswith("nothing was found for the question as typed")
+
+
+def test_a_follow_up_question_is_completed_and_told(http: TestClient) -> None:
+    turns = [{"question": "Does imatinib inhibit BCR-ABL?", "answer": "Yes."}]
+    asked = {"question": "What are its side effects?", "turns": turns}
+    for path in ("/v1/search", "/v1/answer"):
+        found = http.post(path, json=asked).json()
+        assert found["understood"]["question"] == "What are the side effects of imatinib?"
+        assert found["understood"]["completed_by"] == "rules"
+        whole = search(http, found["understood"]["question"])
+        assert pmids(found) == pmids(whole)
+        assert not [loss for loss in found["degraded"] if "rewrite" in loss]
+
+
+@pytest.mark.parametrize(
+    ("turns", "said"),
+    [
+        ([{"question": "a"}] * 11, "turns: List should have at most 10 items"),
+        ([{"question": " "}], "turns.0.question: is empty"),
+        ([{"question": "a", "answer": "b" * 10_001}], "turns.0.answer: String should have at most"),
+        ([{"question": "a", "role": "user"}], "turns.0.role: Extra inputs"),
+    ],
+)
+def test_turns_that_make_no_sense_are_422(http: TestClient, turns: Any, said: str) -> None:
+    reply = http.post("/v1/search", json={"question": "Why?", "turns": turns})
+    assert (reply.status_code, said in reply.json()["error"]) == (422, True)
+
+
+def test_the_messages_of_a_chat_are_its_turns(http: TestClient) -> None:
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Does imatinib inhibit BCR-ABL?"},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "What are its side effects?"},
+    ]
+    asked = {"model": "citeray", "messages": messages}
+    said = http.post("/v1/chat/completions", json=asked).json()["choices"][0]["message"]
+    whole = "What are the side effects of imatinib?"
+    assert said["citeray"]["understood"]["question"] == whole
+    assert said["content"].startswith(f"Searched for: {whole}")
+
+
+def test_names_are_completed_within_limits(http: TestClient) -> None:
+    # The small index has no vocabulary.
+    assert http.get("/v1/suggest", params={"prefix": "imat"}).json() == {"suggestions": []}
+    for params in ({}, {"prefix": ""}, {"prefix": "a" * 101}, {"prefix": "a", "limit": 11}):
+        assert http.get("/v1/suggest", params=params).status_code == 422
+
+
+def test_examples_are_those_whose_evidence_the_index_holds(
+    http: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert http.get("/v1/examples").json() == {"examples": []}
+    every = (
+        Example("Half here?", "yesno", (1, 99)),
+        *(Example(f"Number {n}?", "yesno", (n,)) for n in (1, 2, 3)),
+    )
+    monkeypatch.setattr("serve.answer_question.example_questions", lambda: every)
+    found = http.get("/v1/examples").json()["examples"]
+    assert [(e["question"], e["pmids"]) for e in found] == [("Number 1?", [1]), ("Number 2?", [2])]
+
+
+def test_the_shipped_examples_are_of_each_type() -> None:
+    shipped = example_questions.example_questions()
+    assert {e.type for e in shipped} == {"yesno", "factoid", "list", "summary"}
+    assert all(e.question.endswith("?") and e.pmids for e in shipped)

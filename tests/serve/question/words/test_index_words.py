@@ -1,0 +1,110 @@
+"""Spelling, completion and headings by the words that an index holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cluster.index.terms.collection import CollectionTerms
+from cluster.text.analysis import analyse
+from cluster.text.vocabulary import Concept, Vocabulary
+from serve.question.words.correct_spelling import Speller
+from serve.question.words.edit_distance import edit_distance
+from serve.question.words.index_words import IndexWords
+from tests.small_index import citation, make_index
+from tests.vocabulary_file import write_each
+
+TEXTS = [
+    "Metformin lowers glucose in diabetes mellitus.",
+    "Hypertension is treated with lisinopril.",
+    "Dabigatran and warfarin are anticoagulants for atrial fibrillation.",
+]
+
+
+def concept(id_: str, *names: str, citations: int = 0) -> Concept:
+    return Concept(id_, "mesh", names[0], names, (1,) * len(names), citations)
+
+
+CONCEPTS = [
+    concept("mesh:D008687", "Metformin", "metformin hydrochloride", citations=7),
+    concept("mesh:D006973", "Hypertension", "high blood pressure", citations=9),
+    concept("mesh:D003920", "Diabetes Mellitus", citations=3),
+    concept("mesh:D009999", "Metallothionein", citations=0),
+    concept("mesh:C000001", "Warfarin", citations=5),
+    concept("kw:x", "Zurampic", citations=2),
+]
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> IndexWords:
+    folder = tmp_path_factory.mktemp("words")
+    corpus = [citation(n, TEXTS[n % 3]) for n in range(1, 31)]
+    manifest = make_index(folder / "index", corpus)
+    write_each(CONCEPTS, folder / "vocabulary.arrow")
+    terms = CollectionTerms.open(folder / "index", manifest)
+    return IndexWords(terms, Vocabulary.open(folder / "vocabulary.arrow"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("Does metfromin lower glucose?", "Does metformin lower glucose?"),
+        ("hypertnesion and metformn", "hypertension and metformin"),
+        ("Hipertension treated how?", "Hypertension treated how?"),
+        ("warfarrin", "warfarin"),
+    ],
+)
+def test_misspelt_words_are_corrected(words: IndexWords, typed: str, meant: str) -> None:
+    assert words.did_you_mean(typed) == meant
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Does metformin lower glucose?",
+        "Is Zurampic a brand of the vocabulary?",
+        "METFROMIN",
+        "metformin1",
+        "Which of the proteins XYZ binds?",
+        "metf",
+    ],
+)
+def test_known_words_names_and_what_is_far_are_left_alone(words: IndexWords, body: str) -> None:
+    assert words.did_you_mean(body) is None
+
+
+def test_a_word_that_is_far_more_common_corrects_one_that_is_only_rare() -> None:
+    terms = ["metformin", "metfromin"]
+    counts = np.array([50_000, 20])
+    held = dict(zip(terms, counts.tolist(), strict=True))
+    speller = Speller(terms, counts, [], lambda term: held.get(term, 0), 38_000_000)
+    assert speller.correct("metfromin") == "metformin"
+    assert analyse("metfromin") == ["metfromin"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        ("ab", "ab", 0),
+        ("ab", "ba", 1),
+        ("abc", "ac", 1),
+        ("abc", "xyz", 3),
+        ("kitten", "sitting", 3),
+    ],
+)
+def test_edits_are_counted_and_swaps_count_once(one: str, other: str, distance: int) -> None:
+    assert edit_distance(one, other, 2) == min(distance, 3)
+
+
+def test_names_are_completed_the_most_frequent_first(words: IndexWords) -> None:
+    found = words.suggest("met", 10)
+    # Metallothionein is in no citation.
+    assert [(s.name, s.concept, s.citations) for s in found] == [("Metformin", "Metformin", 7)]
+    assert [s.name for s in words.suggest("Diabetes m", 10)] == ["Diabetes Mellitus"]
+    assert words.suggest("zzz", 10) == []
+    assert words.suggest("?", 10) == []
+
+
+def test_only_descriptors_are_headings(words: IndexWords) -> None:
+    found = words.headings(["metformin", "High blood pressure", "warfarin", "nothing"])
+    assert found == {"metformin": "D008687", "High blood pressure": "D006973"}
