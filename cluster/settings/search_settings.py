@@ -81,7 +81,7 @@ class OnlineSettings(_Part):
     at_least: Annotated[int, Field(ge=0)] = 10
     similarity: Share = 0.0
     examples: Annotated[int, Field(ge=0, le=10)] = 0
-    queries: str = "example-queries.yaml"
+    queries: str = "pubmed-queries.yaml"
 
 
 class FusionSettings(_Part):

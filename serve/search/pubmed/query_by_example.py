@@ -42,11 +42,11 @@ class SolvedQuestion(BaseModel):
 
 @cache
 def read_solved(name: str) -> tuple[SolvedQuestion, ...]:
-    """The `questions` of a YAML file by path, or of one that is shipped beside the prompts.
+    """The `questions` of a YAML file by path, or of one that is shipped in configs/examples.
 
     Raises InputError for a file that is not there or not of that form.
     """
-    shipped = CONFIGS / "prompts" / "search" / name
+    shipped = CONFIGS / "examples" / name
     data = read_yaml(read_config(shipped if shipped.is_file() else Path(name), name), name)
     try:
         form = TypeAdapter(Mapping[str, tuple[SolvedQuestion, ...]])

@@ -16,6 +16,7 @@ VARIABLES = {
     "continue": {"question"},
     "grade-passage": {"question", "evidence"},
     "follow-up": {"question", "turns_before"},
+    "pubmed-query": {"question", "examples"},
 }
 
 

@@ -17,7 +17,7 @@ from serve.search.pubmed.query_by_example import (
 )
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 
-SHIPPED = read_solved("example-queries.yaml")
+SHIPPED = read_solved("pubmed-queries.yaml")
 SOLVED = [
     SolvedQuestion(question="Which genes are mutated in ataxia?", query="Ataxia/genetics[mh]"),
     SolvedQuestion(question="Is warfarin safe in pregnancy?", query="Warfarin[mh] AND pregnan*"),
