@@ -37,6 +37,6 @@ setup(
         *find_packages(include=[f"{n}*" for n in PACKAGES], exclude=["commands.package"]),
     ],
     package_dir={"citeray": "commands/package"},
-    package_data={"citeray": ["py.typed"]},
+    package_data={"citeray": ["py.typed"], "serve.references": ["styles/*"]},
     cmdclass={"build_py": BelowCiteray},
 )

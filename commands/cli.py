@@ -43,6 +43,10 @@ COMMANDS = {
         ".answer:remember",
         "Keep approved answers as few-shot examples, a version a round, in llm.examples.",
     ),
+    "export": (
+        ".export:export",
+        "Citations as a file for reference managers, or as a styled reference list.",
+    ),
     "serve": (".ask:serve", "The endpoint in the foreground, until interrupted."),
     "demo": (
         ".ask:demo",
