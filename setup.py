@@ -17,6 +17,11 @@ IMPORT = re.compile(rf"^([ \t]*(?:from|import) )(?=(?:{'|'.join(PACKAGES)})\b)",
 class BelowCiteray(build_py):
     """Moves what was built below `citeray`, imports included."""
 
+    def finalize_options(self) -> None:
+        """Take the citation styles along, which pyproject.toml's package data do not name."""
+        self.distribution.package_data["serve.references"] = ["styles/*"]
+        super().finalize_options()
+
     def run(self) -> None:
         """Build as usual, then move unless this is an editable install."""
         super().run()
@@ -37,6 +42,6 @@ setup(
         *find_packages(include=[f"{n}*" for n in PACKAGES], exclude=["commands.package"]),
     ],
     package_dir={"citeray": "commands/package"},
-    package_data={"citeray": ["py.typed"], "serve.references": ["styles/*"]},
+    package_data={"citeray": ["py.typed"]},
     cmdclass={"build_py": BelowCiteray},
 )

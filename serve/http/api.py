@@ -1,6 +1,7 @@
 """The HTTP form of the question's path: validation, status codes, readiness.
 
 POST /v1/answer   POST /v1/search   GET /v1/citations/{pmid}
+GET /v1/references and others of references and documents (workbench/references_api.py)
 POST /v1/chat/completions   GET /v1/models (OpenAI's form)   POST /mcp (tools for models)
 GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /metrics
 """
@@ -8,6 +9,7 @@ GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /me
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -42,6 +44,7 @@ from serve.http.request_forms import (
 )
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
+from serve.http.workbench.references_api import add_references
 
 RETRY_AFTER_S = 5
 FIGURES: dict[int | str, dict[str, Any]] = {
@@ -87,6 +90,7 @@ def create_api(
     api = _bare_api(http, admission, meters)
     _add_handlers(api)
     _add_routes(api, service, default_system)
+    add_references(api, service, default_system, partial(_require_ready, service))
     add_openai_form(api, service)
     add_page(api)
     if batches is not None:
@@ -157,11 +161,12 @@ def _add_handlers(api: FastAPI) -> None:
         return _problem(503, str(error), **{"Retry-After": str(RETRY_AFTER_S)})
 
 
-def _add_routes(api: FastAPI, service: Service, default_system: str) -> None:
-    async def require_ready() -> None:
-        if loading := service.loading():
-            raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
+async def _require_ready(service: Service) -> None:
+    if loading := service.loading():
+        raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
 
+
+def _add_routes(api: FastAPI, service: Service, default_system: str) -> None:
     @api.post(
         "/v1/answer", response_model=Answer, responses={200: {"content": events(NAMES)}, **ASKED}
     )
@@ -171,7 +176,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str) -> None:
         `verdict` is `answered`, `mixed` where sources disagree, or `not_enough_evidence`: then
         nothing is stated, and `citations` are the nearest ones.
         """
-        await require_ready()
+        await _require_ready(service)
         asked = request.as_request(default_system)
         if request.stream:
             return event_stream(service.answer_events(asked))
@@ -180,13 +185,13 @@ def _add_routes(api: FastAPI, service: Service, default_system: str) -> None:
     @api.post("/v1/search", responses=ASKED)
     async def search(request: SearchRequest) -> SearchResult:
         """Ranked citations and the passages that speak to the question."""
-        await require_ready()
+        await _require_ready(service)
         return await service.search(request.as_request(default_system))
 
     @api.get("/v1/citations/{pmid}", response_model=Citation, responses={**ASKED, **problems(404)})
     async def citation(pmid: PathPmid) -> Any:
         """The whole record of one PMID."""
-        await require_ready()
+        await _require_ready(service)
         found = await service.citation(pmid)
         if found is None:
             return _problem(404, f"PMID {pmid} is not in this index")

@@ -31,7 +31,7 @@ FORMATS: Mapping[FormatName, Format] = {
     "bibtex": Format("bib", "application/x-bibtex", write_bibtex),
     "csl-json": Format("json", "application/vnd.citationstyles.csl+json", write_csl_json),
     "nbib": Format("nbib", "application/nbib", write_nbib),
-    "csv": Format("csv", "text/csv", write_csv),
+    "csv": Format("csv", "text/csv; charset=utf-8", write_csv),
 }
 
 
