@@ -44,6 +44,7 @@ from serve.http.request_forms import (
 )
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
+from serve.http.workbench.reference_tools import reference_tools
 from serve.http.workbench.references_api import add_references
 
 RETRY_AFTER_S = 5
@@ -95,7 +96,8 @@ def create_api(
     add_page(api)
     if batches is not None:
         add_batches(api, batches, default_system)
-    add_mcp(api, service, default_system, http.cors_origins)
+    tools = reference_tools(service, default_system)
+    add_mcp(api, service, default_system, http.cors_origins, tools)
 
     @api.get("/metrics", response_class=Response, responses=FIGURES)
     async def metrics() -> Response:
