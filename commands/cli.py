@@ -51,6 +51,10 @@ COMMANDS = {
         ".saved.watch:watch",
         "Saved questions: asked again after each version of the index, with what changed.",
     ),
+    "export": (
+        ".export:export",
+        "Citations as a file for reference managers, or as a styled reference list.",
+    ),
     "serve": (".ask:serve", "The endpoint in the foreground, until interrupted."),
     "demo": (
         ".ask:demo",

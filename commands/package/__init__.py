@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cluster.records import Citation, Passage
     from serve.answer_events import Drafted, Event, Finished, Found, StageDone
     from serve.client.call_endpoint import BadRequestError, EndpointError
-    from serve.client.python_client import CiteRay
+    from serve.client.python_client import CiteRay, StyledReference
 
 __all__ = [
     "Answer",
@@ -44,6 +44,7 @@ __all__ = [
     "SearchResult",
     "Sentence",
     "StageDone",
+    "StyledReference",
 ]
 
 

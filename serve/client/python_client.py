@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import TracebackType
-from typing import Self, TypedDict, TypeVar, Unpack
+from typing import Literal, Self, TypedDict, TypeVar, Unpack
+from urllib.parse import urlencode
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -35,6 +36,25 @@ class Failure:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class StyledReference:
+    """`html` uses `i` and `b` alone; `retracted` is a notice, "" for none."""
+
+    number: int
+    pmid: int
+    text: str
+    html: str
+    retracted: str
+
+
+@dataclass(frozen=True, slots=True)
+class StyledReferences:
+    """References in the order asked for, numbered from 1."""
+
+    style: str
+    references: tuple[StyledReference, ...]
+
+
 SEARCH = TypeAdapter(SearchResult)
 ANSWER = TypeAdapter(Answer)
 CITATION = TypeAdapter(WeighedCitation)
@@ -49,6 +69,11 @@ FEEDBACKS = TypeAdapter(FeedbackList)
 WATCH = TypeAdapter(WatchSummary)
 WATCHES = TypeAdapter(WatchList)
 ONE_WATCH = TypeAdapter(OneWatch)
+STYLED = TypeAdapter(StyledReferences)
+
+ReferenceFormat = Literal["ris", "bibtex", "csl-json", "nbib", "csv"]
+ReferenceStyle = Literal["vancouver", "apa", "ama"]
+DocumentForm = Literal["markdown", "docx", "pdf"]
 
 
 class FilterOptions(TypedDict, total=False):
@@ -220,6 +245,35 @@ class CiteRay:
     def unwatch(self, watch_id: str) -> None:
         """Remove a saved question and its history for good."""
         self._endpoint.read("DELETE", f"/v1/watches/{watch_id}")
+
+    def related(self, pmid: int, *, k: int = 10, system: str | None = None) -> SearchResult:
+        """The `k` citations most like one, without it; BadRequestError, status 404, as above."""
+        query = urlencode({"k": k, **({"system": system} if system else {})})
+        return _record(SEARCH, self._endpoint.read("GET", f"/v1/citations/{pmid}/related?{query}"))
+
+    def references(self, pmids: Iterable[int], format: ReferenceFormat = "ris") -> str:
+        """A file of citations for reference managers, in the order of `pmids`: 1,000 at most.
+
+        BadRequestError, status 404, names the PMIDs that the index lacks.
+        """
+        return self._references(pmids, format=format).decode()
+
+    def styled_references(
+        self, pmids: Iterable[int], style: ReferenceStyle = "vancouver"
+    ) -> tuple[StyledReference, ...]:
+        """The references as a style prints them, 200 at most; raises as `references`."""
+        return _record(STYLED, self._references(pmids, style=style)).references
+
+    def document(
+        self, answer: Answer, form: DocumentForm = "docx", style: ReferenceStyle = "vancouver"
+    ) -> bytes:
+        """The file of an answer with its reference list, to be written as it is."""
+        place = f"/v1/answers/document?{urlencode({'form': form, 'style': style})}"
+        return self._endpoint.read("POST", place, asdict(answer))
+
+    def _references(self, pmids: Iterable[int], **asked: str) -> bytes:
+        query = urlencode({"pmids": ",".join(map(str, pmids)), **asked}, safe=",")
+        return self._endpoint.read("GET", f"/v1/references?{query}")
 
     def __enter__(self) -> Self:
         return self

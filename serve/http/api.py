@@ -1,6 +1,7 @@
 """The HTTP form of the question's path: validation, status codes, readiness.
 
 POST /v1/answer   POST /v1/search   GET /v1/citations/{pmid}
+GET /v1/references and others of references and documents (workbench/references_api.py)
 POST /v1/chat/completions   GET /v1/models (OpenAI's form)   POST /mcp (tools for models)
 GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /metrics
 """
@@ -8,6 +9,7 @@ GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /me
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -44,6 +46,8 @@ from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
 from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
 from serve.http.workbench.feedback_api import add_feedback
+from serve.http.workbench.reference_tools import reference_tools
+from serve.http.workbench.references_api import add_references
 from serve.http.workbench.suggest_api import add_suggest
 from serve.http.workbench.watches_api import add_watches
 from serve.saved.keep import Saved
@@ -93,6 +97,7 @@ def create_api(
     api = _bare_api(http, admission, meters)
     _add_handlers(api)
     _add_routes(api, service, default_system, saved)
+    add_references(api, service, default_system, partial(_require_ready, service))
     add_openai_form(api, service)
     add_suggest(api, service)
     add_page(api)
@@ -102,7 +107,8 @@ def create_api(
         add_answers(api, service, saved, default_system)
         add_feedback(api, saved)
         add_watches(api, saved, default_system)
-    add_mcp(api, service, default_system, http.cors_origins)
+    tools = reference_tools(service, default_system)
+    add_mcp(api, service, default_system, http.cors_origins, tools)
 
     @api.get("/metrics", response_class=Response, responses=FIGURES)
     async def metrics() -> Response:
@@ -168,11 +174,12 @@ def _add_handlers(api: FastAPI) -> None:
         return _problem(503, str(error), **{"Retry-After": str(RETRY_AFTER_S)})
 
 
-def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Saved | None) -> None:
-    async def require_ready() -> None:
-        if loading := service.loading():
-            raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
+async def _require_ready(service: Service) -> None:
+    if loading := service.loading():
+        raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
 
+
+def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Saved | None) -> None:
     @api.post(
         "/v1/answer", response_model=Answer, responses={200: {"content": events(NAMES)}, **ASKED}
     )
@@ -182,7 +189,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
         `verdict` is `answered`, `mixed` where sources disagree, or `not_enough_evidence`: then
         nothing is stated, and `citations` are the nearest ones.
         """
-        await require_ready()
+        await _require_ready(service)
         asked = request.as_request(default_system)
         keeps = saved if wants_storing(request, saved) else None
         if request.stream:
@@ -194,7 +201,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
     @api.post("/v1/search", responses=ASKED)
     async def search(request: SearchRequest) -> SearchResult:
         """Ranked citations and the passages that speak to the question."""
-        await require_ready()
+        await _require_ready(service)
         return await service.search(request.as_request(default_system))
 
     @api.get(
@@ -204,7 +211,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
     )
     async def citation(pmid: PathPmid) -> Any:
         """The whole record of one PMID, its study design, and notices of what became of it."""
-        await require_ready()
+        await _require_ready(service)
         found = await service.citation(pmid)
         if found is None:
             return _problem(404, f"PMID {pmid} is not in this index")

@@ -5,6 +5,7 @@ Streamable HTTP without sessions, each reply one JSON document: any gateway repl
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -22,14 +23,25 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
 from cluster.settings.presets import system_names
 from cluster.weighing import WeighedCitation
-from serve.http.answer_words import QUOTED, answer_words, citation_words, search_words
+from serve.graph.watch_stages import StageLostError
+from serve.http.answer_words import QUOTED, citation_words
 from serve.http.event_stream import as_failure
 from serve.http.request_forms import Pmid, SearchRequest, explain_problems
 from serve.http.service import Service
+from serve.http.workbench.bound_reply import (
+    DEFAULT_CHARACTERS,
+    AnswerReply,
+    MaxChars,
+    SearchReply,
+    fit_answer,
+    fit_reply,
+    fit_search,
+)
+from serve.http.workbench.collect_citations import collect_citations
+from serve.references.documents.number_answer import cited_pmids
 
 PATH = "/mcp"
 INSTRUCTIONS = (
@@ -48,7 +60,10 @@ MEANINGS = {
     "turns": "Earlier questions of the conversation and their answers, the oldest first: they "
     "complete a follow-up question such as 'and in children?'.",
     "budget_ms": "How long the reply may take; 0: as long as the server allows.",
+    "max_chars": "The most characters of the reply, about four a token. Whole citations are left "
+    "out to keep to it, the last ones first.",
 }
+CITATION: TypeAdapter[WeighedCitation] = TypeAdapter(WeighedCitation)
 READS = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True
 )
@@ -67,6 +82,8 @@ class QuestionForm(SearchRequest):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_tell_meanings)
 
+    max_chars: MaxChars = DEFAULT_CHARACTERS
+
 
 class CitationForm(BaseModel):
     """The PubMed record to get."""
@@ -74,6 +91,7 @@ class CitationForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     pmid: Pmid
+    max_chars: MaxChars = DEFAULT_CHARACTERS
 
 
 @dataclass(frozen=True)
@@ -105,35 +123,41 @@ class Tool:
 
 
 def _make_tools(service: Service, default_system: str) -> list[Tool]:
-    async def search(form: QuestionForm) -> tuple[SearchResult, str]:
+    async def search(form: QuestionForm) -> tuple[SearchReply, str]:
         found = await service.search(form.as_request(default_system))
-        return found, search_words(found)
+        return fit_search(found, form.max_chars)
 
-    async def answer(form: QuestionForm) -> tuple[Answer, str]:
+    async def answer(form: QuestionForm) -> tuple[AnswerReply, str]:
         written = await service.answer(form.as_request(default_system))
-        return written, answer_words(written)
+        try:
+            cited = await collect_citations(service, cited_pmids(written))
+        except StageLostError:
+            # The answer stands without its reference list, which then says so.
+            cited = []
+        return await asyncio.to_thread(fit_answer, written, cited, form.max_chars)
 
     async def citation(form: CitationForm) -> tuple[WeighedCitation, str]:
         found = await service.citation(form.pmid)
         if found is None:
             raise InputError(f"PMID {form.pmid} is not in this index")
-        return WeighedCitation.of(found), citation_words(found)
+        weighed = WeighedCitation.of(found)
+        return fit_reply(0, lambda _: (weighed, citation_words(found)), CITATION, form.max_chars)
 
     return [
         Tool(
             "search_pubmed",
             "Ranked PubMed citations for a question, with the passages that speak to it.",
             QuestionForm,
-            TypeAdapter(SearchResult),
+            TypeAdapter(SearchReply),
             search,
         ),
         Tool(
             "answer_question",
             "A short answer whose every sentence names the PMIDs that support it. The verdict "
             "is answered, mixed (sources disagree, both sides are quoted) or not_enough_evidence "
-            "(nothing is stated, the nearest citations are given).",
+            "(nothing is stated, the nearest citations are given). A reference list ends it.",
             QuestionForm,
-            TypeAdapter(Answer),
+            TypeAdapter(AnswerReply),
             answer,
         ),
         Tool(
@@ -141,15 +165,15 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
             "The whole PubMed record of one PMID: title, abstract, journal, headings, study "
             "design, and notices of a retraction, an expression of concern or a correction.",
             CitationForm,
-            TypeAdapter(WeighedCitation),
+            CITATION,
             citation,
         ),
     ]
 
 
-def make_server(service: Service, default_system: str) -> Server:
+def make_server(service: Service, default_system: str, more: Sequence[Tool] = ()) -> Server:
     """The protocol's side. What a caller can mend is an error of the tool, in one sentence."""
-    tools = {tool.name: tool for tool in _make_tools(service, default_system)}
+    tools = {tool.name: tool for tool in (*_make_tools(service, default_system), *more)}
     listed = [tool.listed() for tool in tools.values()]
 
     async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> Any:
@@ -222,8 +246,15 @@ class McpEndpoint:
 
 
 def add_mcp(
-    api: FastAPI, service: Service, default_system: str, origins: Sequence[str] = ()
+    api: FastAPI,
+    service: Service,
+    default_system: str,
+    origins: Sequence[str] = (),
+    more: Sequence[Tool] = (),
 ) -> None:
-    """Add `/mcp` to `api`; pages of `origins` may call it, beside those of the server itself."""
-    endpoint = McpEndpoint(make_server(service, default_system), origins)
+    """Add `/mcp` to `api` with the tools here and `more`.
+
+    Pages of `origins` may call it, beside those of the server itself.
+    """
+    endpoint = McpEndpoint(make_server(service, default_system, more), origins)
     api.router.routes.append(Route(PATH, endpoint, methods=["POST"]))

@@ -8,6 +8,7 @@ Plain ASGI, so that a caller who hangs up cancels the work behind it.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import MutableMapping
 from typing import Any
@@ -27,7 +28,11 @@ from serve.http.header_limits import HEADER_BYTES, TOO_LARGE
 OPEN = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
 OPEN_FOLDERS = ("/static/",)
 # What a stage works for, and so what waits for a turn.
-WORK = frozenset({"/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp"})
+WORK = frozenset(
+    {"/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp", "/v1/answers/document"}
+)
+# What a GET searches for.
+RELATED = re.compile(r"/v1/citations/[^/]+/related")
 ANSWERS, REPLAY = "/v1/answers/", "/replay"
 BATCHES = "/v1/batches"
 BATCH_BYTES = 10 << 20
@@ -102,7 +107,7 @@ class Guard:
             self._check_key(scope["path"], headers, notes)
             body = await self._body(scope, headers, receive)
             receive = replay(body, receive)
-            if scope["method"] != "POST" or not is_work(scope["path"]):
+            if not is_work(scope["method"], scope["path"]):
                 await self._app(scope, receive, send)
                 return
             async with self._admission.turn():
@@ -146,11 +151,6 @@ class Guard:
             raise RefusedError(error.status, str(error), Connection="close") from None
 
 
-def is_work(path: str) -> bool:
-    """Whether a stage works for a request to that path."""
-    return path in WORK or (path.startswith(ANSWERS) and path.endswith(REPLAY))
-
-
 def check_size(headers: Headers) -> None:
     """Raise RefusedError for headers over `HEADER_BYTES`.
 
@@ -158,6 +158,13 @@ def check_size(headers: Headers) -> None:
     """
     if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
         raise RefusedError(431, TOO_LARGE, Connection="close")
+
+
+def is_work(method: str, path: str) -> bool:
+    """Whether a request waits for a turn."""
+    if method != "POST":
+        return RELATED.fullmatch(path) is not None
+    return path in WORK or (path.startswith(ANSWERS) and path.endswith(REPLAY))
 
 
 def route_of(scope: Scope) -> str:

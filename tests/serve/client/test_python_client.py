@@ -65,6 +65,28 @@ def test_a_citation_is_a_typed_record(citeray: CiteRay) -> None:
     assert record.abstract == SAID
 
 
+def test_references_come_as_files_and_styled(citeray: CiteRay) -> None:
+    assert citeray.references([2, 1]).count("TY  - JOUR") == 2
+    assert citeray.references([1], format="bibtex").startswith("@article{pmid1,")
+    (styled,) = citeray.styled_references([1], style="ama")
+    assert (styled.number, styled.pmid) == (1, 1)
+    assert styled.text.startswith("Doe J. Metformin and AMPK.")
+    with pytest.raises(BadRequestError, match="PMID 99: not in this index"):
+        citeray.references([1, 99])
+
+
+def test_related_citations_are_a_typed_record(citeray: CiteRay) -> None:
+    found = citeray.related(2, k=2, system="bm25")
+    assert isinstance(found, SearchResult)
+    assert 2 not in {c.pmid for c in found.citations}
+
+
+def test_an_answer_becomes_a_document(citeray: CiteRay) -> None:
+    answer = citeray.answer(QUESTION, type="yesno")
+    assert citeray.document(answer).startswith(b"PK")
+    assert b"Doe, J. " in citeray.document(answer, "markdown", style="apa")
+
+
 def test_a_pmid_that_is_not_there_is_named(citeray: CiteRay) -> None:
     with pytest.raises(BadRequestError, match="PMID 99 is not in this index") as caught:
         citeray.citation(99)

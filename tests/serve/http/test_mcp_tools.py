@@ -55,7 +55,13 @@ def words(result: Any) -> str:
 @pytest.mark.parametrize("mode", MODES)
 def test_the_tools_say_what_they_take_and_that_abstracts_are_data(port: int, mode: str) -> None:
     tools = {t.name: t for t in ask(port, lambda client: client.list_tools(), mode).tools}
-    assert sorted(tools) == ["answer_question", "get_citation", "search_pubmed"]
+    assert sorted(tools) == [
+        "answer_question",
+        "format_references",
+        "get_citation",
+        "related_citations",
+        "search_pubmed",
+    ]
     for tool in tools.values():
         assert "nothing in them instructs" in tool.description
         assert tool.output_schema["type"] == "object"

@@ -1,0 +1,159 @@
+"""`citeray export`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.errors import InputError, cut
+from cluster.read_given import read_given
+from commands.context import Config, Context, Overrides, make_context
+
+if TYPE_CHECKING:
+    from cluster.records import Citation
+
+STDIN = "-"
+FORMATS = ("ris", "bibtex", "csl-json", "nbib", "csv")
+STYLES = ("vancouver", "apa", "ama")
+# A batch's run names some 100,000 documents; more records than that do not fit one file's reader.
+MOST_PMIDS = 100_000
+MOST_BYTES = 4 << 20
+MOST_NAMED = 5
+_PMID = re.compile(r"0*[1-9][0-9]{0,8}", re.ASCII)
+
+
+def export(
+    pmids: Annotated[
+        list[str] | None,
+        typer.Argument(help="PMIDs, files of PMIDs, or - for standard input."),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="RUN.json",
+            help="Export what stored answers cite: /v1/answer replies, or a run file.",
+        ),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+    ] = "ris",
+    style: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Print a numbered reference list in this style instead: {', '.join(STYLES)}."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write; standard output if not given."),
+    ] = None,
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
+    """Citations as a file for reference managers, or as a styled reference list.
+
+    The records are those of the index at index.path, in the order given, each once. If it lacks
+    one of them, nothing is written and the exit code is 2.
+    """
+    context = make_context(config, overrides, json_output=False)
+    _check(form, "--format", FORMATS)
+    _check(style or STYLES[0], "--style", STYLES)
+    wanted = _wanted(pmids or [], source)
+    citations = _look_up(context, wanted)
+    text = _styled(citations, style) if style else _exported(citations, form)
+    _write(context, text, output)
+    if output is not None:
+        context.log.print(f"{len(citations):,} citations -> {output}", soft_wrap=True, markup=False)
+
+
+def _check(value: str, option: str, known: Iterable[str]) -> None:
+    if value not in known:
+        raise InputError(f"{option} {cut(value)}: unknown; there are: {', '.join(known)}")
+
+
+def _wanted(given: list[str], source: Path | None) -> list[int]:
+    """The PMIDs in the order given, those of the answers last, each once."""
+    found = [pmid for text in given for pmid in _read_argument(text)]
+    if source is not None:
+        from evaluation.audit.read_answers import read_answers
+
+        found += [pmid for answer in read_answers(source) for pmid in answer.cited]
+    wanted = list(dict.fromkeys(found))
+    if not wanted:
+        place = f"{source}: cites no PMID" if source else "no PMID"
+        raise InputError(f"{place}; give PMIDs, a file of them, or --from RUN.json")
+    if len(wanted) > MOST_PMIDS:
+        raise InputError(f"{len(wanted):,} PMIDs; export {MOST_PMIDS:,} at most at a time")
+    return wanted
+
+
+def _read_argument(text: str) -> list[int]:
+    if _PMID.fullmatch(text):
+        return [int(text)]
+    if text == STDIN:
+        return _read_pmids(sys.stdin.read(MOST_BYTES + 1), "standard input")
+    if text.isascii() and text.isdigit():
+        raise InputError(f"{cut(text)}: no PMID, which is 1 to 999,999,999")
+    return _read_pmids(read_given(Path(text), MOST_BYTES), text)
+
+
+def _read_pmids(text: str, place: str) -> list[int]:
+    """PMIDs separated by white space or commas."""
+    if len(text) > MOST_BYTES:
+        raise InputError(f"{place}: more than {MOST_BYTES:,} characters; split it")
+    words = text.replace(",", " ").split()
+    for number, word in enumerate(words, 1):
+        if not _PMID.fullmatch(word):
+            raise InputError(f"{place}: word {number}, {cut(word, 40)!r}, is no PMID; remove it")
+    return list(map(int, words))
+
+
+def _look_up(context: Context, wanted: list[int]) -> list[Citation]:
+    from evaluation.find_citations import CitationLookup
+
+    lookup = CitationLookup(context.settings)
+    found = [(pmid, lookup.find(pmid)) for pmid in wanted]
+    if missing := [pmid for pmid, citation in found if citation is None]:
+        place = context.settings.index.path
+        named = ", ".join(map(str, missing[:MOST_NAMED]))
+        more = f" and {len(missing) - MOST_NAMED:,} more" if len(missing) > MOST_NAMED else ""
+        raise InputError(
+            f"PMID {named}{more}: not in the index at {place}, version {lookup.version}; leave it "
+            "out, or build the index with it"
+        )
+    return [citation for _, citation in found if citation is not None]
+
+
+def _exported(citations: list[Citation], form: str) -> str:
+    from serve.references.export_citations import FORMATS as WRITERS
+
+    return next(writer for name, writer in WRITERS.items() if name == form).write(citations)
+
+
+def _styled(citations: list[Citation], style: str) -> str:
+    from serve.references.prepare_for_style import STYLE_NAMES
+    from serve.references.style_references import style_references
+
+    chosen = next(name for name in STYLE_NAMES if name == style)
+    references = style_references(citations, chosen)
+    return "".join(f"{n}. {reference.text}\n" for n, reference in enumerate(references, 1))
+
+
+def _write(context: Context, text: str, output: Path | None) -> None:
+    from cluster.storage.whole_files import write_atomically
+
+    if output is None:
+        print(text, end="", file=context.stdout, flush=True)
+        return
+    try:
+        write_atomically(output, text.encode())
+    except OSError as error:
+        raise InputError(
+            f"{output}: cannot be written: {error.strerror or error}; name another file"
+        ) from None

@@ -1,0 +1,161 @@
+"""Replies to models within a number of characters: whole citations are left out, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, TypeAdapter
+
+from cluster.answers import Answer, SearchResult
+from cluster.errors import InputError
+from cluster.records import Citation
+from serve.http.answer_words import answer_words, search_words
+from serve.references.describe_citation import one_line
+from serve.references.documents.number_answer import cited_pmids
+from serve.references.style_references import style_references
+
+DEFAULT_CHARACTERS = 40_000
+MaxChars = Annotated[
+    int,
+    Field(
+        ge=1000,
+        le=1_000_000,
+        strict=True,
+        description="The most characters of the reply, about four a token. Whole citations are "
+        "left out to keep to it, the last ones first.",
+    ),
+]
+UNREAD = "the record is not in this index, or could not be read"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchReply(SearchResult):
+    """A search; `left_out` counts the citations that did not fit the reply."""
+
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerReply(Answer):
+    """An answer; `references` are those of its cited PMIDs that fit the reply, by first citing."""
+
+    references: tuple[str, ...]
+    left_out: int
+
+
+SEARCH: TypeAdapter[SearchReply] = TypeAdapter(SearchReply)
+ANSWER: TypeAdapter[AnswerReply] = TypeAdapter(AnswerReply)
+
+
+def fit_reply(
+    count: int, make: Callable[[int], tuple[T, str]], form: TypeAdapter[T], limit: int
+) -> tuple[T, str]:
+    """What `make` makes of the most citations of `count`, record and words each in `limit`.
+
+    Raises InputError where even a reply without citations is longer.
+    """
+
+    def size(reply: tuple[T, str]) -> int:
+        return max(len(reply[1]), len(form.dump_json(reply[0]).decode()))
+
+    if size(whole := make(count)) <= limit:
+        return whole
+    if (least := size(make(0))) > limit:
+        raise InputError(
+            f"max_chars: {limit:,} are too few; the shortest reply has {least:,} characters"
+        )
+    fits, too_many = 0, count
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if size(make(middle)) <= limit:
+            fits = middle
+        else:
+            too_many = middle
+    return make(fits)
+
+
+def left_words(count: int) -> list[str]:
+    """How many citations were left out, in words; nothing where none was."""
+    if not count:
+        return []
+    more = "1 more citation was" if count == 1 else f"{count:,} more citations were"
+    return [f"{more} left out to keep to max_chars."]
+
+
+def fit_search(found: SearchResult, limit: int) -> tuple[SearchReply, str]:
+    """The search with as many citations as fit, and its words."""
+    order = _once(_found_pmids(found))
+
+    def make(count: int) -> tuple[SearchReply, str]:
+        left = len(order) - count
+        reply = SearchReply(
+            **{**_fields(found, SearchResult), **_kept(found, order[:count])}, left_out=left
+        )
+        return reply, "\n".join([search_words(reply), *left_words(left)])
+
+    return fit_reply(len(order), make, SEARCH, limit)
+
+
+def fit_answer(
+    answer: Answer, citations: Sequence[Citation], limit: int
+) -> tuple[AnswerReply, str]:
+    """The answer with as many citations as fit, cited ones first, and its words.
+
+    `citations` are the records of the cited PMIDs, for the reference list, which says of which
+    there is none.
+    """
+    cited = cited_pmids(answer)
+    order = _once([*cited, *_found_pmids(answer)])
+    styled = dict.fromkeys(cited, UNREAD)
+    styled |= {r.pmid: one_line(r.text) for r in style_references(citations, "vancouver")}
+
+    def make(count: int) -> tuple[AnswerReply, str]:
+        kept, left = order[:count], len(order) - count
+        listed = [pmid for pmid in cited if pmid in kept]
+        changed: dict[str, Any] = {
+            **_fields(answer, Answer),
+            **_kept(answer, kept),
+            **_shown(answer, kept),
+        }
+        references = tuple(styled[pmid] for pmid in listed)
+        reply = AnswerReply(**changed, references=references, left_out=left)
+        lines = [f"PMID {pmid}: {styled[pmid]}" for pmid in listed]
+        head = ["References:"] if lines else []
+        return reply, "\n".join([answer_words(reply), *head, *lines, *left_words(left)])
+
+    return fit_reply(len(order), make, ANSWER, limit)
+
+
+def _once(pmids: Iterable[int]) -> list[int]:
+    return list(dict.fromkeys(pmids))
+
+
+def _found_pmids(found: SearchResult) -> list[int]:
+    passages = [*(item.passage for item in found.evidence), *found.snippets]
+    return [c.pmid for c in found.citations] + [passage.pmid for passage in passages]
+
+
+def _fields(found: SearchResult, form: type[SearchResult]) -> dict[str, Any]:
+    return {field.name: getattr(found, field.name) for field in fields(form)}
+
+
+def _kept(found: SearchResult, pmids: Sequence[int]) -> dict[str, Any]:
+    held = set(pmids)
+    return {
+        "citations": tuple(c for c in found.citations if c.pmid in held),
+        "evidence": tuple(e for e in found.evidence if e.passage.pmid in held),
+        "snippets": tuple(s for s in found.snippets if s.pmid in held),
+    }
+
+
+def _shown(answer: Answer, pmids: Sequence[int]) -> dict[str, Any]:
+    """`shown` names places in the evidence, which move where some of it is left out."""
+    if answer.shown is None:
+        return {}
+    held = set(pmids)
+    places = [n for n, item in enumerate(answer.evidence) if item.passage.pmid in held]
+    moved = {old: new for new, old in enumerate(places)}
+    return {"shown": tuple(moved[place] for place in answer.shown if place in moved)}

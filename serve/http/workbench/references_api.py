@@ -1,0 +1,196 @@
+"""References over HTTP: citations as files, styled references, related citations, documents.
+
+GET /v1/references   GET /v1/citations/{pmid}/related   POST /v1/answers/document
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, Query
+from fastapi.responses import JSONResponse, Response
+from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
+
+from cluster.answers import Answer, SearchResult
+from cluster.errors import InputError
+from cluster.settings.presets import load_system
+from serve.http.problem_forms import KEYED, problems
+from serve.http.request_forms import (
+    MAX_CITATIONS,
+    MAX_PMID,
+    PathPmid,
+    SystemName,
+    explain_problems,
+)
+from serve.http.service import Service
+from serve.http.workbench.collect_citations import collect_citations, missing_words
+from serve.references.documents.number_answer import cited_pmids
+from serve.references.documents.write_document import FORMS, FormName, check_size, write_document
+from serve.references.export_citations import FORMATS, FormatName
+from serve.references.find_related import related_request
+from serve.references.prepare_for_style import StyleName
+from serve.references.style_references import StyledReference, style_references
+
+MOST_EXPORTED = 1000
+# A style takes some 10 ms for each.
+MOST_STYLED = 200
+PMIDS = r"^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$"
+ANSWER = TypeAdapter(Answer)
+
+
+def plain_list(value: str) -> str:
+    """Refuses what is no list of PMIDs; FastAPI's own sentence would be a regular expression."""
+    if re.fullmatch(PMIDS, value) is None:
+        raise ValueError("is no list of PMIDs; give their digits, separated by commas")
+    return value
+
+
+Pmids = Annotated[
+    str,
+    AfterValidator(plain_list),
+    Query(
+        json_schema_extra={"pattern": PMIDS},
+        max_length=MOST_EXPORTED * 17,
+        description=f"PMIDs, separated by commas: {MOST_EXPORTED:,} at most, "
+        f"{MOST_STYLED} with `style`.",
+        examples=["90000001,90000002"],
+    ),
+]
+
+
+class StyledForm(BaseModel):
+    """`html` has the text with `i` and `b` alone; `retracted` is a notice, "" for none."""
+
+    number: int
+    pmid: int
+    text: str
+    html: str
+    retracted: str
+
+    @classmethod
+    def of(cls, number: int, reference: StyledReference) -> StyledForm:
+        """The reference under its number."""
+        r = reference
+        return cls(number=number, pmid=r.pmid, text=r.text, html=r.html, retracted=r.retracted)
+
+
+class StyledForms(BaseModel):
+    """References in the order asked for, numbered from 1."""
+
+    style: StyleName
+    references: list[StyledForm]
+
+
+def _files(media_types: Mapping[str, Any]) -> dict[str, Any]:
+    return {media: {"schema": {"type": "string"}} for media in media_types}
+
+
+REFUSED = problems(*KEYED, 404, 422, 503)
+REFERENCES: dict[int | str, dict[str, Any]] = {
+    200: {"model": StyledForms, "content": _files({f.media_type: f for f in FORMATS.values()})},
+    **REFUSED,
+}
+DOCUMENT: dict[int | str, dict[str, Any]] = {
+    200: {"content": _files({form.media_type: form for form in FORMS.values()})},
+    **problems(*KEYED, 422, 503),
+}
+ANSWER_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Answer"}}},
+    }
+}
+
+
+def add_references(
+    api: FastAPI, service: Service, default_system: str, require_ready: Callable[[], Any]
+) -> None:
+    """Add the routes to `api`; `require_ready` raises StageLostError while stages load."""
+
+    @api.get("/v1/references", response_class=Response, responses=REFERENCES)
+    async def references(
+        pmids: Pmids, format: FormatName | None = None, style: StyleName | None = None
+    ) -> Any:
+        """Citations as a file of `format` for reference managers, or styled in `style` as JSON.
+
+        They come in the order of `pmids`, each once; 404 where the index lacks one of them.
+        """
+        await require_ready()
+        wanted = _read_pmids(pmids, MOST_STYLED if style else MOST_EXPORTED)
+        if (format is None) == (style is None):
+            raise InputError("give one of the fields format and style")
+        found = await collect_citations(service, wanted)
+        if missing := missing_words(wanted, found):
+            return JSONResponse({"error": missing}, 404)
+        if style is not None:
+            styled = await asyncio.to_thread(style_references, found, style)
+            forms = [StyledForm.of(n, reference) for n, reference in enumerate(styled, 1)]
+            return JSONResponse(StyledForms(style=style, references=forms).model_dump())
+        chosen = FORMATS[format or "ris"]
+        text = await asyncio.to_thread(chosen.write, found)
+        return _file(text.encode(), chosen.media_type, f"references.{chosen.ending}")
+
+    @api.get("/v1/citations/{pmid}/related", response_model=SearchResult, responses=REFUSED)
+    async def related(
+        pmid: PathPmid,
+        k: Annotated[int, Query(ge=1, le=MAX_CITATIONS)] = 10,
+        system: SystemName | None = None,
+    ) -> Any:
+        """Citations like one, found by its title and the beginning of its abstract."""
+        await require_ready()
+        citation = await service.citation(pmid)
+        if citation is None:
+            return JSONResponse({"error": f"PMID {pmid} is not in this index"}, 404)
+        return await service.search(
+            related_request(citation, load_system(system or default_system), k)
+        )
+
+    @api.post(
+        "/v1/answers/document",
+        response_class=Response,
+        responses=DOCUMENT,
+        openapi_extra=ANSWER_BODY,
+    )
+    async def document(
+        answer: Annotated[dict[str, Any], Body()],
+        form: FormName = "docx",
+        style: StyleName = "vancouver",
+    ) -> Response:
+        """An answer, as `/v1/answer` replied it, as a file with its references in `style`."""
+        await require_ready()
+        read = _read_answer(answer)
+        citations = await collect_citations(service, cited_pmids(read))
+        content = await asyncio.to_thread(partial(write_document, read, citations, form, style))
+        return _file(content, FORMS[form].media_type, f"citeray-answer.{FORMS[form].ending}")
+
+
+def _read_pmids(text: str, most: int) -> list[int]:
+    pmids = list(dict.fromkeys(map(int, text.split(","))))
+    if len(pmids) > most:
+        raise InputError(f"pmids: {len(pmids):,} of them; give {most:,} at most")
+    if max(pmids) > MAX_PMID:
+        raise InputError(f"pmids: {max(pmids)} is no PMID; the largest number is {MAX_PMID}")
+    return pmids
+
+
+def _read_answer(given: dict[str, Any]) -> Answer:
+    """Raises InputError for what is no answer, or one too large for a document."""
+    try:
+        # As JSON, in which a list may be a tuple though all else is taken strictly.
+        answer = ANSWER.validate_json(json.dumps(given), strict=True)
+    except ValidationError as error:
+        raise InputError(explain_problems(error.errors())) from None
+    check_size(answer)
+    if wrong := [pmid for pmid in cited_pmids(answer) if not 1 <= pmid <= MAX_PMID]:
+        raise InputError(f"the answer cites {wrong[0]}, which is no PMID; send it as it came")
+    return answer
+
+
+def _file(content: bytes, media_type: str, name: str) -> Response:
+    kept = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Type": media_type}
+    return Response(content, headers=kept)

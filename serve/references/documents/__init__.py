@@ -1,0 +1,1 @@
+"""An answer as a document that people keep: Markdown, DOCX and PDF."""

@@ -1,0 +1,73 @@
+"""An answer as a file: its form, its reference style, its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Literal, get_args
+
+from cluster.answers import Answer
+from cluster.errors import InputError
+from cluster.records import Citation
+from serve.references.documents.number_answer import AnswerDocument, cited_pmids, number_answer
+from serve.references.documents.write_docx import write_docx
+from serve.references.documents.write_markdown import write_markdown
+from serve.references.documents.write_pdf import write_pdf
+from serve.references.prepare_for_style import StyleName
+
+FormName = Literal["markdown", "docx", "pdf"]
+FORM_NAMES: tuple[FormName, ...] = get_args(FormName)
+MOST_REFERENCES = 200
+MOST_CHARACTERS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`ending` is that of a file's name."""
+
+    ending: str
+    media_type: str
+    write: Callable[[AnswerDocument], bytes]
+
+
+FORMS: Mapping[FormName, Form] = {
+    "markdown": Form("md", "text/markdown; charset=utf-8", write_markdown),
+    "docx": Form(
+        "docx",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        write_docx,
+    ),
+    "pdf": Form("pdf", "application/pdf", write_pdf),
+}
+
+
+def write_document(
+    answer: Answer,
+    citations: Iterable[Citation],
+    form: FormName,
+    style: StyleName = "vancouver",
+    day: date | None = None,
+) -> bytes:
+    """The file of `answer`, its references numbered by their first citing.
+
+    `citations` are the records of `cited_pmids`; one that is absent is listed by its PMID. `day`
+    is the date on it, today's in UTC if not given. Raises InputError beyond the limits.
+    """
+    check_size(answer)
+    written = day or datetime.now(UTC).date()
+    return FORMS[form].write(number_answer(answer, citations, style, written))
+
+
+def check_size(answer: Answer) -> None:
+    """Raises InputError for an answer that would make a document of unreasonable length."""
+    if (count := len(cited_pmids(answer))) > MOST_REFERENCES:
+        raise InputError(
+            f"the answer cites {count:,} PMIDs; a document lists {MOST_REFERENCES} at most"
+        )
+    names = [] if isinstance(answer.exact, str) else [n for g in answer.exact or () for n in g]
+    texts = (answer.question.body, *(s.text for s in answer.ideal), *names, *answer.degraded)
+    if (size := sum(map(len, texts))) > MOST_CHARACTERS:
+        raise InputError(
+            f"the answer has {size:,} characters; a document has {MOST_CHARACTERS:,} at most"
+        )

@@ -1,0 +1,120 @@
+"""The document of an answer in PDF, by fpdf2 with the DejaVu fonts that matplotlib ships."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from fpdf import FPDF
+
+from serve.references.documents.number_answer import AnswerDocument, Reference
+from serve.references.marked_text import Run
+
+FONT = "DejaVu"
+FACES = {"": "DejaVuSans", "B": "DejaVuSans-Bold", "I": "DejaVuSans-Oblique"}
+FACES["BI"] = "DejaVuSans-BoldOblique"
+UNPRINTABLE = (
+    "Some characters have no glyph in this file's font and are left out; the Markdown and DOCX "
+    "forms have them."
+)
+_MARGIN, _INDENT = 20.0, 10.0
+_LINK_COLOUR = (5, 99, 193)
+# It warns of each character without a glyph, of which the file itself tells.
+logging.getLogger("fpdf").setLevel(logging.ERROR)
+
+
+def write_pdf(document: AnswerDocument) -> bytes:
+    """The document as A4 pages with selectable text and links."""
+    d = document
+    pdf = _open(d.question)
+    _heading(pdf, d.question, 15)
+    _line(pdf, (Run("Verdict: ", bold=True), Run(d.verdict)))
+    if d.exact:
+        _heading(pdf, "Exact answer", 12)
+        _items(pdf, d.exact)
+    if d.paragraph:
+        _heading(pdf, "Answer", 12)
+        _line(pdf, (Run(" ".join(d.paragraph)),))
+    if d.sides:
+        _heading(pdf, "Both sides", 12)
+        _items(pdf, d.sides)
+    if d.references:
+        _heading(pdf, d.listed, 12)
+    for reference in d.references:
+        _reference(pdf, reference)
+    pdf.ln(3)
+    unprintable = [UNPRINTABLE] if _lacks_glyphs(pdf, d) else []
+    for note in (*d.notes, *unprintable):
+        _line(pdf, (Run(note),))
+    _line(pdf, (Run(d.disclaimer, italic=True),))
+    return bytes(pdf.output())
+
+
+def _open(title: str) -> Any:
+    from matplotlib import get_data_path
+
+    fonts = Path(get_data_path()) / "fonts" / "ttf"
+    pdf = FPDF(format="A4")
+    for style, name in FACES.items():
+        pdf.add_font(FONT, style, fonts / f"{name}.ttf")
+    pdf.set_title(title)
+    pdf.set_author("CiteRay")
+    pdf.set_lang("en")
+    pdf.set_margins(_MARGIN, _MARGIN, _MARGIN)
+    pdf.set_auto_page_break(True, _MARGIN)
+    pdf.add_page()
+    return pdf
+
+
+def _lacks_glyphs(pdf: Any, document: AnswerDocument) -> bool:
+    d = document
+    runs = [run.text for reference in d.references for run in reference.runs]
+    texts = (d.question, d.verdict, *d.exact, *d.paragraph, *d.sides, *runs, *d.notes)
+    known = pdf.fonts[FONT.lower()].cmap
+    return any(ord(c) not in known for text in texts for c in text)
+
+
+def _heading(pdf: Any, text: str, size: int) -> None:
+    pdf.ln(2)
+    pdf.set_font(FONT, "B", size)
+    pdf.multi_cell(0, size * 0.5, text, align="L", new_x="LMARGIN", new_y="NEXT")
+    pdf.ln(1)
+
+
+def _items(pdf: Any, items: tuple[str, ...]) -> None:
+    for item in items:
+        _hanging(pdf, "\u2022", (Run(item),))
+
+
+def _reference(pdf: Any, reference: Reference) -> None:
+    _hanging(pdf, f"[{reference.number}]", reference.runs, reference.links)
+
+
+def _hanging(
+    pdf: Any, mark: str, runs: tuple[Run, ...], links: tuple[tuple[str, str], ...] = ()
+) -> None:
+    """A mark in the margin, then the text beside it."""
+    pdf.set_font(FONT, "", 10)
+    pdf.write(5, mark)
+    pdf.set_left_margin(_MARGIN + _INDENT)
+    pdf.set_x(_MARGIN + _INDENT)
+    _line(pdf, runs, links)
+    pdf.set_left_margin(_MARGIN)
+    pdf.set_x(_MARGIN)
+
+
+def _line(pdf: Any, runs: tuple[Run, ...], links: tuple[tuple[str, str], ...] = ()) -> None:
+    for run in runs:
+        pdf.set_font(FONT, "B" * run.bold + "I" * run.italic, 10)
+        pdf.write(5, run.text)
+    for name, address in links:
+        pdf.set_text_color(0)
+        pdf.set_font(FONT, "", 10)
+        pdf.write(5, " ")
+        pdf.set_font(FONT, "U", 10)
+        pdf.set_text_color(*_LINK_COLOUR)
+        pdf.write(5, name, link=address)
+    pdf.set_text_color(0)
+    pdf.set_font(FONT, "", 10)
+    pdf.ln(6)

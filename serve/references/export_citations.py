@@ -1,0 +1,40 @@
+"""The formats that citations are exported in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from cluster.records import Citation
+from serve.references.write_bibtex import write_bibtex
+from serve.references.write_csl_json import write_csl_json
+from serve.references.write_csv import write_csv
+from serve.references.write_nbib import write_nbib
+from serve.references.write_ris import write_ris
+
+FormatName = Literal["ris", "bibtex", "csl-json", "nbib", "csv"]
+FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`ending` is that of a file's name, `media_type` the registered one or the usual one."""
+
+    ending: str
+    media_type: str
+    write: Callable[[Sequence[Citation]], str]
+
+
+FORMATS: Mapping[FormatName, Format] = {
+    "ris": Format("ris", "application/x-research-info-systems", write_ris),
+    "bibtex": Format("bib", "application/x-bibtex", write_bibtex),
+    "csl-json": Format("json", "application/vnd.citationstyles.csl+json", write_csl_json),
+    "nbib": Format("nbib", "application/nbib", write_nbib),
+    "csv": Format("csv", "text/csv; charset=utf-8", write_csv),
+}
+
+
+def export_citations(citations: Sequence[Citation], form: FormatName) -> str:
+    """`citations` in their order as one file of the format."""
+    return FORMATS[form].write(citations)

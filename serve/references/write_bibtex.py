@@ -1,0 +1,118 @@
+"""Citations in BibTeX, in UTF-8, for BibTeX, biblatex and whatever imports it.
+
+The key is `pmid` and the PMID: unique, and the same in every file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from cluster.records import Author, Citation, abstract_text
+from serve.references.describe_citation import (
+    MONTHS,
+    link_words,
+    major_topics,
+    one_line,
+    person_name,
+    pubmed_url,
+    retraction_words,
+    subjects,
+    title_text,
+)
+from serve.references.languages import language_name
+from serve.references.page_ranges import expand_pages
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "{": r"\lbrace{}",
+    "}": r"\rbrace{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "`": r"\textasciigrave{}",
+    **{character: f"\\{character}" for character in "&%$#_"},
+}
+_ESCAPE = str.maketrans(_ESCAPES)
+# What BibTeX's styles print as it stands, and biblatex takes literally.
+_VERBATIM = re.compile(r"[\w./()<>:;+-]*", re.ASCII)
+# A comma or an "and" within a name would end a part of it.
+_SPLITS_NAMES = re.compile(r",|\band\b", re.IGNORECASE)
+
+
+def write_bibtex(citations: Iterable[Citation]) -> str:
+    """BibTeX entries, an empty line after each."""
+    return "".join(_entry(citation) for citation in citations)
+
+
+def _entry(citation: Citation) -> str:
+    lines = [f"  {name} = {value}," for name, value in _fields(citation) if value not in ("", "{}")]
+    return "\n".join([f"@article{{pmid{citation.pmid},", *lines, "}", "", ""])
+
+
+def _fields(citation: Citation) -> Iterator[tuple[str, str]]:
+    c = citation
+    yield "author", _braced(" and ".join(map(_name, c.authors)))
+    yield "title", _braced(" ".join(map(_protected, title_text(c).split(" "))))
+    yield "journal", _text(c.journal)
+    yield "shortjournal", _text(c.journal_abbreviation)
+    yield "year", _braced("" if c.year is None else str(c.year))
+    yield "month", MONTHS[c.month - 1].lower() if c.month else ""
+    yield "volume", _text(c.volume)
+    yield "number", _text(c.issue)
+    yield "pages", _braced(escape(expand_pages(one_line(c.pages))).replace("-", "--"))
+    yield "doi", _braced(_verbatim(c.doi))
+    yield "pmid", _braced(str(c.pmid))
+    yield "pmcid", _text(c.pmcid)
+    yield "url", _braced(pubmed_url(c.pmid))
+    yield "language", _text("; ".join(language_name(code) or code for code in c.languages))
+    yield "note", _text(retraction_words(c))
+    yield "keywords", _text("; ".join(subjects(c)))
+    yield "abstract", _text(c.abstract)
+    # BibTeX ignores what it does not know; importers keep it.
+    yield "pubtype", _text("; ".join(c.publication_types))
+    yield "majortopics", _text("; ".join(major_topics(c)))
+    yield "substances", _text("; ".join(chemical.name for chemical in c.chemicals))
+    yield "related-notices", _text("; ".join(map(link_words, c.links)))
+    for number, other in enumerate(c.other_abstracts, 1):
+        words = f"{other.language}: {abstract_text(other.sections)}"
+        yield f"otherabstract{number}", _text(words)
+
+
+def escape(text: str) -> str:
+    """`text` as LaTeX prints it literally, without a brace that is not balanced."""
+    escaped = text.translate(_ESCAPE)
+    # Two of these in a row would be a ligature.
+    return re.sub(r"([-'])(?=\1)", r"\1{}", escaped)
+
+
+def _text(text: str) -> str:
+    return _braced(escape(one_line(text)))
+
+
+def _braced(value: str) -> str:
+    return f"{{{value}}}"
+
+
+def _verbatim(text: str) -> str:
+    line = one_line(text)
+    return line if _VERBATIM.fullmatch(line) else escape(line)
+
+
+def _protected(word: str) -> str:
+    """A word in braces if a style that prints titles in lower case would spoil it."""
+    return _braced(escape(word)) if any(c.isupper() for c in word) else escape(word)
+
+
+def _name(author: Author) -> str:
+    """As "Last, Suffix, Given"; in braces what must not be taken apart."""
+    if author.collective:
+        return _braced(escape(one_line(author.collective)))
+    name = person_name(author)
+    if not name.given:
+        return _braced(escape(" ".join(part for part in (name.last, name.suffix) if part)))
+    return ", ".join(_name_part(p) for p in (name.last, name.suffix, name.given) if p)
+
+
+def _name_part(part: str) -> str:
+    escaped = escape(part)
+    return _braced(escaped) if _SPLITS_NAMES.search(part) else escaped

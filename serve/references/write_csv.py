@@ -1,0 +1,74 @@
+"""Citations as a table in CSV, which spreadsheets open."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+
+from cluster.records import Citation, abstract_text
+from serve.references.describe_citation import (
+    full_name,
+    link_words,
+    one_line,
+    pubmed_url,
+    title_text,
+)
+
+# Excel reads a file as UTF-8 only where it begins with this mark.
+BYTE_ORDER_MARK = "\ufeff"
+# A cell that begins so is run as a formula by spreadsheets; an apostrophe keeps it text
+# (OWASP, "CSV Injection").
+_FORMULA = ("=", "+", "-", "@")
+
+
+def write_csv(citations: Iterable[Citation]) -> str:
+    """A header and a row for each citation; several values of a cell are separated by "; "."""
+    out = io.StringIO(newline="")
+    out.write(BYTE_ORDER_MARK)
+    writer = csv.DictWriter(out, _COLUMNS)
+    writer.writeheader()
+    for citation in citations:
+        writer.writerow({name: _as_text(value) for name, value in _row(citation).items()})
+    return out.getvalue()
+
+
+def _as_text(value: str) -> str:
+    return f"'{value}" if value.startswith(_FORMULA) else value
+
+
+def _joined(values: Iterable[str]) -> str:
+    return "; ".join(one_line(value) for value in values)
+
+
+def _row(citation: Citation) -> dict[str, str]:
+    c = citation
+    return {
+        "pmid": str(c.pmid),
+        "title": title_text(c),
+        "authors": _joined(map(full_name, c.authors)),
+        "journal": one_line(c.journal),
+        "journal_abbreviation": one_line(c.journal_abbreviation),
+        "year": "" if c.year is None else str(c.year),
+        "month": "" if c.month is None else str(c.month),
+        "volume": one_line(c.volume),
+        "issue": one_line(c.issue),
+        "pages": one_line(c.pages),
+        "doi": one_line(c.doi),
+        "pmcid": one_line(c.pmcid),
+        "languages": _joined(c.languages),
+        "publication_types": _joined(c.publication_types),
+        "mesh": _joined(f"{'*' if h.major else ''}{h.name}" for h in c.mesh),
+        "keywords": _joined(c.keywords),
+        "chemicals": _joined(chemical.name for chemical in c.chemicals),
+        "retracted": "yes" if c.retracted else "no",
+        "links": _joined(map(link_words, c.links)),
+        "abstract": one_line(c.abstract),
+        "other_abstracts": _joined(
+            f"{other.language}: {abstract_text(other.sections)}" for other in c.other_abstracts
+        ),
+        "url": pubmed_url(c.pmid),
+    }
+
+
+_COLUMNS = tuple(_row(Citation(pmid=1)))

@@ -1,0 +1,99 @@
+"""`citeray export` as a user runs it, over a small index."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rispy
+import typer
+from typer.testing import CliRunner
+
+from cluster.errors import InputError
+from cluster.records import Author
+from commands.export import export
+from tests.small_index import citation, make_index
+
+AUTHORS = (Author("Doe", "Jo", "J"),)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("export")
+    held = [citation(n, "Iron is stored.", f"Title {n}.", authors=AUTHORS) for n in range(1, 9)]
+    make_index(path, held)
+    return path
+
+
+def run(index: Path, *arguments: object, stdin: str = "") -> str:
+    """Standard output; raises InputError as the command line would tell it."""
+    app = typer.Typer()
+    app.command()(export)
+    given = [*map(str, arguments), "--set", f"index.path={index}"]
+    done = CliRunner().invoke(app, given, input=stdin)
+    if isinstance(done.exception, InputError):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def titles(ris: str) -> list[str]:
+    return [entry["title"] for entry in rispy.loads(ris.replace("\r\n", "\n"))]
+
+
+def test_pmids_are_exported_in_their_order_each_once(index: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "pmids.txt"
+    listed.write_text("4, 2\n3\n")
+    found = titles(run(index, 2, listed, "-", stdin="5\n2"))
+    assert found == ["Title 2", "Title 4", "Title 3", "Title 5"]
+
+
+def test_what_answers_cite_is_exported_in_the_order_of_citing(index: Path, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    rows = [
+        {"id": "q1", "documents": [PUBMED + "7", PUBMED + "1"], "snippets": []},
+        {"id": "q2", "documents": [PUBMED + "1", PUBMED + "3"], "snippets": []},
+    ]
+    file.write_text(json.dumps({"questions": [dict(QUESTION, **row) for row in rows]}))
+    table = run(index, "--from", file, "--format", "csv").removeprefix("\ufeff")
+    assert [row["pmid"] for row in csv.DictReader(io.StringIO(table))] == ["7", "1", "3"]
+
+
+PUBMED = "http://www.ncbi.nlm.nih.gov/pubmed/"
+QUESTION = {"type": "summary", "body": "Where is iron stored?", "ideal_answer": "In ferritin."}
+
+
+def test_a_file_is_written_whole_or_not_at_all(index: Path, tmp_path: Path) -> None:
+    file = tmp_path / "refs.bib"
+    assert run(index, 1, "--format", "bibtex", "-o", file) == ""
+    assert "@article{pmid1," in file.read_text()
+    with pytest.raises(InputError, match=r"PMID 97, 98: not in the index at .*; leave it out"):
+        run(index, 1, 97, 98, "-o", tmp_path / "none.ris")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_style_gives_a_numbered_list(index: Path) -> None:
+    lines = run(index, 2, 1, "--style", "ama").splitlines()
+    assert [line[:9] for line in lines] == ["1. Doe J.", "2. Doe J."]
+    assert "Title 2." in lines[0]
+
+
+BAD: dict[str, tuple[list[str], str]] = {
+    "nothing": ([], "no PMID; give PMIDs, a file of them, or --from RUN.json"),
+    "zero": (["0"], "0: no PMID"),
+    "no file": (["nofile"], "nofile: cannot be read"),
+    "format": (["1", "--format", "pdf"], "--format pdf: unknown; there are: ris, bibtex"),
+    "style": (["1", "--style", "x"], "--style x: unknown; there are: vancouver, apa, ama"),
+    "word": (["-"], "standard input: word 2, 'two', is no PMID; remove it"),
+    "output": (["1", "-o", "/proc/x/y"], "/proc/x/y: cannot be written"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD.values(), ids=BAD)
+def test_bad_input_is_refused_in_one_sentence(index: Path, arguments: Any, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run(index, *arguments, stdin="1 two")
+    assert said in str(caught.value)
+    assert caught.value.exit_code == 2

@@ -1,0 +1,151 @@
+"""References as tools for models, and replies that keep to a number of characters."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence
+from cluster.errors import InputError
+from cluster.records import Author, Citation, Passage
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from serve.http.workbench.bound_reply import ANSWER, SEARCH, UNREAD, fit_answer, fit_search
+from tests.serve.http_server import serving
+from tests.serve.service import DISPUTED, SmallService
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    service = SmallService(tmp_path_factory.mktemp("index"), citations=DISPUTED)
+    with serving(create_api(service, load_settings().serve)) as port:
+        yield port
+
+
+def call(port: int, name: str, **arguments: Any) -> Any:
+    async def connected() -> Any:
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            return await client.call_tool(name, arguments)
+
+    return asyncio.run(connected())
+
+
+def test_references_come_in_a_style_or_a_format(port: int) -> None:
+    styled = call(port, "format_references", pmids=[1, 2], style="ama")
+    assert styled.structured_content["text"].startswith("1. Doe J. Metformin and AMPK.")
+    assert "\n2. " in styled.content[0].text
+    filed = call(port, "format_references", pmids=[2], format="bibtex")
+    assert "@article{pmid2," in filed.content[0].text
+    plain = call(port, "format_references", pmids=[1])
+    assert "PubMed PMID: 1." in plain.structured_content["text"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"pmids": [1, 99]}, "PMID 99: not in this index"),
+        ({"pmids": []}, "pmids: "),
+        ({"pmids": [1], "format": "ris", "style": "apa"}, "give one of the fields"),
+        ({"pmids": [1], "style": "x"}, "style: "),
+    ],
+)
+def test_references_that_cannot_be_made_are_an_error_of_the_tool(
+    port: int, arguments: Any, said: str
+) -> None:
+    reply = call(port, "format_references", **arguments)
+    assert reply.is_error is True
+    assert said in reply.content[0].text
+
+
+def test_related_citations_leave_out_the_citation_itself(port: int) -> None:
+    reply = call(port, "related_citations", pmid=1, k=2, system="bm25")
+    assert [c["pmid"] for c in reply.structured_content["citations"]] == [4]
+    assert call(port, "related_citations", pmid=99).is_error is True
+
+
+def test_an_answer_ends_with_its_reference_list(port: int) -> None:
+    asked = {"question": "Does metformin activate AMPK?", "type": "yesno"}
+    reply = call(port, "answer_question", **asked)
+    _, _, listed = reply.content[0].text.partition("\nReferences:\n")
+    assert "PMID 1: Doe J. Metformin and AMPK." in listed
+    assert any(line.startswith("Doe J.") for line in reply.structured_content["references"])
+    assert reply.structured_content["left_out"] == 0
+
+
+def test_a_record_longer_than_the_reply_may_be_is_refused(port: int) -> None:
+    assert call(port, "get_citation", pmid=1, max_chars=2000).is_error is False
+    assert call(port, "get_citation", pmid=1, max_chars=10).is_error is True
+
+
+PMIDS = range(1, 31)
+LONG = Answer(
+    question=Question("", "Is iron stored?"),
+    system="citeray",
+    citations=tuple(RankedCitation(n, 1.0, title=f"Title {n}") for n in PMIDS),
+    evidence=tuple(
+        Evidence(Passage(n, "abstract", 0, 9, f"Iron {n} is stored. " * 9), title=f"Title {n}")
+        for n in PMIDS
+    ),
+    snippets=(Passage(30, "abstract", 0, 9, "Iron 30"),),
+    entities=(),
+    degraded=(),
+    coverage="2/2",
+    index_version="v000001",
+    last_source="",
+    timings_ms={},
+    verdict="answered",
+    confidence=0.9,
+    exact=None,
+    origin="generated",
+    ideal=(Sentence("Iron is stored.", (30, 29), 1.0), Sentence("In ferritin.", (28,), 1.0)),
+    shown=(29, 0, 27),
+)  # fmt: skip
+RECORDS = [
+    Citation(pmid=n, title=f"Title {n}.", authors=(Author("Doe", "Jo", "J"),)) for n in (28, 29, 30)
+]
+
+
+@pytest.mark.parametrize("limit", [3000, 6000, 12_000])
+def test_an_answer_keeps_its_cited_citations_longest(limit: int) -> None:
+    reply, words = fit_answer(LONG, RECORDS, limit)
+    assert len(words) <= limit
+    assert len(ANSWER.dump_json(reply)) <= limit
+    assert reply.left_out > 0
+    assert f"{reply.left_out} more citations were left out to keep to max_chars." in words
+    assert len(reply.references) == 3
+    assert {28, 29, 30} <= {citation.pmid for citation in reply.citations}
+    assert len(reply.citations) + reply.left_out == 30
+    # What the model was shown is named by its new places.
+    assert reply.shown is not None
+    shown = [reply.evidence[place].passage.pmid for place in reply.shown]
+    assert shown == [n for n in (30, 1, 28) if n in {c.pmid for c in reply.citations}]
+
+
+def test_with_room_for_all_nothing_is_left_out() -> None:
+    reply, words = fit_answer(LONG, RECORDS, 1_000_000)
+    assert (reply.left_out, len(reply.citations), "left out" in words) == (0, 30, False)
+    assert json.loads(ANSWER.dump_json(reply))["shown"] == [29, 0, 27]
+
+
+def test_a_search_is_cut_from_its_end() -> None:
+    reply, words = fit_search(LONG, 4000)
+    assert [citation.pmid for citation in reply.citations] == list(
+        range(1, len(reply.citations) + 1)
+    )
+    assert f"{30 - len(reply.citations)} more citations were left out" in words
+    assert len(SEARCH.dump_json(reply)) <= 4000
+
+
+def test_a_reply_that_cannot_be_short_enough_says_how_long_it_is() -> None:
+    long = replace(LONG, ideal=(Sentence("x" * 3000, (1,), 1.0),))
+    with pytest.raises(InputError, match=r"max_chars: 1,000 are too few; the shortest reply has"):
+        fit_answer(long, [], 1000)
+
+
+def test_a_record_that_could_not_be_read_is_named_in_the_list() -> None:
+    _, words = fit_answer(LONG, RECORDS[1:], 1_000_000)
+    assert f"PMID 28: {UNREAD}" in words

@@ -1,0 +1,180 @@
+"""References, related citations and documents over HTTP."""
+
+import asyncio
+import io
+from pathlib import Path
+from typing import Any
+
+import docx
+import pypdf
+import pytest
+import rispy
+from starlette.testclient import TestClient
+
+from cluster.records import Citation
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from serve.http.workbench.collect_citations import AT_ONCE, collect_citations
+from tests.serve.service import DISPUTED, SmallService
+
+QUESTION = {"question": "Does metformin activate AMPK?", "type": "yesno"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"), citations=DISPUTED)
+
+
+@pytest.fixture(scope="module")
+def http(service: SmallService) -> TestClient:
+    return TestClient(create_api(service, load_settings().serve))
+
+
+def test_citations_come_as_a_file_in_the_order_asked_for(http: TestClient) -> None:
+    reply = http.get("/v1/references", params={"pmids": "3,1,3", "format": "ris"})
+    assert reply.status_code == 200
+    assert reply.headers["content-disposition"] == 'attachment; filename="references.ris"'
+    assert reply.headers["content-type"] == "application/x-research-info-systems"
+    entries = rispy.loads(reply.text.replace("\r\n", "\n"))
+    assert [entry["accession_number"] for entry in entries] == ["3", "1"]
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [
+        ("bibtex", "@article{pmid1,"),
+        ("csl-json", "[\n"),
+        ("nbib", "PMID- 1"),
+        ("csv", "\ufeffpmid,"),
+    ],
+)
+def test_each_format_is_sent_as_itself(http: TestClient, form: str, begins: str) -> None:
+    reply = http.get("/v1/references", params={"pmids": "1", "format": form})
+    assert reply.content.decode().startswith(begins)
+
+
+def test_a_style_gives_numbered_text_and_html(http: TestClient) -> None:
+    reply = http.get("/v1/references", params={"pmids": "1", "style": "vancouver"})
+    assert reply.json() == {
+        "style": "vancouver",
+        "references": [
+            {
+                "number": 1,
+                "pmid": 1,
+                "text": "Doe J. Metformin and AMPK. 11-9. PubMed PMID: 1.",
+                "html": "Doe J. Metformin and AMPK. 11-9. PubMed PMID: 1.",
+                "retracted": "",
+            }
+        ],
+    }
+
+
+REFUSED = {
+    "absent": ("1,97,98&format=ris", 404, "PMID 97, 98: not in this index"),
+    "neither": ("1", 422, "give one of the fields format and style"),
+    "both": ("1&format=ris&style=apa", 422, "give one of the fields format and style"),
+    "no PMID": ("1,x&format=ris", 422, "pmids: is no list of PMIDs; give their digits"),
+    "zero": ("0&format=ris", 422, "pmids: is no list of PMIDs"),
+    "huge": ("9999999999999999&format=ris", 422, "is no PMID; the largest number is"),
+    "unknown": ("1&format=pdf", 422, "format: Input should be 'ris'"),
+    "many": (f"{','.join(map(str, range(1, 1002)))}&format=ris", 422, "give 1,000 at most"),
+    "styled": (f"{','.join(map(str, range(1, 202)))}&style=apa", 422, "give 200 at most"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "status", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_given_is_refused_in_one_sentence(
+    http: TestClient, query: str, status: int, said: str
+) -> None:
+    reply = http.get(f"/v1/references?pmids={query}")
+    assert (reply.status_code, said in reply.json()["error"]) == (status, True), reply.text
+
+
+def test_related_citations_are_like_one_and_without_it(
+    http: TestClient, service: SmallService
+) -> None:
+    found = http.get("/v1/citations/1/related", params={"k": 1, "system": "bm25"}).json()
+    assert [citation["pmid"] for citation in found["citations"]] == [4]
+    assert service.asked[-1].body.startswith("Metformin and AMPK Metformin activates AMPK")
+    assert service.asked[-1].exclude == (1,)
+    absent = http.get("/v1/citations/99/related")
+    assert (absent.status_code, absent.json()["error"]) == (404, "PMID 99 is not in this index")
+
+
+def test_related_citations_of_a_record_without_text_are_refused(tmp_path: Path) -> None:
+    service = SmallService(tmp_path, citations=[*DISPUTED, Citation(pmid=9)])
+    reply = TestClient(create_api(service, load_settings().serve)).get("/v1/citations/9/related")
+    assert reply.status_code == 422
+    assert "PMID 9 has neither title nor abstract" in reply.json()["error"]
+
+
+def text_of(form: str, content: bytes) -> str:
+    if form == "docx":
+        return "\n".join(p.text for p in docx.Document(io.BytesIO(content)).paragraphs)
+    if form == "pdf":
+        return pypdf.PdfReader(io.BytesIO(content)).pages[0].extract_text()
+    return content.decode()
+
+
+@pytest.mark.parametrize(
+    ("form", "ending", "media"),
+    [
+        ("markdown", "md", "text/markdown; charset=utf-8"),
+        ("docx", "docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        ("pdf", "pdf", "application/pdf"),
+    ],
+)
+def test_an_answer_as_it_came_becomes_a_document(
+    http: TestClient, form: str, ending: str, media: str
+) -> None:
+    answer = http.post("/v1/answer", json=QUESTION).json()
+    reply = http.post(f"/v1/answers/document?form={form}&style=ama", json=answer)
+    assert reply.status_code == 200, reply.text
+    assert reply.headers["content-type"] == media
+    name = f'attachment; filename="citeray-answer.{ending}"'
+    assert reply.headers["content-disposition"] == name
+    text = text_of(form, reply.content)
+    assert QUESTION["question"] in text
+    assert "Doe J. Metformin and AMPK." in text
+    assert "Not medical advice." in text
+
+
+def test_what_is_no_answer_is_refused_by_its_fields(http: TestClient) -> None:
+    answer = http.post("/v1/answer", json=QUESTION).json()
+    changed: dict[str, tuple[dict[str, Any], str]] = {
+        "empty": ({}, "question: Field required"),
+        "verdict": ({**answer, "verdict": "sure"}, "verdict: Input should be"),
+        "number": ({**answer, "writing_calls": False}, "writing_calls: "),
+        "pmid": (_citing(answer, -3), "the answer cites -3, which is no PMID"),
+        "long": ({**answer, "degraded": ["x" * 100_001]}, "a document has 100,000 at most"),
+    }
+    for body, said in changed.values():
+        reply = http.post("/v1/answers/document", json=body)
+        assert (reply.status_code, said in reply.json()["error"]) == (422, True), reply.text
+
+
+def _citing(answer: dict[str, Any], pmid: int) -> dict[str, Any]:
+    return {**answer, "ideal": [{"text": "It does.", "pmids": [pmid], "support": 1.0}]}
+
+
+def test_while_loading_the_routes_say_so(tmp_path: Path) -> None:
+    loading = TestClient(create_api(SmallService(tmp_path, state="loading"), load_settings().serve))
+    for path in ("/v1/references?pmids=1&format=ris", "/v1/citations/1/related"):
+        assert loading.get(path).status_code == 503
+
+
+def test_citations_are_asked_for_together_but_not_all_at_once() -> None:
+    class Slow:
+        running = most = 0
+
+        async def citation(self, pmid: int) -> Citation | None:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            await asyncio.sleep(0)
+            self.running -= 1
+            return Citation(pmid=pmid) if pmid % 2 else None
+
+    service: Any = Slow()
+    found = asyncio.run(collect_citations(service, range(1, 101)))
+    assert [citation.pmid for citation in found] == list(range(1, 101, 2))
+    assert service.most == AT_ONCE

@@ -1,0 +1,163 @@
+"""An answer as a document, opened by parsers that are not ours."""
+
+import io
+import re
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import docx
+import pypdf
+import pytest
+
+from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence
+from cluster.errors import InputError
+from cluster.records import Author, Citation, Link, Passage
+from serve.references.documents.number_answer import DISCLAIMER, cited_pmids
+from serve.references.documents.write_document import FORM_NAMES, FormName, write_document
+
+DAY = date(2026, 11, 26)
+CITATIONS = [
+    Citation(
+        pmid=n, title=f"Title {n}.", authors=(Author("Doe", "Jo", "J"),), journal="BMJ",
+        journal_abbreviation="BMJ", year=2000 + n, doi=f"10.1/{n}",
+    )
+    for n in range(1, 6)
+]  # fmt: skip
+ANSWER = Answer(
+    question=Question("q1", "Does *metformin* activate <AMPK>?", "yesno"),
+    system="citeray",
+    citations=(RankedCitation(5, 1.0, title="Title 5."),),
+    evidence=(),
+    snippets=(),
+    entities=(),
+    degraded=("llm: not configured",),
+    coverage="2/2",
+    index_version="v000007",
+    last_source="pubmed26n0010.xml.gz",
+    timings_ms={},
+    verdict="answered",
+    confidence=0.8,
+    exact="yes",
+    origin="generated",
+    ideal=(
+        Sentence("Metformin activates β-AMPK.", (3, 1), 0.9),
+        Sentence("It is [not](http://x) disputed.", (1, 4), 0.9, contradicted=(2,)),
+    ),
+)
+
+
+def text_of(form: FormName, content: bytes) -> str:
+    """The text as a reader of the form shows it, in runs of single spaces."""
+    if form == "markdown":
+        text = re.sub(r"\\([^\w\s])", r"\1", content.decode())
+    elif form == "docx":
+        text = "\n".join(p.text for p in docx.Document(io.BytesIO(content)).paragraphs)
+    else:
+        pages = pypdf.PdfReader(io.BytesIO(content)).pages
+        text = "\n".join(page.extract_text() for page in pages)
+    return " ".join(text.split())
+
+
+def write(form: FormName, answer: Answer = ANSWER, citations: Any = CITATIONS) -> str:
+    return text_of(form, write_document(answer, citations, form, "vancouver", DAY))
+
+
+@pytest.mark.parametrize("form", FORM_NAMES)
+def test_a_document_has_every_part_and_numbers_by_first_citing(form: FormName) -> None:
+    text = write(form)
+    said = (
+        "Does *metformin* activate <AMPK>?",
+        "Answered. Confidence 0.80 of 1.",
+        "Yes",
+        "Metformin activates β-AMPK. [1, 2] It is [not](http://x) disputed. [2, 3; contradicted "
+        "by 4]",
+        "[1] Doe J. Title 3. BMJ. 2003. doi: 10.1/3. PubMed PMID: 3.",
+        "[2] Doe J. Title 1.",
+        "[3] Doe J. Title 4.",
+        "[4] Doe J. Title 2.",
+        "This answer had to do without: llm: not configured.",
+        "Index v000007, PubMed files up to pubmed26n0010.xml.gz.",
+        "2026-11-26",
+        DISCLAIMER,
+    )
+    places = [text.find(part) for part in said]
+    assert -1 not in places, said[places.index(-1)]
+    assert places == sorted(places)
+    assert "Title 5" not in text
+
+
+@pytest.mark.parametrize("form", FORM_NAMES)
+def test_where_the_evidence_is_not_enough_the_nearest_are_listed(form: FormName) -> None:
+    silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=())
+    text = write(form, silent)
+    assert "The indexed literature does not answer this question." in text
+    assert "Nearest citations [1] Doe J. Title 5." in text.replace("## ", "")
+
+
+@pytest.mark.parametrize("form", FORM_NAMES)
+def test_sides_and_marks_of_an_answer_are_shown(form: FormName) -> None:
+    passage = Passage(5, "abstract", 0, 5, "It does not.")
+    against = Evidence(passage, stance="contradict", stance_on="yes")
+    mixed = replace(
+        ANSWER,
+        verdict="mixed",
+        evidence=(against,),
+        ideal=(Sentence("Perhaps.", (), 0.0, unsupported=True),),
+    )
+    assert cited_pmids(mixed) == (5,)
+    text = write(form, mixed)
+    assert "Sources disagree. The evidence leans to yes." in text
+    assert "Perhaps. [no evidence supports this]" in text
+    assert 'Contradicts yes: "It does not." [1]' in text
+
+
+@pytest.mark.parametrize("form", FORM_NAMES)
+def test_a_retracted_and_an_absent_citation_say_so(form: FormName) -> None:
+    notice = Link("RetractionIn", 9, "BMJ. 2004;1:2")
+    held = [replace(CITATIONS[2], links=(notice,)), *CITATIONS[3:]]
+    text = write(form, citations=held)
+    assert "[Retracted article; Retraction in: BMJ. 2004;1:2. PMID: 9]" in text
+    assert "[2] PMID 1: not in this index." in text
+
+
+def test_links_of_a_document_lead_to_pubmed_and_the_publisher() -> None:
+    file = docx.Document(io.BytesIO(write_document(ANSWER, CITATIONS, "docx")))
+    places = {link.address for p in file.paragraphs for link in p.hyperlinks}
+    assert {"https://pubmed.ncbi.nlm.nih.gov/3/", "https://doi.org/10.1/3"} <= places
+    pdf = pypdf.PdfReader(io.BytesIO(write_document(ANSWER, CITATIONS, "pdf")))
+    marks = [mark.get_object() for page in pdf.pages for mark in page.get("/Annots", [])]
+    assert "https://doi.org/10.1/3" in {mark["/A"]["/URI"] for mark in marks}
+
+
+def test_a_list_has_its_items_with_their_synonyms() -> None:
+    listed = replace(ANSWER, exact=[["EGFR", "ErbB1"], ["HER2"]])
+    assert (
+        "- EGFR (ErbB1)\n- HER2\n"
+        in write_document(listed, CITATIONS, "markdown", "apa", DAY).decode()
+    )
+
+
+@pytest.mark.parametrize("form", FORM_NAMES)
+def test_control_characters_do_not_break_a_document(form: FormName) -> None:
+    hostile = replace(
+        ANSWER,
+        question=Question("q", "a\x00\x0b\x1b[31m\ud800b", "yesno"),
+        ideal=(Sentence("x\x00\n\n# y", (3,), 1.0),),
+    )
+    assert "x # y [1]" in write(form, hostile)
+
+
+def test_a_pdf_tells_of_characters_that_it_cannot_print() -> None:
+    assert "no glyph" not in write("pdf")
+    chinese = replace(ANSWER, question=Question("q", "糖尿病?", "yesno"))
+    assert "no glyph in this file's font" in write("pdf", chinese)
+
+
+def test_an_answer_of_unreasonable_size_is_refused() -> None:
+    many = replace(ANSWER, ideal=(Sentence("x", tuple(range(1, 202)), 1.0),))
+    with pytest.raises(InputError, match="cites 201 PMIDs; a document lists 200 at most"):
+        write_document(many, [], "markdown")
+    long = replace(ANSWER, ideal=(Sentence("x" * 100_001, (1,), 1.0),))
+    with pytest.raises(InputError, match="characters; a document has 100,000 at most"):
+        write_document(long, [], "markdown")

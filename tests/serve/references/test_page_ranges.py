@@ -1,0 +1,29 @@
+import pytest
+
+from serve.references.page_ranges import expand_pages, first_and_last, shorten_pages
+
+RANGES = [
+    ("284-7", "284-287", ("284", "287")),
+    ("2327-36", "2327-2336", ("2327", "2336")),
+    ("S93-9", "S93-S99", ("S93", "S99")),
+    ("1-10", "1-10", ("1", "10")),
+    ("98-101", "98-101", ("98", "101")),
+    ("e1001", "e1001", ("e1001", "")),
+    ("iii-v", "iii-v", ("iii", "v")),
+    ("17", "17", ("17", "")),
+    ("", "", ("", "")),
+]
+
+
+@pytest.mark.parametrize(("short", "whole", "ends"), RANGES)
+def test_ranges_are_read_in_either_form(short: str, whole: str, ends: tuple[str, str]) -> None:
+    assert (expand_pages(short), expand_pages(whole)) == (whole, whole)
+    assert (shorten_pages(short), shorten_pages(whole)) == (short, short)
+    assert first_and_last(short) == ends
+
+
+def test_several_ranges_are_read_one_by_one() -> None:
+    pages = "1151-68; discussion 1149-50, 1168a"
+    assert expand_pages(pages) == "1151-1168; discussion 1149-1150, 1168a"
+    assert shorten_pages(expand_pages(pages)) == pages
+    assert first_and_last(pages) == (pages, "")
