@@ -42,6 +42,8 @@ from serve.http.request_forms import (
 )
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
+from serve.http.workbench.citations_api import add_citations
+from serve.http.workbench.systems_api import add_systems
 
 RETRY_AFTER_S = 5
 FIGURES: dict[int | str, dict[str, Any]] = {
@@ -89,6 +91,8 @@ def create_api(
     _add_routes(api, service, default_system)
     add_openai_form(api, service)
     add_page(api)
+    add_systems(api, service, default_system)
+    add_citations(api, service)
     if batches is not None:
         add_batches(api, batches, default_system)
     add_mcp(api, service, default_system, http.cors_origins)

@@ -290,7 +290,9 @@ def test_the_openapi_document_describes_every_path(http: TestClient) -> None:
     assert set(document["paths"]) == {
         "/v1/answer",
         "/v1/search",
+        "/v1/citations",
         "/v1/citations/{pmid}",
+        "/v1/systems",
         "/healthz",
         "/readyz",
         "/metrics",
