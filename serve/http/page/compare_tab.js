@@ -46,7 +46,7 @@ function citationRow(pmid, n, answers, reference) {
   const cells = answers.map((answer) => {
     const rank = answer.citations.findIndex((citation) => citation.pmid === pmid) + 1;
     if (citedIn(answer).includes(pmid) && !isUnanswered(answer)) return ["cited", "cites", ""];
-    return rank ? ["found", `found, ${rank}`, ""] : ["", "not found", "none"];
+    return rank ? ["found", `ranked ${rank}`, ""] : ["", "not found", "none"];
   });
   const same = cells.every(([kind]) => kind === cells[0][0]);
   const { title, year } = stubOf(answers.find((answer) => [...answer.citations, ...answer.evidence.map(({ passage }) => passage)].some((one) => one.pmid === pmid)), pmid);

@@ -50,11 +50,12 @@ export function recall(at) {
   return entry ? recalled(entry) : null;
 }
 
-/** Keeps an answer, and gives the time by which it is recalled. */
+/** Keeps an answer in the place of an earlier one to the same; gives the time that it is recalled by. */
 export function remember(request, answer) {
   const entries = read();
   const at = Math.max(Date.now(), (entries[0]?.at ?? 0) + 1);
-  write([{ at, request, answer }, ...entries]);
+  const same = JSON.stringify(request);
+  write([{ at, request, answer }, ...entries.filter((entry) => JSON.stringify(requestOf(entry)) !== same)]);
   return at;
 }
 
