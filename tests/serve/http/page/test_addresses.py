@@ -198,7 +198,7 @@ def test_names_complete_what_is_typed_by_keyboard(page: Page) -> None:
 
 
 def test_the_page_is_light_and_paints_at_once(page: Page) -> None:
-    page.wait_for_function("document.querySelectorAll('#system option').length > 2")
+    expect(page.locator("#system option:checked")).to_have_text("CiteRay (recommended)")
     paint = page.evaluate(
         """() => new Promise((done) => new PerformanceObserver((list) =>
              done(list.getEntries().at(-1).startTime))
