@@ -24,7 +24,7 @@ function listedIn(answer) {
 export function exactView(answer) {
   const names = exactNames(answer);
   if (!names.length) return null;
-  if (typeof answer.exact === "string") return make("p", { className: "exact", textContent: names[0] });
+  if (names.length === 1) return make("p", { className: "exact", textContent: names[0] });
   return make("div", { className: "exact" }, make("ol", {}, ...answer.exact.map(([first, ...others]) =>
     make("li", {}, first, others.length ? make("span", { className: "hint", textContent: ` (${others.join("; ")})` }) : ""))));
 }
