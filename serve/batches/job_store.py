@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 from cluster.answers import Question
 from cluster.storage.whole_files import require_writable, write_atomically
 from serve.batches.jobs import ENDED, JOB_ID, BatchError, Job, Progress
+from serve.formats.bioasq import Entry, read_so_far
 
 log = logging.getLogger("citeray")
 
@@ -210,6 +211,11 @@ class JobStore:
         if state != "done":
             raise BatchError(f"batch {job_id} is {state}, and has no run to give", 409)
         return self.run_file(job_id).read_bytes()
+
+    def results(self, job_id: str, after: int, count: int) -> list[Entry]:
+        """Up to `count` entries of the run behind the first `after`; none once it is cancelled."""
+        self.job(job_id)
+        return read_so_far(self.run_file(job_id), after, count)
 
     def remove_expired(self) -> None:
         """Forget the jobs that ended longer ago than they are kept."""

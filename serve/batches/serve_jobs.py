@@ -13,6 +13,7 @@ from cluster.settings.settings import BatchSettings
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError, Job, described, summarised
 from serve.batches.run_jobs import POLL_S, Ask, JobRunner
+from serve.formats.bioasq import Entry
 
 log = logging.getLogger("citeray")
 
@@ -110,3 +111,8 @@ class ServedBatches:
         """See `Batches.run`."""
         self._store.job(job_id, owner)
         return await asyncio.to_thread(self._store.run, job_id)
+
+    async def results(self, job_id: str, owner: str, after: int, count: int) -> Sequence[Entry]:
+        """See `Batches.results`."""
+        self._store.job(job_id, owner)
+        return await asyncio.to_thread(self._store.results, job_id, after, count)

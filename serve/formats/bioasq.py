@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO, cast
@@ -35,6 +36,7 @@ MAX_FACTOIDS = 5
 MAX_LIST = 100
 MAX_ENTITY_CHARS = 100
 MAX_IDEAL_WORDS = 200
+PARTIAL = ".partial"
 
 Entry = dict[str, Any]
 
@@ -179,6 +181,23 @@ def write_run(path: Path, entries: Iterable[Entry]) -> None:
     write_atomically(path, f"{text}\n".encode())
 
 
+def read_so_far(path: Path, after: int, count: int) -> list[Entry]:
+    """Up to `count` entries of a run behind the first `after`, finished or still being written.
+
+    A finished run has them in the order of its questions, one at work in that of its answers.
+    """
+    if path.is_file():
+        entries: list[Entry] = json.loads(path.read_bytes())["questions"]
+        return entries[after : after + count]
+    partial = path.with_name(path.name + PARTIAL)
+    if not partial.is_file():
+        return []
+    with partial.open(encoding="utf-8") as lines:
+        # The last line may be half written.
+        whole = (line for line in lines if line.endswith("\n"))
+        return [json.loads(line)["entry"] for line in islice(whole, after, after + count)]
+
+
 class RunWriter:
     """A run that survives interruption: each entry is kept in `PATH.partial` as it comes.
 
@@ -198,7 +217,7 @@ class RunWriter:
         inputs: str = "",
     ) -> None:
         self._path = path
-        self._partial = path.with_name(path.name + ".partial")
+        self._partial = path.with_name(path.name + PARTIAL)
         self._key: dict[str, Any] = {
             "system": system,
             "index_version": index_version,

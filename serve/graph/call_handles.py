@@ -137,6 +137,14 @@ class HandleBatches:
         run: bytes = await self._call("run", job_id, owner)
         return run
 
+    async def results(
+        self, job_id: str, owner: str, after: int, count: int
+    ) -> Sequence[dict[str, Any]]:
+        """See `Batches.results`."""
+        entries: Sequence[dict[str, Any]]
+        entries = await self._call("results", job_id, owner, after, count)
+        return entries
+
 
 class HandleTurns:
     """The graph's lease as `Turns`, for a thread of a replica: its calls block."""

@@ -204,6 +204,11 @@ def describe_readiness(
             "encoder": full_name(settings.encoder),
             "reranker": settings.reranker.model or settings.reranker.kind,
             "llm": settings.llm.model_id if settings.llm.kind != "none" else "none",
+            **{
+                name: role.model_id
+                for name, role in settings.models.roles().items()
+                if name != "judge" and role.kind != "none"
+            },
         },
         stages={name: "ready" if loaded else "loading" for name, loaded in stages.items()},
         versions={name: v.name.version for name, v in versions.items()},

@@ -45,10 +45,12 @@ from serve.http.request_forms import (
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
 from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
+from serve.http.workbench.citations_api import add_citations
 from serve.http.workbench.feedback_api import add_feedback
 from serve.http.workbench.reference_tools import reference_tools
 from serve.http.workbench.references_api import add_references
 from serve.http.workbench.suggest_api import add_suggest
+from serve.http.workbench.systems_api import add_systems
 from serve.http.workbench.watches_api import add_watches
 from serve.saved.keep import Saved
 
@@ -101,6 +103,8 @@ def create_api(
     add_openai_form(api, service)
     add_suggest(api, service)
     add_page(api)
+    add_systems(api, service, default_system)
+    add_citations(api, service)
     if batches is not None:
         add_batches(api, batches, default_system)
     if saved is not None:

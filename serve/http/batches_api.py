@@ -1,7 +1,7 @@
 """Batches over HTTP: a BioASQ file in, its run file later.
 
 POST /v1/batches   GET /v1/batches   GET /v1/batches/{id}   DELETE /v1/batches/{id}
-GET /v1/batches/{id}/run
+GET /v1/batches/{id}/run   GET /v1/batches/{id}/results
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Protocol
 
-from fastapi import FastAPI, Path
+from fastapi import FastAPI, Path, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
@@ -22,6 +22,8 @@ from serve.http.request_forms import SystemName
 
 MAX_QUESTIONS = 10_000
 JobId = Annotated[str, Path(examples=["b1"])]
+After = Annotated[int, Query(ge=0, le=MAX_QUESTIONS, description="How many to leave out first.")]
+Count = Annotated[int, Query(ge=1, le=100, description="How many to give at most.")]
 
 
 # Checked by the reader of BioASQ's files, which says what is wrong with which question.
@@ -57,6 +59,12 @@ class Batches(Protocol):
 
     async def run(self, job_id: str, owner: str) -> bytes:
         """The run file of a finished job."""
+        ...
+
+    async def results(
+        self, job_id: str, owner: str, after: int, count: int
+    ) -> Sequence[dict[str, Any]]:
+        """Up to `count` entries of the run behind the first `after`, so far as it is written."""
         ...
 
 
@@ -123,6 +131,15 @@ class BatchList(BaseModel):
     batches: list[BatchFigures]
 
 
+class BatchResults(BaseModel):
+    """Entries of the run. While the batch is at work they come in the order of its answers.
+
+    Once it is done they come in the order of its questions: read them from `after` 0 again.
+    """
+
+    results: list[dict[str, Any]]
+
+
 ADDED = {202: {"model": Batch}, **problems(*KEYED, 409, 422, 503, 507)}
 LISTED = {200: {"model": BatchList}, **problems(*KEYED, 503)}
 ONE = problems(*KEYED, 404, 422, 503)
@@ -164,6 +181,11 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
     async def cancel(job_id: JobId) -> dict[str, Any]:
         """Ask no more of its questions; one that has ended is forgotten, and its run with it."""
         return await batches.cancel(job_id, asker())
+
+    @api.get("/v1/batches/{job_id}/results", responses=ONE)
+    async def results(job_id: JobId, after: After = 0, count: Count = 20) -> BatchResults:
+        """The answers so far, each as the run file will have it."""
+        return BatchResults(results=list(await batches.results(job_id, asker(), after, count)))
 
     @api.get("/v1/batches/{job_id}/run", response_class=Response, responses=RUN)
     async def run(job_id: JobId) -> Response:

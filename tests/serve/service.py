@@ -70,6 +70,7 @@ class SmallService:
             index, citations, broken=broken, writer=writer, decide=decide
         )
         self.state = state
+        self.models = {"llm": "none" if writer is None else "small"}
         self.asked: list[Question] = []
 
     async def search(self, request: Request) -> SearchResult:
@@ -107,7 +108,7 @@ class SmallService:
             last_source="n1.xml",
             coverage="2/2" if ready else "1/2",
             citations=len(CORPUS),
-            models={"encoder": "test"},
+            models={"encoder": "test", **self.models},
             stages={"encoder": "ready", "shard-0001": self.state},
             versions={"shard-0000": "v000001", "shard-0001": "v000001"},
             refused={},

@@ -1,105 +1,142 @@
-// An Answer (the reply of /v1/answer) as elements.
+// An Answer (the reply of /v1/answer) as a card: the question, the verdict, what it says, references.
 
-import { make } from "./dom.js";
+import { citeLink } from "./cite_hint.js";
+import { detailsView, lossLine } from "./details_view.js";
+import { offerExport } from "./documents.js";
+import { button, copy, make, pubmedAddress } from "./dom.js";
 import { filtersInWords } from "./filters.js";
 import { openPassage } from "./passage_dialog.js";
-import { isUnanswered, stanceBadge, statesExact, verdictBanner } from "./verdict_view.js";
+import { citedIn, noticeBanner, recordsOf, referenceParts, referenceText, stubOf } from "./references.js";
+import { exactNames, isUnanswered, quotedSides, sidesView, statesExact, verdictBanner, verdictWords } from "./verdict_view.js";
 
-const heading = (text, level = "h2") => make(level, { textContent: text });
+const MOST_NEAREST = 5;
+let cards = 0;
 
-function pmidButton(answer, pmid, said, against = false, also = "") {
-  const words = `${against ? "Against: " : ""}PMID ${pmid}${also}`;
-  return make("button", {
-    type: "button", className: against ? "pmid against" : "pmid", textContent: words,
-    onclick: () => openPassage(answer, pmid, said),
-  });
+/** The PMIDs listed under the answer, in the order of their numbers. */
+function listedIn(answer) {
+  if (isUnanswered(answer)) return answer.citations.slice(0, MOST_NEAREST).map(({ pmid }) => pmid);
+  const sides = quotedSides(answer);
+  const quoted = sides ? [...sides.pro, ...sides.con].map(({ passage }) => passage.pmid) : [];
+  return [...new Set([...citedIn(answer), ...quoted])];
 }
 
-function exactOf(exact) {
-  if (!exact || !exact.length) return null;
-  if (typeof exact === "string") return make("p", { className: "exact", textContent: exact === "yes" ? "Yes" : exact === "no" ? "No" : exact });
-  const names = exact.map(([first, ...others]) =>
-    make("li", {}, first, others.length ? make("span", { className: "hint", textContent: ` (${others.join("; ")})` }) : ""));
-  return make("div", { className: "exact" }, make("ol", {}, ...names));
+/** The exact answer; null where it has none. */
+export function exactView(answer) {
+  const names = exactNames(answer);
+  if (!names.length) return null;
+  if (names.length === 1) return make("p", { className: "exact", textContent: names[0] });
+  return make("div", { className: "exact" }, make("ol", {}, ...answer.exact.map(([first, ...others]) =>
+    make("li", {}, first, others.length ? make("span", { className: "hint", textContent: ` (${others.join("; ")})` }) : ""))));
 }
 
-function sentencesOf(answer, also) {
+/** The sentences as one paragraph; `cite(pmid, said, against)` makes the number of a source. */
+export function paragraphOf(answer, cite) {
   if (isUnanswered(answer)) return null;
   if (!answer.ideal.length) return make("p", { textContent: "Nothing found speaks to this question." });
   return make("ul", { className: "sentences" }, ...answer.ideal.map((sentence) => make("li", {},
-    `${sentence.text} `,
+    `${sentence.text}\u00a0`,
     sentence.unsupported ? make("strong", { className: "lost", textContent: "No evidence supports this. " }) : "",
-    ...sentence.pmids.map((pmid) => pmidButton(answer, pmid, sentence.text, false, also(pmid))),
-    ...sentence.contradicted.map((pmid) => pmidButton(answer, pmid, sentence.text, true)))));
+    ...sentence.pmids.map((pmid) => cite(pmid, sentence.text, false)),
+    ...(sentence.contradicted.length ? [make("span", { className: "but", textContent: " but see " }),
+      ...sentence.contradicted.map((pmid) => cite(pmid, sentence.text, true))] : []))));
 }
 
-const ORIGINS = {
-  generated: "Written by the language model, each sentence checked against the evidence.",
-  extractive: "The evidence's own sentences.",
-  none: "No answer was written.",
+const saidOf = (answer, pmid) => answer.ideal.find(({ pmids, contradicted }) => pmids.includes(pmid) || contradicted.includes(pmid))?.text
+  ?? answer.question.body;
+
+/** The numbered list; what the records add comes when they are read. `records` is filled with them. */
+export function referenceList(pmids, { title, idOf, stub, passage, records }) {
+  if (!pmids.length) return null;
+  const note = make("p", { className: "note" });
+  const items = pmids.map((pmid) => make("li", { id: idOf(pmid), tabIndex: -1 }));
+  const fill = () => pmids.forEach((pmid, at) => items[at].replaceChildren(
+    ...referenceParts(records.get(pmid) ?? stub(pmid)), passage ? passage(pmid) : ""));
+  fill();
+  recordsOf(pmids).then((found) => {
+    for (const [pmid, record] of found) records.set(pmid, record);
+    fill();
+  }).catch((error) => { note.textContent = `Authors and journals could not be read: ${error.message}`; });
+  return make("section", { className: "references" }, make("h3", { textContent: title }), make("ol", {}, ...items), note);
+}
+
+/** The answer with numbered references as plain text. */
+async function plainText(answer, pmids, records) {
+  for (const [pmid, record] of await recordsOf(pmids)) records.set(pmid, record);
+  const numbers = (list) => list.map((pmid) => pmids.indexOf(pmid) + 1).join(", ");
+  const verdict = verdictWords(answer)?.filter(Boolean) ?? [];
+  const sentences = isUnanswered(answer) ? [] : answer.ideal.map(({ text, pmids: cited, contradicted, unsupported }) => [
+    text, unsupported ? "(no evidence supports this)" : "", cited.length ? `[${numbers(cited)}]` : "",
+    contradicted.length ? `(but see [${numbers(contradicted)}])` : ""].filter(Boolean).join(" "));
+  const names = exactNames(answer);
+  const references = pmids.map((pmid, at) => `${at + 1}. ${referenceText(records.get(pmid) ?? stubOf(answer, pmid))}`);
+  const made = `CiteRay, ${new Date().toISOString().slice(0, 10)}, PubMed index ${answer.index_version} to ${answer.last_source || "its first file"}. Not medical advice.`;
+  return [answer.question.body, verdict.join(". ").replace("..", "."), names.join("; ") && `${names.join("; ")}.`, sentences.join(" "),
+    references.length ? `${isUnanswered(answer) ? "Nearest citations" : "References"}\n${references.join("\n")}` : "", made]
+    .filter(Boolean).join("\n\n");
+}
+
+function suggested(answer, correct) {
+  const found = [answer.did_you_mean].flat().map((one) => one?.question ?? one).filter((one) => typeof one === "string" && one);
+  if (!found.length || !correct) return null;
+  return make("p", { className: "mean" }, "Did you mean ",
+    ...found.flatMap((question, at) => [at ? " or " : "", make("button", { type: "button", className: "link", textContent: question, onclick: () => correct(question) })]), "?");
+}
+
+function understood(answer) {
+  const question = answer.understood?.question;
+  return question && question !== answer.question.body
+    ? make("p", { className: "note", textContent: `Understood as: ${question}` }) : null;
+}
+
+/** The card. `more` may have `actions` (elements), `correct(question)`, `before` (an earlier question). */
+export function answerCard(answer, more = {}) {
+  const card = `card-${cards += 1}`;
+  const pmids = listedIn(answer);
+  const records = new Map();
+  const idOf = (pmid) => `${card}-ref-${pmids.indexOf(pmid) + 1}`;
+  const cite = (pmid, said, against) => citeLink(answer, { n: pmids.indexOf(pmid) + 1, pmid, said, target: idOf(pmid), against });
+  const passage = (pmid) => {
+    const read = make("button", { type: "button", className: "link", textContent: "Read the passage" });
+    read.setAttribute("aria-label", `Read the passage of reference ${pmids.indexOf(pmid) + 1}`);
+    read.addEventListener("click", () => openPassage(answer, pmid, saidOf(answer, pmid)));
+    return read;
+  };
+  const exports = make("div");
+  offerExport(exports, [["These references", pmids], ["All citations found", answer.citations.map(({ pmid }) => pmid)]], answer);
+  const filters = filtersInWords(answer.filters);
+  return make("article", { className: "card answer", "aria-label": "Answer" },
+    more.before ? make("p", { className: "note", textContent: `Follow-up to: ${more.before}` }) : null,
+    make("h2", { textContent: answer.question.body }), understood(answer), suggested(answer, more.correct),
+    verdictBanner(answer), statesExact(answer) ? exactView(answer) : null, paragraphOf(answer, cite),
+    ...(answer.caveats ?? []).map((caveat) => make("p", { className: "caveat", textContent: caveat })),
+    lossLine(answer), filters ? make("p", { className: "note", textContent: filters }) : null,
+    sidesView(answer, cite),
+    referenceList(pmids, { title: isUnanswered(answer) ? "Nearest citations" : "References", idOf, stub: (pmid) => stubOf(answer, pmid), passage, records }),
+    make("div", { className: "row actions" },
+      button("Copy with references", async () => copy(await plainText(answer, pmids, records), "Answer with references")),
+      ...(more.actions ?? []), button("Print", () => print()), exports));
+}
+
+const ORDERS = {
+  relevance: ["most relevant first", () => 0],
+  newest: ["newest first", (one, other) => (other.year ?? 0) - (one.year ?? 0)],
+  oldest: ["oldest first", (one, other) => (one.year ?? 9999) - (other.year ?? 9999)],
 };
 
-export function lossesOf(answer) {
-  if (!answer.degraded.length) return null;
-  const items = answer.degraded.map((loss) => make("li", { textContent: loss }));
-  return make("div", { className: "note lost" }, "This answer had to do without:", make("ul", {}, ...items));
-}
-
-function originOf(answer) {
-  const shown = answer.shown && answer.shown.length < answer.evidence.length
-    ? `The model was shown ${answer.shown.length} of ${answer.evidence.length} passages.` : "";
-  const parts = [ORIGINS[answer.origin], filtersInWords(answer.filters), shown, `Index ${answer.index_version}, to ${answer.last_source || "its first file"};`,
-    `shards ${answer.coverage}; system ${answer.system}.`];
-  return make("p", { className: "note", textContent: parts.filter(Boolean).join(" ") });
-}
-
-function evidenceOf(answer) {
-  const items = answer.evidence.map(({ passage, title, stance, stance_on, year }) => {
-    return make("li", {},
-      stanceBadge({ stance, stance_on }),
-      title ? make("strong", { textContent: `${title} ` }) : "", year ? `(${year}) ` : "",
-      passage.text, " ", pmidButton(answer, passage.pmid, answer.ideal[0]?.text ?? answer.question.body));
-  });
-  return make("details", { className: "card" }, make("summary", { textContent: `Evidence (${items.length} ${items.length === 1 ? "passage" : "passages"})` }),
-    make("ul", { className: "evidence" }, ...items));
-}
-
-function citationsOf(answer) {
-  const items = answer.citations.map((citation) => make("li", {},
-    citation.retracted ? make("strong", { className: "lost", textContent: "Retracted. " }) : "",
-    citation.title || "", citation.year ? ` (${citation.year}) ` : " ", pmidButton(answer, citation.pmid, answer.question.body)));
-  return make("details", { className: "card" }, make("summary", { textContent: `Citations (${items.length})` }),
-    make("ol", {}, ...items));
-}
-
-export function timingsOf(answer) {
-  const stages = Object.entries(answer.timings_ms);
-  const most = Math.max(1, ...stages.map(([, ms]) => ms));
-  const rows = stages.flatMap(([stage, ms]) => {
-    const bar = make("div", { className: "bar" });
-    bar.style.width = `${(ms / most) * 100}%`;
-    return [make("span", { textContent: stage }), make("div", { className: "track", "aria-hidden": "true" }, bar),
-      make("span", { className: "ms", textContent: `${Math.round(ms)} ms` })];
-  });
-  const whole = answer.spent ? `Time by stage (${Math.round(answer.spent.ms)} ms in all)` : "Time by stage";
-  const rungs = answer.spent?.rungs.length ? make("p", { className: "note", textContent: `Searched: ${answer.spent.rungs.join(", then ")}.` }) : "";
-  return make("details", { className: "card" }, make("summary", { textContent: whole }), make("div", { className: "bars" }, ...rows), rungs);
-}
-
-function entitiesOf(answer) {
-  if (!answer.entities.length) return "";
-  const items = answer.entities.map((entity) => make("li", { textContent: entity.text }));
-  return make("details", { className: "card" }, make("summary", { textContent: `Entities in the question (${items.length})` }),
-    make("ul", { className: "entities" }, ...items));
-}
-
-/** The answer alone; `also(pmid)` says what to add to a PMID. */
-export function answerCard(answer, title, also = () => "") {
-  return make("article", { className: "card", "aria-label": title }, heading(title),
-    verdictBanner(answer, pmidButton), statesExact(answer) ? exactOf(answer.exact) : null,
-    sentencesOf(answer, also), lossesOf(answer), originOf(answer));
+/** Every citation that was found, in the order that is chosen. */
+function foundView(answer) {
+  const list = make("ol", { className: "found" });
+  const select = make("select", {}, ...Object.entries(ORDERS).map(([value, [textContent]]) => make("option", { value, textContent })));
+  const sort = () => list.replaceChildren(...[...answer.citations].sort(ORDERS[select.value][1]).map((citation) => make("li", {},
+    noticeBanner(stubOf(answer, citation.pmid)),
+    make("a", { href: pubmedAddress(citation.pmid), target: "_blank", rel: "noopener noreferrer", textContent: citation.title || "Untitled citation" }),
+    citation.year ? ` (${citation.year}) ` : " ",
+    make("button", { type: "button", className: "pmid", textContent: `PMID ${citation.pmid}`, onclick: () => openPassage(answer, citation.pmid, answer.question.body) }))));
+  select.addEventListener("change", sort);
+  sort();
+  return make("details", { className: "card" }, make("summary", { textContent: `All citations found (${answer.citations.length})` }),
+    make("p", { className: "options" }, make("label", {}, "Order ", select)), list);
 }
 
 /** All there is to show of an answer. */
-export const answerView = (answer) => [answerCard(answer, "Answer"), evidenceOf(answer), citationsOf(answer),
-  entitiesOf(answer), timingsOf(answer)].filter(Boolean);
+export const answerView = (answer, more) => [answerCard(answer, more), foundView(answer), detailsView(answer)];

@@ -11,7 +11,8 @@ export class ApiError extends Error {
 
 export const useKey = (key) => sessionStorage.setItem(KEY, key);
 
-async function send(path, options = {}) {
+/** The reply to a request; raises ApiError with the server's own sentence. */
+export async function send(path, options = {}) {
   const key = sessionStorage.getItem(KEY);
   const headers = { ...(options.body ? { "Content-Type": "application/json" } : {}), ...(key ? { "X-API-Key": key } : {}) };
   let reply;
@@ -22,31 +23,52 @@ async function send(path, options = {}) {
     throw new ApiError("The server cannot be reached; is it running?", 0);
   }
   if (reply.ok) return reply;
-  let said = `HTTP ${reply.status}`;
-  try {
-    const { error } = await reply.json();
-    said = error.message ?? error;
-  } catch { /* no JSON: the status must do */ }
+  const said = await problemIn(reply);
   const retry = reply.headers.get("Retry-After");
   if (reply.status === 401) dispatchEvent(new Event("key-needed"));
   throw new ApiError(retry && !said.includes("again") ? `${said}; try again in ${retry} s` : said, reply.status);
 }
 
+async function problemIn(reply) {
+  try {
+    const { error, detail } = await reply.json();
+    const said = error?.message ?? error ?? detail;
+    return typeof said === "string" ? said : `HTTP ${reply.status}`;
+  } catch {
+    // No JSON: the status has to do.
+    return `HTTP ${reply.status}`;
+  }
+}
+
 const asJson = async (path, options) => (await send(path, options)).json();
+const post = (body) => ({ method: "POST", body: JSON.stringify(body) });
+const batch = (id) => `/v1/batches/${encodeURIComponent(id)}`;
 
-/** [{id, description}] of the presets. */
-export const listSystems = async () => (await asJson("/v1/models")).data;
+export const readJson = (path, signal) => asJson(path, { signal });
+export const readDocument = () => asJson("/openapi.json");
+
+/** {recommended, systems: [{name, title, about, group, needs, available, reason}]}. */
+export const listSystems = () => asJson("/v1/systems");
 export const readCitation = (pmid) => asJson(`/v1/citations/${Number(pmid)}`);
+/** {citations, missing} of up to 100 PMIDs. */
+export const readCitations = (pmids) => asJson(`/v1/citations?pmids=${pmids.map(Number).join(",")}`);
 
-export const startBatch = (body) => asJson("/v1/batches", { method: "POST", body: JSON.stringify(body) });
-export const readBatch = (id) => asJson(`/v1/batches/${encodeURIComponent(id)}`);
-export const cancelBatch = (id) => asJson(`/v1/batches/${encodeURIComponent(id)}`, { method: "DELETE" });
-export const readRun = async (id) => (await send(`/v1/batches/${encodeURIComponent(id)}/run`)).blob();
+/** What is loaded; also while the server is not ready. */
+export async function readReadiness() {
+  const reply = await fetch("/readyz");
+  return reply.json();
+}
+
+export const startBatch = (body) => asJson("/v1/batches", post(body));
+export const readBatch = (id) => asJson(batch(id));
+export const cancelBatch = (id) => asJson(batch(id), { method: "DELETE" });
+export const readRun = async (id) => (await send(`${batch(id)}/run`)).blob();
+export const readResults = async (id, after, count) =>
+  (await asJson(`${batch(id)}/results?after=${after}&count=${count}`)).results;
 
 /** Asks, tells `tell(name, data)` each event as it comes, and gives the Answer. */
 export async function askInEvents(request, tell, signal) {
-  const body = JSON.stringify({ ...request, stream: true });
-  const reply = await send("/v1/answer", { method: "POST", body, signal });
+  const reply = await send("/v1/answer", { ...post({ ...request, stream: true }), signal });
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let unread = "";
   for (;;) {

@@ -1,18 +1,81 @@
-// One question: its stages, the draft, the checked answer.
+// One question: its stages, the draft, the checked answer; its address, and the way back to it.
 
-import { askInEvents } from "./api.js";
+import { abilities } from "./abilities.js";
+import { addressOf, answerAddress, answerIn, requestIn } from "./address.js";
 import { answerView } from "./answer_view.js";
-import { byId, showProblem } from "./dom.js";
-import { chosenFilters, readyFilters } from "./filters.js";
-import { forget, remember, showHistory } from "./history.js";
+import { askInEvents } from "./api.js";
+import { button, byId, copy, say, showProblem } from "./dom.js";
+import { chosenFilters, readyFilters, setFilters } from "./filters.js";
+import { offerExamples } from "./first_screen.js";
+import { forget, recall, remember, showHistory } from "./history.js";
+import { readStored, storeButton } from "./stored_answers.js";
+import { readySuggestions, suggestKey } from "./suggest_box.js";
+import { choose } from "./systems.js";
+import { exactNames } from "./verdict_view.js";
 
+const MOST_TURNS = 5;
+const TURN_CHARACTERS = 1000;
 let running = null;
+let shown = null;
+let opened = "";
 
-function show(answer) {
-  byId("draft").hidden = true;
-  byId("answer").replaceChildren(...answerView(answer));
-  byId("answer").focus({ preventScroll: true });
+function readForm() {
+  const system = byId("system").value;
+  return {
+    question: byId("question").value.trim(), type: byId("type").value, k: Number(byId("k").value) || 10,
+    ...(system ? { system } : {}), filters: chosenFilters(),
+  };
 }
+
+function writeForm(request) {
+  byId("question").value = request?.question ?? "";
+  byId("type").value = request?.type ?? "unknown";
+  byId("k").value = request?.k ?? 10;
+  choose(request?.system);
+  setFilters(request?.filters ?? {});
+}
+
+function clear() {
+  running?.abort();
+  running = null;
+  busy(false);
+  for (const place of ["answer", "problem", "draft-text", "progress"]) byId(place).replaceChildren();
+  byId("draft").hidden = true;
+  byId("follow-form").hidden = true;
+  shown = null;
+  document.title = "CiteRay: cited answers from PubMed";
+}
+
+/** Shows an answer with everything that it was asked with. */
+async function show({ request, answer, created }) {
+  clear();
+  writeForm(request);
+  shown = { request, answer };
+  document.title = `CiteRay: ${request.question}`;
+  document.body.classList.add("asked");
+  const place = document.createElement("span");
+  const actions = [button("Copy link", () => copy(location.href, "Link")), place];
+  const before = request.turns?.at(-1)?.question ?? "";
+  byId("answer").replaceChildren(...answerView(answer, { actions, before, correct: (question) => ask({ ...request, question }) }));
+  byId("progress").textContent = created ? `A stored answer of ${new Date(created).toLocaleString()}.` : "Done.";
+  byId("answer").focus({ preventScroll: true });
+  byId("follow-form").hidden = !(await abilities()).takes("AnswerRequest", "turns");
+  byId("follow").value = "";
+  place.replaceChildren(await storeButton(request, answer, (kept) => keep(request, kept)));
+}
+
+/** Keeps an answer in the history, under the address that it has, and shows it. */
+function keep(request, answer) {
+  const at = remember(request, answer);
+  const address = answer.answer_id ? answerAddress(answer.answer_id) : addressOf(standing(request, answer));
+  history.replaceState({ at }, "", address);
+  opened = location.search;
+  showHistory(again);
+  show({ request, answer });
+}
+
+/** The request whose address stands alone: a follow-up as it was understood. */
+const standing = (request, answer) => ({ ...request, question: answer.understood?.question || request.question });
 
 function tell(name, data) {
   if (name === "stage") byId("progress").textContent = `${data.stage} done, ${Math.round(data.ms)} ms`;
@@ -28,26 +91,21 @@ function busy(is) {
   byId("cancel").hidden = !is;
 }
 
-async function ask(event) {
-  event.preventDefault();
-  running?.abort();
+/** Asks, as a new step of the browser's history unless the address is asked already. */
+async function ask(request, { push = true } = {}) {
+  clear();
+  writeForm(request);
+  document.body.classList.add("asked");
+  if (push) history.pushState({}, "", addressOf(request));
+  opened = location.search;
   const own = running = new AbortController();
-  const system = byId("system").value;
-  const request = {
-    question: byId("question").value, type: byId("type").value, k: Number(byId("k").value) || 10,
-    ...(system ? { system } : {}), filters: chosenFilters(),
-  };
-  for (const place of ["answer", "problem", "draft-text"]) byId(place).replaceChildren();
-  byId("draft").hidden = true;
-  byId("progress").textContent = "searching";
+  byId("progress").textContent = "Searching";
   busy(true);
   try {
     const answer = await askInEvents(request, tell, own.signal);
-    show(answer);
-    byId("progress").textContent = "The answer is there.";
-    remember(answer);
-    showHistory(show);
+    if (running === own) keep(request, answer);
   } catch (error) {
+    if (running !== own) return;
     byId("draft").hidden = true;
     byId("progress").textContent = error.name === "AbortError" ? "Cancelled." : "";
     if (error.name !== "AbortError") showProblem(byId("problem"), error.message);
@@ -56,16 +114,85 @@ async function ask(event) {
   }
 }
 
-export function readyAskTab() {
-  readyFilters();
-  byId("ask-form").addEventListener("submit", ask);
-  byId("cancel").addEventListener("click", () => running?.abort());
-  byId("question").addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      byId("ask-form").requestSubmit();
+/** Shows an entry of the history as a new step. */
+function again(entry) {
+  history.pushState({ at: entry.at }, "", addressOf(standing(entry.request, entry.answer)));
+  opened = location.search;
+  show(entry);
+}
+
+/** The turns up to the answer on the page, the oldest of many left out. */
+function turnsSoFar() {
+  const { request, answer } = shown;
+  const said = [...exactNames(answer), ...answer.ideal.map(({ text }) => text)].join(" ").slice(0, TURN_CHARACTERS);
+  return [...(request.turns ?? []), { question: request.question, answer: said }].slice(-MOST_TURNS);
+}
+
+function follow(event) {
+  event.preventDefault();
+  const question = byId("follow").value.trim();
+  if (!question || !shown) return;
+  ask({ ...shown.request, question, type: "unknown", turns: turnsSoFar() });
+}
+
+/**
+ * What the address names: a stored answer, a question, or the first screen. A question is asked at
+ * once, as PubMed and its like do: an address is there to bring its result, asking changes nothing,
+ * and what was shared has one step less. Back and Forward show again what was answered before.
+ */
+async function open({ back }) {
+  opened = location.search;
+  const kept = back ? recall(history.state?.at) : null;
+  const stored = answerIn(location.search);
+  const request = requestIn(location.search);
+  if (kept) return show(kept);
+  if (stored) {
+    clear();
+    try {
+      return await show(await readStored(stored));
+    } catch (error) {
+      return showProblem(byId("problem"), error.message);
     }
+  }
+  if (request) return ask(request, { push: false });
+  clear();
+  writeForm(null);
+  document.body.classList.remove("asked");
+  return byId("question").focus();
+}
+
+const submitOnEnter = (form) => (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  byId(form).requestSubmit();
+};
+
+/** Asks what the address names; also after a key was given. */
+export function openAddress() {
+  const { type } = performance.getEntriesByType("navigation")[0] ?? {};
+  open({ back: type === "back_forward" });
+}
+
+export function readyAskTab() {
+  readyFilters(abilities());
+  readySuggestions();
+  byId("ask-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask(readForm());
   });
-  byId("clear-history").addEventListener("click", () => { forget(); showHistory(show); });
-  showHistory(show);
+  byId("follow-form").addEventListener("submit", follow);
+  byId("cancel").addEventListener("click", () => running?.abort());
+  byId("question").addEventListener("keydown", (event) => suggestKey(event) || submitOnEnter("ask-form")(event));
+  byId("follow").addEventListener("keydown", submitOnEnter("follow-form"));
+  byId("clear-history").addEventListener("click", () => {
+    forget();
+    showHistory(again);
+    say("Earlier questions forgotten.");
+  });
+  addEventListener("popstate", ({ state }) => {
+    // A link within the page, such as the one to the question, is no other address.
+    if (state !== null || location.search !== opened) open({ back: true });
+  });
+  showHistory(again);
+  offerExamples((question, type) => ask({ ...readForm(), question, type: type ?? "unknown" }));
 }

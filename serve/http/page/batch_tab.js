@@ -1,53 +1,75 @@
-// Batches of questions: started here, worked on by the server, fetched when they are done.
+// Batches of questions: started here, worked on by the server, read as they come.
 
 import { cancelBatch, readBatch, readRun, startBatch } from "./api.js";
-import { byId, make, showProblem } from "./dom.js";
+import { BatchResults, saveTable } from "./batch_results.js";
+import { button, byId, make, save, showProblem } from "./dom.js";
 
 const PLACE = "citeray-batches";
-const EVERY_MS = 2000;
+const EVERY_MS = 1000;
+const MOST_KEPT = 50;
 const ENDED = new Set(["done", "cancelled", "failed"]);
 
 const known = () => JSON.parse(localStorage.getItem(PLACE) ?? "[]");
-const keep = (entries) => localStorage.setItem(PLACE, JSON.stringify(entries.slice(0, 50)));
+const keep = (entries) => localStorage.setItem(PLACE, JSON.stringify(entries.slice(0, MOST_KEPT)));
+
+/** The questions of the file, or those that are typed in, one a line. */
+async function questionsGiven() {
+  const file = byId("batch-file").files[0];
+  if (!file) {
+    const lines = byId("batch-lines").value.split("\n").map((line) => line.trim()).filter(Boolean);
+    if (!lines.length) throw new Error("Write a question on each line, or choose a file.");
+    return { name: lines.length === 1 ? lines[0] : `${lines[0]} and ${lines.length - 1} more`, questions: lines.map((body, at) => ({ id: `${at + 1}`, type: "unknown", body })) };
+  }
+  try {
+    const { questions } = JSON.parse(await file.text());
+    if (!Array.isArray(questions)) throw new SyntaxError("it has no list of questions");
+    return { name: file.name, questions };
+  } catch (error) {
+    throw new Error(`${file.name}: not a BioASQ questions file: ${error.message}`);
+  }
+}
 
 async function start(event) {
   event.preventDefault();
   showProblem(byId("batch-problem"), "");
-  const file = byId("batch-file").files[0];
   try {
-    const { questions } = JSON.parse(await file.text());
-    if (!Array.isArray(questions)) throw new SyntaxError("no list of questions");
+    const { name, questions } = await questionsGiven();
     const system = byId("batch-system").value;
     const job = await startBatch({ questions, answers: byId("batch-answers").checked, ...(system ? { system } : {}) });
-    keep([{ id: job.id, name: file.name }, ...known()]);
-    show(job.id, file.name, true);
+    keep([{ id: job.id, name }, ...known()]);
+    show(job.id, name, true, Object.fromEntries(questions.map((question) => [question.id, question.body])));
   } catch (error) {
-    const said = error instanceof SyntaxError ? `${file.name} is no BioASQ file: ${error.message}` : error.message;
-    showProblem(byId("batch-problem"), said);
+    showProblem(byId("batch-problem"), error.message);
   }
 }
 
-function show(id, name, first) {
+function show(id, name, first, bodies) {
   const bar = make("progress", { value: 0, max: 1, "aria-label": `Progress of ${name}` });
   const state = make("p", { className: "note", role: "status" });
   const buttons = make("div", { className: "row" });
-  const item = make("li", { className: "card" }, make("h2", { textContent: name }), bar, state, buttons);
+  const results = new BatchResults(id, bodies);
+  const item = make("li", { className: "card" }, make("h2", { textContent: name }), bar, state, buttons, results.element);
   byId("batches")[first ? "prepend" : "append"](item);
-  watch({ id, name, bar, state, buttons, item });
+  watch({ id, name, bar, state, buttons, results, item });
+}
+
+function inWords(job) {
+  const losses = Object.values(job.degraded ?? {}).reduce((sum, count) => sum + count, 0);
+  const unanswered = job.verdicts?.not_enough_evidence ?? 0;
+  const left = job.eta_s ? `about ${Math.ceil(job.eta_s)} s left` : "";
+  return [`${job.state}: ${job.done} of ${job.total}`, job.failed_count ? `${job.failed_count} failed` : "",
+    unanswered ? `${unanswered} without enough evidence` : "", losses ? `${losses} losses` : "", left, job.error ?? ""].filter(Boolean).join(", ");
 }
 
 async function watch(shown) {
-  const { id, bar, state } = shown;
+  const { id, bar, state, results } = shown;
   try {
     const job = await readBatch(id);
     bar.max = job.total || 1;
-    bar.value = job.done;
-    const failed = job.failed_count ?? 0;
-    const losses = Object.values(job.degraded ?? {}).reduce((sum, count) => sum + count, 0);
-    const unanswered = job.verdicts?.not_enough_evidence ?? 0;
-    state.textContent = [`${job.state}: ${job.done} of ${job.total}`, failed ? `${failed} failed` : "",
-      unanswered ? `${unanswered} without enough evidence` : "",
-      losses ? `${losses} losses` : "", job.error ?? ""].filter(Boolean).join(", ");
+    bar.value = job.done + job.failed_count;
+    state.textContent = inWords(job);
+    results.fail(job.failed);
+    await (job.state === "done" ? results.settle() : results.more());
     offer(shown, job.state);
     if (!ENDED.has(job.state)) setTimeout(watch, EVERY_MS, shown);
   } catch (error) {
@@ -57,22 +79,23 @@ async function watch(shown) {
 }
 
 function offer(shown, state) {
-  const button = (textContent, onclick) => make("button", { type: "button", className: "quiet", textContent, onclick });
   const { id, name } = shown;
   const buttons = [];
-  if (state === "running" || state === "waiting") buttons.push(button("Cancel", () => cancelBatch(id).then(() => watch(shown))));
-  if (state === "done") buttons.push(button("Download the run", () => download(id, name)));
-  if (ENDED.has(state) || state === "gone") buttons.push(button("Forget", () => {
-    keep(known().filter((entry) => entry.id !== id));
-    shown.item.remove();
+  if (state === "running" || state === "waiting") buttons.push(button("Cancel", async () => {
+    await cancelBatch(id);
+    await watch(shown);
   }));
+  if (state === "done") {
+    buttons.push(button("Download the run", async () => save(await readRun(id), `run-${name}`)),
+      button("Download as a table (CSV)", () => saveTable(id, name)));
+  }
+  if (ENDED.has(state) || state === "gone") buttons.push(button("Forget", () => forget(shown)));
   shown.buttons.replaceChildren(...buttons);
 }
 
-async function download(id, name) {
-  const url = URL.createObjectURL(await readRun(id));
-  make("a", { href: url, download: `run-${name}` }).click();
-  URL.revokeObjectURL(url);
+async function forget({ id, item }) {
+  keep(known().filter((entry) => entry.id !== id));
+  item.remove();
 }
 
 export function readyBatchTab() {

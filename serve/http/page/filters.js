@@ -1,19 +1,77 @@
-// Which citations may be found: the form's fields as the API's `filters`, and these in words.
+// Which citations may be found: the form's fields as the API's `filters`, as chips and in words.
 
-import { byId } from "./dom.js";
+import { byId, make } from "./dom.js";
 
-const number = (id) => (byId(id).value ? { [id.replaceAll("-", "_")]: Number(byId(id).value) } : {});
+const NUMBERS = ["year_from", "year_to"];
+const FLAGS = ["humans", "has_abstract", "retracted"];
+// Fields of several values: what is chosen or typed becomes a chip.
+const LISTS = ["publication_types", "journals", "languages", "mesh", "authors"];
+const chosen = Object.fromEntries(LISTS.map((name) => [name, []]));
+const field = (name) => byId(name.replaceAll("_", "-"));
+
+const FLAG_WORDS = {
+  humans: ["in humans", "not indexed as human"],
+  has_abstract: ["with an abstract", "without an abstract"],
+  retracted: ["only retracted", "without retracted"],
+};
 
 /** What is chosen, by the API's names; {} where nothing is. */
 export function chosenFilters() {
-  const kind = byId("publication-type").value;
-  return {
-    ...number("year-from"), ...number("year-to"),
-    ...(kind ? { publication_types: [kind] } : {}),
-    ...(byId("only-humans").checked ? { humans: true } : {}),
-    ...(byId("only-english").checked ? { languages: ["eng"] } : {}),
-    ...(byId("only-abstract").checked ? { has_abstract: true } : {}),
-  };
+  const found = {};
+  for (const name of NUMBERS) if (field(name).value) found[name] = Number(field(name).value);
+  if (field("until").value) found.until = field("until").value;
+  for (const name of LISTS) if (chosen[name].length) found[name] = [...chosen[name]];
+  for (const name of FLAGS) if (field(name).value) found[name] = field(name).value === "true";
+  return found;
+}
+
+/** Puts `filters` into the form, in the place of what was chosen. */
+export function setFilters(filters) {
+  for (const name of [...NUMBERS, "until"]) field(name).value = filters[name] ?? "";
+  for (const name of FLAGS) field(name).value = filters[name] === undefined || filters[name] === null ? "" : String(filters[name]);
+  for (const name of LISTS) chosen[name] = [...(filters[name] ?? [])];
+  showChips();
+}
+
+const wordOf = (name, value) => ({
+  year_from: `since ${value}`, year_to: `to ${value}`, until: `published by ${value}`,
+}[name] ?? (name in FLAG_WORDS ? FLAG_WORDS[name][value ? 0 : 1] : named(name, value)));
+
+function named(name, value) {
+  const option = [...(field(name).options ?? [])].find((one) => one.value.toLowerCase() === value.toLowerCase());
+  const word = option?.textContent ?? value;
+  return { mesh: `MeSH ${word}`, authors: `author ${word}`, languages: `in ${word}` }[name] ?? word;
+}
+
+function without(name, value) {
+  if (name in chosen) chosen[name] = chosen[name].filter((one) => one !== value);
+  else field(name).value = "";
+  showChips();
+}
+
+function showChips() {
+  const filters = chosenFilters();
+  const chips = Object.entries(filters).flatMap(([name, value]) => [value].flat().map((one) => {
+    const word = wordOf(name, one);
+    const remove = () => {
+      without(name, one);
+      (byId("chips").querySelector("button") ?? byId("question")).focus();
+    };
+    return make("li", {}, make("button", {
+      type: "button", className: "chip", textContent: `${word} ×`, "aria-label": `Remove filter: ${word}`, onclick: remove,
+    }));
+  }));
+  byId("chips").replaceChildren(...chips);
+  byId("chips").hidden = !chips.length;
+  byId("filters-on").textContent = chips.length ? ` (${chips.length} on)` : "";
+  byId("clear-filters").hidden = !chips.length;
+}
+
+function add(name) {
+  const value = field(name).value.trim();
+  field(name).value = "";
+  if (value && !chosen[name].includes(value)) chosen[name].push(value);
+  showChips();
 }
 
 const yearsOf = ({ year_from: from, year_to: to, until }) => {
@@ -26,25 +84,29 @@ export function filtersInWords(filters) {
   if (!filters) return "";
   const flag = (name, yes, no) => (filters[name] === true ? yes : filters[name] === false ? no : "");
   const parts = [
-    yearsOf(filters), filters.publication_types.join(" or "), filters.journals.join(" or "),
-    filters.languages.join(" or "), filters.mesh.join(" or "),
-    flag("humans", "in humans", "not indexed as human"), flag("has_abstract", "with an abstract", "without an abstract"),
+    yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).join(" or ")),
+    flag("humans", ...FLAG_WORDS.humans), flag("has_abstract", ...FLAG_WORDS.has_abstract),
     flag("retracted", "retracted", "not retracted"),
   ].filter(Boolean);
   return parts.length ? `Only citations ${parts.join(", ")}.` : "";
 }
 
-/** Tells in the summary of the form how many filters are on. */
-export function readyFilters() {
-  const tell = () => {
-    const count = Object.keys(chosenFilters()).length;
-    byId("filters-on").textContent = count ? ` (${count} on)` : "";
-  };
-  byId("filters").addEventListener("input", tell);
+/** `can` says whether the server filters by authors. */
+export function readyFilters(can) {
+  for (const name of LISTS) {
+    field(name).addEventListener("change", () => add(name));
+    field(name).addEventListener("keydown", (event) => {
+      // Enter adds a value here; elsewhere in the form it asks.
+      if (event.key !== "Enter" || field(name).tagName !== "INPUT" || !field(name).value) return;
+      event.preventDefault();
+      add(name);
+    });
+  }
+  for (const name of [...NUMBERS, ...FLAGS, "until"]) field(name).addEventListener("change", showChips);
   byId("clear-filters").addEventListener("click", () => {
-    for (const field of byId("filters").querySelectorAll("input, select")) {
-      if (field.type === "checkbox") field.checked = false; else field.value = "";
-    }
-    tell();
+    setFilters({});
+    byId("question").focus();
   });
+  showChips();
+  can.then(({ takes }) => { byId("authors-field").hidden = !takes("FilterForm", "authors"); });
 }

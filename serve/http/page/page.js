@@ -1,11 +1,14 @@
-// The page: tabs, theme, key, and the systems there are.
+// The page: tabs, theme, key, and the presets there are.
 
-import { listSystems, useKey } from "./api.js";
-import { readyAskTab } from "./ask_tab.js";
+import { useKey } from "./api.js";
+import { openAddress, readyAskTab } from "./ask_tab.js";
 import { readyBatchTab } from "./batch_tab.js";
-import { offerSystems, readyCompareTab } from "./compare_tab.js";
-import { byId, make, showProblem } from "./dom.js";
-import { readyDialog } from "./passage_dialog.js";
+import { readyHint } from "./cite_hint.js";
+import { readyCompareTab } from "./compare_tab.js";
+import { byId, showProblem } from "./dom.js";
+import { tellIndex } from "./first_screen.js";
+import { readyDialogs } from "./passage_dialog.js";
+import { offerSystems, readySystems } from "./systems.js";
 
 const THEME = "citeray-theme";
 const tabs = [...document.querySelectorAll("[role=tab]")];
@@ -19,19 +22,28 @@ function select(tab) {
   }
 }
 
+/** What was asked on one tab need not be typed again on the other. */
+function bring(tab) {
+  if (tab.id === "tab-compare" && !byId("compare-question").value) byId("compare-question").value = byId("question").value;
+}
+
 function readyTabs() {
   for (const [at, tab] of tabs.entries()) {
-    tab.addEventListener("click", () => select(tab));
+    tab.addEventListener("click", () => {
+      select(tab);
+      bring(tab);
+    });
     tab.addEventListener("keydown", ({ key }) => {
       const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1 }[key];
       if (to === undefined) return;
       const next = tabs.at(to % tabs.length);
       select(next);
+      bring(next);
       next.focus();
     });
   }
   addEventListener("keydown", (event) => {
-    if (event.key !== "/" || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || byId("passage").open) return;
+    if (event.key !== "/" || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || document.querySelector("dialog[open]")) return;
     event.preventDefault();
     select(tabs[0]);
     byId("question").focus();
@@ -52,21 +64,12 @@ function readyTheme() {
   });
 }
 
-async function readySystems() {
-  let systems;
+async function readPresets() {
   try {
-    systems = await listSystems();
+    await offerSystems();
   } catch (error) {
     if (error.status !== 401) showProblem(byId("problem"), error.message);
-    return;
   }
-  const described = Object.fromEntries(systems.map(({ id, description }) => [id, description]));
-  for (const id of ["system", "batch-system"]) {
-    byId(id).replaceChildren(make("option", { value: "", textContent: "default" }),
-      ...systems.map((system) => make("option", { value: system.id, textContent: system.id })));
-  }
-  byId("system").addEventListener("change", ({ target }) => { byId("about-system").textContent = described[target.value] ?? ""; });
-  offerSystems(systems);
 }
 
 function readyKey() {
@@ -77,15 +80,20 @@ function readyKey() {
     byId("key").value = "";
     byId("key-form").hidden = true;
     showProblem(byId("problem"), "");
-    readySystems();
+    readPresets();
+    openAddress();
   });
 }
 
 readyTheme();
 readyTabs();
-readyDialog();
+readyDialogs();
+readyHint();
 readyKey();
+readySystems();
 readyAskTab();
 readyCompareTab();
 readyBatchTab();
-readySystems();
+tellIndex();
+readPresets();
+openAddress();

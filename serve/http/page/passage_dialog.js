@@ -1,12 +1,12 @@
 // The passage behind a citation, with what a sentence rests on marked.
 
 import { readCitation } from "./api.js";
-import { byId, make } from "./dom.js";
+import { byId, linkTo, make, pubmedAddress } from "./dom.js";
+import { noticeBanner } from "./references.js";
 
 const words = (text) => new Set((text.toLowerCase().match(/[\p{L}\p{N}-]{3,}/gu) ?? []));
 
-/** The passage's text with the sentence nearest to `said` in a <mark>. */
-export function marked(text, said) {
+function ranked(text, said) {
   const wanted = words(said);
   const parts = text.match(/[^.!?]+(?:[.!?]+(?=\s|$)|[.!?](?=\S)[^.!?]*)*\s*/g) ?? [text];
   const share = parts.map((part) => {
@@ -14,7 +14,20 @@ export function marked(text, said) {
     return own.filter((word) => wanted.has(word)).length / Math.sqrt(own.length || 1);
   });
   const best = share.indexOf(Math.max(...share));
-  return parts.map((part, at) => (at === best && share[at] > 0 ? make("mark", { textContent: part }) : part));
+  return { parts, best, share: share[best] };
+}
+
+/** The passage's text with the sentence nearest to `said` in a <mark>. */
+export function marked(text, said) {
+  const { parts, best, share } = ranked(text, said);
+  return parts.map((part, at) => (at === best && share > 0 ? make("mark", { textContent: part }) : part));
+}
+
+/** The sentence of the passages of `pmid` that is nearest to `said`; "" where there is none. */
+export function nearestSentence(answer, pmid, said) {
+  const found = answer.evidence.filter((item) => item.passage.pmid === pmid)
+    .map((item) => ranked(item.passage.text, said)).sort((one, other) => other.share - one.share)[0];
+  return found ? found.parts[found.best].trim() : "";
 }
 
 /** Shows the passages of `pmid` in `answer` for the sentence `said`, then the whole record. */
@@ -23,10 +36,7 @@ export async function openPassage(answer, pmid, said) {
   const title = found[0]?.title || answer.citations.find((c) => c.pmid === pmid)?.title;
   byId("passage-title").textContent = title || `PMID ${pmid}`;
   const passages = found.map((item) => make("p", {}, ...marked(item.passage.text, said)));
-  const link = make("a", {
-    href: `https://pubmed.ncbi.nlm.nih.gov/${pmid}/`, target: "_blank", rel: "noopener noreferrer",
-    textContent: `PMID ${pmid} at PubMed`,
-  });
+  const link = linkTo(pubmedAddress(pmid), `PMID ${pmid} at PubMed`);
   const record = make("div", { className: "note" });
   byId("passage-body").replaceChildren(...passages, make("p", {}, link), record);
   byId("passage").showModal();
@@ -42,11 +52,12 @@ function describe(citation) {
   const sections = citation.sections.map(({ label, text }) =>
     make("p", {}, label ? make("strong", { textContent: `${label}: ` }) : "", text));
   const whole = make("details", {}, make("summary", { textContent: "The whole abstract" }), ...sections);
-  return [when ? make("p", { textContent: when }) : "", sections.length ? whole : ""];
+  return [noticeBanner(citation), when ? make("p", { textContent: when }) : "", sections.length ? whole : ""];
 }
 
-export function readyDialog() {
-  const dialog = byId("passage");
-  byId("passage-close").addEventListener("click", () => dialog.close());
-  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+export function readyDialogs() {
+  for (const dialog of document.querySelectorAll("dialog")) {
+    dialog.querySelector(".close").addEventListener("click", () => dialog.close());
+    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  }
 }

@@ -1,10 +1,9 @@
-// The verdict on an answer as elements: a banner where it is not "answered", badges on evidence.
+// The verdict on an answer in plain words, and its sources for and against.
 
-import { make } from "./dom.js";
+import { make, shortened } from "./dom.js";
 
 const STANCES = { support: "supports", contradict: "contradicts" };
-const MOST_NEAREST = 5;
-const MOST_QUOTED = 2;
+const MOST_A_SIDE = 5;
 const QUOTE_CHARACTERS = 400;
 const BADGE_CHARACTERS = 60;
 
@@ -13,9 +12,31 @@ export const isUnanswered = (answer) => answer.verdict === "not_enough_evidence"
 /** A yes or no is not stated on its own where sources disagree. */
 export const statesExact = (answer) => !(answer.verdict === "mixed" && typeof answer.exact === "string");
 
-function shortened(text, most) {
-  const line = text.replace(/\s+/gu, " ").trim();
-  return line.length <= most ? line : `${line.slice(0, most).replace(/\s\S*$/u, "")}…`;
+/** [title, sentence] of a verdict other than answered; null for answered. */
+export function verdictWords(answer) {
+  if (isUnanswered(answer)) {
+    const what = answer.question.given?.length ? "The given passages do" : "The indexed literature does";
+    return ["Not enough evidence", `${what} not answer this question.`];
+  }
+  if (answer.verdict !== "mixed") return null;
+  return ["Sources disagree", typeof answer.exact === "string" ? `The evidence leans to ${answer.exact}.` : ""];
+}
+
+/** The banner of such a verdict; null for none. */
+export function verdictBanner(answer) {
+  const words = verdictWords(answer);
+  if (!words) return null;
+  return make("div", { className: isUnanswered(answer) ? "verdict unanswered" : "verdict mixed" },
+    make("p", { className: "verdict-title", textContent: words[0] }),
+    words[1] ? make("p", { textContent: words[1] }) : null);
+}
+
+/** The exact answer in words: "Yes", or its names with their synonyms; [] for none. */
+export function exactNames(answer) {
+  const { exact } = answer;
+  if (!exact?.length || !statesExact(answer)) return [];
+  if (typeof exact === "string") return [exact === "yes" ? "Yes" : exact === "no" ? "No" : exact];
+  return exact.map(([first, ...others]) => (others.length ? `${first} (${others.join("; ")})` : first));
 }
 
 /** The stance and what it is towards ("supports: yes"); "" where nothing is stated. */
@@ -27,37 +48,27 @@ export function stanceBadge({ stance, stance_on: on }) {
   return make("span", { className: `stance ${named}`, textContent: text, title: on ?? "" });
 }
 
-function nearest(answer, pmidButton) {
-  if (!answer.citations.length) return [];
-  const items = answer.citations.slice(0, MOST_NEAREST).map(({ pmid, title, year, retracted }) => make("li", {},
-    retracted ? make("strong", { className: "lost", textContent: "Retracted. " }) : "",
-    make("a", {
-      href: `https://pubmed.ncbi.nlm.nih.gov/${pmid}/`, target: "_blank", rel: "noopener noreferrer",
-      textContent: title || "Untitled citation",
-    }), year ? ` (${year}) ` : " ", pmidButton(answer, pmid, answer.question.body)));
-  return [make("p", { textContent: "Nearest citations:" }), make("ol", {}, ...items)];
+const onSide = (answer, stance) => answer.evidence.filter((item) => item.stance === stance);
+
+/** The passages that both sides quote, for where there is anything against. */
+export function quotedSides(answer) {
+  const [pro, con] = ["support", "contradict"].map((stance) => onSide(answer, stance));
+  return con.length && !isUnanswered(answer) ? { pro: pro.slice(0, MOST_A_SIDE), con: con.slice(0, MOST_A_SIDE) } : null;
 }
 
-function sides(answer, pmidButton) {
-  const quoted = Object.keys(STANCES).flatMap((stance) => answer.evidence
-    .filter((item) => item.stance === stance).slice(0, MOST_QUOTED));
-  const items = quoted.map((item) => make("li", {}, stanceBadge(item),
-    make("q", { textContent: shortened(item.passage.text, QUOTE_CHARACTERS) }), " ",
-    pmidButton(answer, item.passage.pmid, item.passage.text, item.stance === "contradict")));
-  return items.length ? [make("ul", { className: "sides" }, ...items)] : [];
-}
-
-const banner = (kind, title, ...children) => make("div", { className: `verdict ${kind}` },
-  make("p", { className: "verdict-title", textContent: title }), ...children);
-
-/** The banner, or null for an answer that needs none. */
-export function verdictBanner(answer, pmidButton) {
-  if (isUnanswered(answer)) {
-    const what = answer.question.given?.length ? "The given passages do" : "The indexed literature does";
-    return banner("unanswered", "Not enough evidence", make("p", { textContent: `${what} not answer this question.` }),
-      ...nearest(answer, pmidButton));
-  }
-  if (answer.verdict !== "mixed") return null;
-  const leaning = typeof answer.exact === "string" ? make("p", { textContent: `The evidence leans to ${answer.exact}.` }) : "";
-  return banner("mixed", "Sources disagree", leaning, ...sides(answer, pmidButton));
+/** Both sides beside each other; `cite(pmid, said, against)` makes the number of a source. */
+export function sidesView(answer, cite) {
+  const sides = quotedSides(answer);
+  if (!sides) return null;
+  const on = sides.con[0].stance_on || sides.pro[0]?.stance_on || "";
+  const brief = on.length <= BADGE_CHARACTERS;
+  const column = (items, word, against) => make("section", { className: against ? "side con" : "side pro" },
+    make("h3", { textContent: on && brief ? `${word} “${on}” (${items.length})` : `${word} (${items.length})` }),
+    items.length ? make("ul", {}, ...items.map(({ passage }) => make("li", {},
+      make("q", { textContent: shortened(passage.text, QUOTE_CHARACTERS) }), " ", cite(passage.pmid, passage.text, against))))
+      : make("p", { className: "note", textContent: "No passage that was found." }));
+  return make("details", { className: "sides", open: answer.verdict === "mixed" },
+    make("summary", { textContent: `For and against (${sides.pro.length} for, ${sides.con.length} against)` }),
+    brief ? null : make("p", { className: "note" }, "What is supported or contradicted: ", make("q", { textContent: shortened(on, QUOTE_CHARACTERS) })),
+    make("div", { className: "two" }, column(sides.pro, "Supports", false), column(sides.con, "Contradicts", true)));
 }

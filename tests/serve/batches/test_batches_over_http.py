@@ -12,6 +12,7 @@ import httpx
 import pytest
 from ray.exceptions import ActorDiedError, RayTaskError
 
+from cluster.answers import Question
 from cluster.errors import StorageError
 from cluster.settings.settings import load_settings
 from serve.batches.job_store import JobStore
@@ -56,6 +57,28 @@ def test_a_file_goes_in_and_its_run_comes_out(tmp_path: Path, service: SmallServ
         assert f"run-{job['id']}.json" in run.headers["content-disposition"]
         del job["failed"]
         assert http.get("/v1/batches").json() == {"batches": [job]}
+
+
+def test_results_can_be_read_as_they_come(tmp_path: Path, service: SmallService) -> None:
+    asking = Asking(service)
+
+    def stop_at_the_last(question: Question) -> None:
+        if question.id == "q3":
+            time.sleep(0.5)
+
+    asking.trouble = stop_at_the_last
+    with served(service, tmp_path, asking) as http:
+        http.post("/v1/batches", json={"questions": ROWS, "id": "b1"})
+        early: list[Any] = []
+        while len(early) < 2:
+            early = http.get("/v1/batches/b1/results").json()["results"]
+        assert http.get("/v1/batches/b1").json()["state"] == "running"
+        assert {entry["id"] for entry in early} == {"q1", "q2"}
+        ended(http, "b1")
+        page = http.get("/v1/batches/b1/results", params={"after": 1, "count": 1}).json()
+        assert [entry["id"] for entry in page["results"]] == ["q2"]
+        assert http.get("/v1/batches/nope/results").status_code == 404
+        assert http.get("/v1/batches/b1/results?count=0").status_code == 422
 
 
 def test_white_space_around_a_question_is_no_part_of_it(

@@ -296,6 +296,8 @@ def test_the_openapi_document_describes_every_path(http: TestClient) -> None:
         "/v1/citations/{pmid}/related",
         "/v1/references",
         "/v1/answers/document",
+        "/v1/citations",
+        "/v1/systems",
         "/healthz",
         "/readyz",
         "/metrics",

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import time
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cluster.answers import Question
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
-from tests.serve.batches.served import Asking, served
 from tests.serve.http.page.conftest import SAID, watched
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
@@ -25,23 +21,30 @@ EVIL = '<svg onload="document.title=1"></svg><b onpointerenter="document.title=1
 
 
 def ask(page: Page, question: str = QUESTION, system: str = "") -> None:
-    page.get_by_role("textbox", name="Question").first.fill(question)
+    page.locator("#question").fill(question)
     if system:
-        page.get_by_label("System").first.select_option(system)
+        page.get_by_label("Method").first.select_option(system)
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
-def test_an_answer_comes_with_its_citations_and_what_it_rests_on(page: Page) -> None:
+def unfold(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+
+def test_an_answer_comes_with_its_references_and_what_it_rests_on(page: Page) -> None:
     ask(page)
     answer = page.get_by_role("article", name="Answer")
+    expect(answer.get_by_role("heading", level=2)).to_have_text(QUESTION)
     expect(answer.locator(".exact")).to_have_text("Yes")
     expect(answer).to_contain_text(SAID)
-    expect(answer).to_contain_text("shards 2/2; system citeray")
-    expect(page.get_by_role("status").first).to_have_text("The answer is there.")
-    page.get_by_text("Time by stage").click()
-    expect(page.locator(".bars")).to_contain_text("rerank")
-    page.get_by_text("Evidence (").click()
-    expect(page.locator(".evidence")).to_contain_text("supports")
+    expect(answer.get_by_role("listitem").filter(has_text="Doe J.")).to_contain_text("PMID 1")
+    expect(page.locator("#progress")).to_have_text("Done.")
+    page.get_by_text("Details: evidence").click()
+    details = page.locator(".details")
+    expect(details).to_contain_text("shards 2/2; system citeray")
+    expect(details.locator(".bars")).to_contain_text("rerank")
+    expect(details.locator(".evidence")).to_contain_text("supports")
+    expect(details.locator(".evidence")).to_contain_text(re.compile(r"rerank \d\.\d\d"))
 
 
 def test_filters_narrow_what_is_found_and_the_answer_names_them(
@@ -54,28 +57,76 @@ def test_filters_narrow_what_is_found_and_the_answer_names_them(
     api = create_api(SmallService(tmp_path, citations=held), load_settings().serve)
     with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
         page.get_by_text("Filters", exact=True).click()
-        page.get_by_label("From", exact=True).fill("2020")
-        page.get_by_label("Kind").select_option("randomised trials")
+        page.get_by_label("From year").fill("2020")
+        page.get_by_label("Article type").select_option("randomised trials")
         expect(page.locator("#filters summary")).to_have_text("Filters (2 on)")
         ask(page)
         answer = page.get_by_role("article", name="Answer")
         expect(answer).to_contain_text("Only citations since 2020, randomized controlled trial.")
-        page.get_by_text("Citations (1)").click()
-        expect(page.locator("details ol").first).to_contain_text("New (2021)")
-        page.get_by_role("button", name="Clear").click()
+        page.get_by_text("All citations found (1)").click()
+        expect(page.locator(".found")).to_contain_text("New (2021)")
+        page.get_by_role("button", name="Remove filter: since 2020").click()
+        expect(page.locator("#filters summary")).to_have_text("Filters (1 on)")
+        page.get_by_role("button", name="Clear all").click()
         expect(page.locator("#filters summary")).to_have_text("Filters")
         ask(page)
-        expect(page.get_by_text("Citations (2)")).to_be_visible()
+        page.get_by_text("All citations found (2)").click()
         expect(answer).not_to_contain_text("Only citations")
-        page.get_by_label("From", exact=True).fill("2030")
-        page.get_by_label("to", exact=True).fill("2020")
+        for order, first in (("newest first", "New"), ("oldest first", "Old")):
+            page.get_by_label("Order").select_option(order)
+            expect(page.locator(".found li").first).to_contain_text(first)
+        page.get_by_label("From year").fill("2030")
+        page.get_by_label("To year").fill("2020")
         ask(page)
-        expect(page.get_by_role("alert")).to_contain_text("filters.year_from: 2030 is after")
+        expect(page.get_by_role("alert").first).to_contain_text("filters.year_from: 2030 is after")
 
 
-def test_a_citation_opens_its_passage_with_the_sentence_marked(page: Page) -> None:
+def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page) -> None:
+    page.get_by_text("Filters", exact=True).click()
+    form = page.locator("#filters")
+    form.get_by_label("Published by").fill("2024-05-31")
+    form.get_by_label("Language").select_option("English")
+    form.get_by_label("People").select_option("in humans")
+    form.get_by_label("Abstract").select_option("with one")
+    form.get_by_label("Retracted").select_option("leave out")
+    for label, value in (("Journal", "Lancet"), ("MeSH", "D006801")):
+        form.get_by_label(label).fill(value)
+        form.get_by_label(label).press("Enter")
+    page.locator("#question").fill(QUESTION)
+    with page.expect_request("**/v1/answer") as asked:
+        page.get_by_role("button", name="Ask", exact=True).click()
+    assert asked.value.post_data_json["filters"] == {
+        "until": "2024-05-31",
+        "journals": ["Lancet"],
+        "languages": ["eng"],
+        "mesh": ["D006801"],
+        "humans": True,
+        "has_abstract": True,
+        "retracted": False,
+    }
+    expect(page.locator("#chips li")).to_have_count(7)
+    expect(page.get_by_role("article", name="Answer")).to_be_visible()
+
+
+def test_a_number_shows_its_sentence_and_leads_to_its_reference(page: Page) -> None:
     ask(page)
-    page.get_by_role("article", name="Answer").get_by_role("button", name="PMID 1").first.click()
+    number = page.get_by_role("link", name="Reference 1").first
+    number.focus()
+    hint = page.get_by_role("tooltip")
+    expect(hint).to_contain_text(SAID)
+    expect(number).to_have_attribute("aria-describedby", "hint")
+    page.keyboard.press("Escape")
+    expect(hint).to_be_hidden()
+    number.hover()
+    expect(hint).to_contain_text("Metformin and AMPK")
+    number.click()
+    expect(page.locator(".references li").first).to_be_focused()
+    assert "#" not in page.url
+
+
+def test_a_reference_opens_its_passage_with_the_sentence_marked(page: Page) -> None:
+    ask(page)
+    page.get_by_role("button", name="Read the passage of reference 1").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading")).to_have_text("Metformin and AMPK")
     expect(dialog.locator("mark")).to_have_text(SAID)
@@ -94,32 +145,10 @@ def test_the_models_words_are_a_draft_until_they_are_checked(page: Page) -> None
                       characterData: true}); }"""
     )
     ask(page, system="citeray-model")
-    expect(page.get_by_role("article", name="Answer")).to_contain_text("Written by the language")
+    page.get_by_text("Details: evidence").click()
+    expect(page.locator(".details")).to_contain_text("Written by the language")
     expect(page.get_by_text("Draft, not checked yet")).to_be_hidden()
     assert SAID in page.evaluate("window.drafts")
-
-
-def test_several_systems_answer_side_by_side(page: Page) -> None:
-    page.get_by_role("tab", name="Compare").click()
-    page.get_by_role("tabpanel", name="Compare").get_by_label("Question").fill(QUESTION)
-    page.get_by_role("checkbox", name="bm25").check()
-    page.get_by_role("button", name="Compare").click()
-    for system in ("citeray", "hybrid", "bm25"):
-        card = page.get_by_role("article", name=system, exact=True)
-        expect(card).to_contain_text("PMID 1 (also ")
-    expect(page.locator("#compare-progress")).to_have_text("3 of 3 have answered")
-
-
-def test_earlier_questions_are_kept_in_the_browser_until_they_are_forgotten(page: Page) -> None:
-    ask(page)
-    expect(page.get_by_role("article", name="Answer")).to_be_visible()
-    page.reload()
-    page.get_by_text("Earlier questions").click()
-    page.get_by_role("button", name=QUESTION).click()
-    expect(page.get_by_role("article", name="Answer")).to_contain_text(SAID)
-    assert QUESTION.split()[1] not in page.url
-    page.get_by_role("button", name="Forget them").click()
-    expect(page.get_by_text("Earlier questions")).to_be_hidden()
 
 
 def test_the_page_can_be_used_by_keyboard_alone(page: Page) -> None:
@@ -155,8 +184,7 @@ def test_a_phone_shows_the_page_without_sideways_scrolling(
     with watched(context, url) as page:
         ask(page)
         expect(page.get_by_role("article", name="Answer")).to_be_visible()
-        for details in page.locator("details > summary").all():
-            details.click()
+        unfold(page)
         page.get_by_role("tab", name=tab).click()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
     context.close()
@@ -189,8 +217,7 @@ def test_texts_can_be_read_in_light_and_dark(browser: Browser, url: str, scheme:
     with watched(context, url) as page:
         ask(page)
         expect(page.get_by_role("article", name="Answer")).to_be_visible()
-        for details in page.locator("details > summary").all():
-            details.click()
+        unfold(page)
         assert page.evaluate("document.documentElement.dataset.theme") == scheme
         assert page.evaluate(CONTRAST) == []
         page.get_by_role("button", name="Dark").click()
@@ -204,7 +231,7 @@ def test_cancel_ends_the_question(page: Page, url: str) -> None:
     with page.expect_event("requestfailed") as failed:
         page.get_by_role("button", name="Cancel").click()
     assert failed.value.url == f"{url}/v1/answer"
-    expect(page.get_by_role("status").first).to_have_text("Cancelled.")
+    expect(page.locator("#progress")).to_have_text("Cancelled.")
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
 
 
@@ -223,7 +250,7 @@ def test_a_server_with_keys_asks_for_one(
     with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
         page.get_by_label("This server asks for an API key").fill("k" * 32)
         page.get_by_role("button", name="Use it").click()
-        expect(page.get_by_label("System").first).to_contain_text("hybrid")
+        expect(page.get_by_label("Method").first).to_contain_text("Words and meaning")
         ask(page)
         expect(page.get_by_role("article", name="Answer")).to_contain_text(SAID)
         assert page.evaluate("Object.keys(localStorage).join()").find("key") == -1
@@ -235,106 +262,16 @@ def test_hostile_titles_abstracts_and_questions_stay_text(browser: Browser, tmp_
     with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
         ask(page, f"{QUESTION} <img src=x onerror=alert()><script>alert()</script> {EVIL}")
         expect(page.get_by_role("article", name="Answer")).to_contain_text("<svg onload=")
-        for details in page.locator("details > summary").all():
-            details.click()
-        page.get_by_role("article").get_by_role("button", name="PMID 7").first.click()
+        unfold(page)
+        page.get_by_role("button", name="Read the passage").first.click()
         expect(page.get_by_role("dialog")).to_contain_text("<svg onload=")
         for made in ("img", "script", "[onload]", "[onpointerenter]"):
             assert page.locator(f":is(main, dialog) {made}").count() == 0
         assert page.title().startswith("CiteRay")
 
 
-def test_a_file_of_questions_becomes_a_run(
-    browser: Browser, service: SmallService, tmp_path: Path
-) -> None:
-    rows = [{"id": f"q{n}", "type": "yesno", "body": QUESTION} for n in range(3)]
-    file = tmp_path / "questions.json"
-    file.write_text(json.dumps({"questions": rows}), encoding="utf-8")
-    asking = Asking(service)
-    with (
-        served(service, tmp_path, asking) as http,
-        watched(browser.new_context(), str(http.base_url)) as page,
-    ):
-        page.get_by_role("tab", name="Batch").click()
-        page.get_by_label("BioASQ questions (JSON)").set_input_files(file)
-        page.get_by_role("button", name="Start").click()
-        batch = page.locator("#batches li")
-        expect(batch).to_contain_text("done: 3 of 3", timeout=15_000)
-        page.reload()
-        page.get_by_role("tab", name="Batch").click()
-        with page.expect_download() as fetched:
-            batch.get_by_role("button", name="Download the run").click()
-        run = json.loads(Path(fetched.value.path()).read_bytes())
-        assert [entry["id"] for entry in run["questions"]] == ["q0", "q1", "q2"]
-        batch.get_by_role("button", name="Forget").click()
-        expect(batch).to_have_count(0)
-
-
-def test_a_batch_says_how_many_of_its_questions_failed(
-    browser: Browser, service: SmallService, tmp_path: Path
-) -> None:
-    rows = [{"id": f"q{n}", "type": "yesno", "body": QUESTION} for n in range(3)]
-    file = tmp_path / "questions.json"
-    file.write_text(json.dumps({"questions": rows}), encoding="utf-8")
-    asking = Asking(service)
-
-    def fail(question: Question) -> None:
-        if question.id == "q1":
-            raise ValueError("this one cannot be asked")
-
-    asking.trouble = fail
-    with (
-        served(service, tmp_path, asking) as http,
-        watched(browser.new_context(), str(http.base_url)) as page,
-    ):
-        page.get_by_role("tab", name="Batch").click()
-        page.get_by_label("BioASQ questions (JSON)").set_input_files(file)
-        page.get_by_role("button", name="Start").click()
-        batch = page.locator("#batches li")
-        expect(batch).to_contain_text("done: 2 of 3, 1 failed", timeout=15_000)
-
-
-def test_a_file_that_is_no_batch_is_refused_in_words(
-    browser: Browser, service: SmallService, tmp_path: Path
-) -> None:
-    bad = tmp_path / "bad.json"
-    bad.write_text("{", encoding="utf-8")
-    unfit = tmp_path / "unfit.json"
-    unfit.write_text('{"questions": [{"id": "q1"}]}', encoding="utf-8")
-    with (
-        served(service, tmp_path, Asking(service)) as http,
-        watched(browser.new_context(), str(http.base_url)) as page,
-    ):
-        page.get_by_role("tab", name="Batch").click()
-        for file, said in ((bad, "bad.json is no BioASQ file"), (unfit, "question 0 (id q1)")):
-            page.get_by_label("BioASQ questions (JSON)").set_input_files(file)
-            page.get_by_role("button", name="Start").click()
-            expect(page.locator("#batch-problem")).to_contain_text(said)
-
-
-def test_a_batch_can_be_cancelled_from_the_page(
-    browser: Browser, service: SmallService, tmp_path: Path
-) -> None:
-    rows = [{"id": f"q{n}", "type": "yesno", "body": QUESTION} for n in range(200)]
-    file = tmp_path / "questions.json"
-    file.write_text(json.dumps({"questions": rows}), encoding="utf-8")
-    asking = Asking(service)
-    asking.trouble = lambda question: time.sleep(0.2)
-    with (
-        served(service, tmp_path, asking) as http,
-        watched(browser.new_context(), str(http.base_url)) as page,
-    ):
-        page.get_by_role("tab", name="Batch").click()
-        page.get_by_label("BioASQ questions (JSON)").set_input_files(file)
-        page.get_by_role("button", name="Start").click()
-        batch = page.locator("#batches li")
-        batch.get_by_role("button", name="Cancel").click()
-        expect(batch).to_contain_text("cancelled: ")
-        assert len(asking.asked) < 200
-
-
 def test_the_policy_forbids_what_the_page_does_not_need(url: str) -> None:
-    for path in ("/", "/static/page.js", "/static/page.css"):
+    for path in ("/", "/static/page.js", "/static/answer.css"):
         headers = httpx.get(f"{url}{path}").headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy

@@ -1,0 +1,87 @@
+// What stands under Details: evidence with its scores, timings, versions, and what was missing.
+
+import { counted, make } from "./dom.js";
+import { filtersInWords } from "./filters.js";
+import { openPassage } from "./passage_dialog.js";
+import { titleOf } from "./systems.js";
+import { stanceBadge } from "./verdict_view.js";
+
+const ORIGINS = {
+  generated: "Written by the language model, each sentence checked against the evidence.",
+  extractive: "The evidence's own sentences.",
+  none: "No answer was written.",
+};
+
+const heading = (textContent) => make("h3", { textContent });
+
+/** One line on the card itself, for where a part of the search or the writing did not run. */
+export function lossLine(answer) {
+  const [there, all] = answer.coverage.split("/").map(Number);
+  const partly = there < all ? "A part of the index could not be searched. " : "";
+  if (!answer.degraded.length) return partly ? make("p", { className: "note lost", textContent: partly }) : null;
+  const see = make("button", {
+    type: "button", className: "link", textContent: "see Details",
+    onclick: () => {
+      const details = see.closest("#answer").querySelector(".details");
+      details.open = true;
+      details.firstChild.focus();
+    },
+  });
+  return make("p", { className: "note lost" }, `${partly}This answer had to do without something: `, see, ".");
+}
+
+/** The same in full, for where there are no Details. */
+export const lossList = (answer) => make("ul", { className: "note lost" }, ...answer.degraded.map((loss) => make("li", { textContent: loss })));
+
+function facts(answer) {
+  const shown = answer.shown && answer.shown.length < answer.evidence.length
+    ? `The model was shown ${answer.shown.length} of ${answer.evidence.length} passages.` : "";
+  const sure = Number.isFinite(answer.confidence) ? `Confidence ${answer.confidence.toFixed(2)}.` : "";
+  const parts = [ORIGINS[answer.origin], sure, filtersInWords(answer.filters), shown,
+    `Index ${answer.index_version}, to ${answer.last_source || "its first file"}; shards ${answer.coverage};`,
+    `system ${answer.system} (${titleOf(answer.system)}).`];
+  return make("p", { textContent: parts.filter(Boolean).join(" ") });
+}
+
+function losses(answer) {
+  if (!answer.degraded.length) return [];
+  return [heading("What it had to do without"),
+    make("ul", { className: "lost" }, ...answer.degraded.map((loss) => make("li", { textContent: loss })))];
+}
+
+const scoresOf = (scores) => Object.entries(scores).map(([stage, score]) => `${stage} ${score.toFixed(2)}`).join(", ");
+
+function evidence(answer) {
+  const said = answer.ideal[0]?.text ?? answer.question.body;
+  const items = answer.evidence.map(({ passage, title, stance, stance_on: on, year, scores }) => make("li", {},
+    stanceBadge({ stance, stance_on: on }),
+    title ? make("strong", { textContent: `${title} ` }) : "", year ? `(${year}) ` : "", passage.text, " ",
+    make("button", { type: "button", className: "pmid", textContent: `PMID ${passage.pmid}`, onclick: () => openPassage(answer, passage.pmid, said) }),
+    scoresOf(scores ?? {}) ? make("span", { className: "hint", textContent: ` ${scoresOf(scores)}` }) : ""));
+  return [heading(`Evidence (${counted(items.length, "passage")})`), make("ul", { className: "evidence" }, ...items)];
+}
+
+function timings(answer) {
+  const stages = Object.entries(answer.timings_ms);
+  const most = Math.max(1, ...stages.map(([, ms]) => ms));
+  const rows = stages.flatMap(([stage, ms]) => {
+    const bar = make("div", { className: "bar" });
+    bar.style.width = `${(ms / most) * 100}%`;
+    return [make("span", { textContent: stage }), make("div", { className: "track", "aria-hidden": "true" }, bar),
+      make("span", { className: "ms", textContent: `${Math.round(ms)} ms` })];
+  });
+  const whole = answer.spent ? `Time by stage (${Math.round(answer.spent.ms)} ms in all)` : "Time by stage";
+  const steps = answer.spent?.rungs.length ? make("p", { className: "note", textContent: `Searched: ${answer.spent.rungs.join(", then ")}.` }) : "";
+  return [heading(whole), make("div", { className: "bars" }, ...rows), steps];
+}
+
+function entities(answer) {
+  if (!answer.entities.length) return [];
+  return [heading("Names found in the question"),
+    make("ul", { className: "entities" }, ...answer.entities.map((entity) => make("li", { textContent: entity.text })))];
+}
+
+/** All of it, folded. */
+export const detailsView = (answer) => make("details", { className: "card details" },
+  make("summary", { textContent: "Details: evidence, scores, timings, versions" }),
+  facts(answer), ...losses(answer), ...evidence(answer), ...entities(answer), ...timings(answer));

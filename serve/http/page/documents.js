@@ -1,0 +1,48 @@
+// What leaves the page as a file: references in a reference manager's formats, answers as documents.
+// Both are the server's work (GET /v1/references, POST /v1/answers/document).
+
+import { abilities } from "./abilities.js";
+import { send } from "./api.js";
+import { button, make, save, say } from "./dom.js";
+
+const REFERENCES = "/v1/references";
+const DOCUMENT = "/v1/answers/document";
+const FORMATS = {
+  ris: ["RIS", "ris"], bibtex: ["BibTeX", "bib"], nbib: ["NBIB (PubMed)", "nbib"],
+  csv: ["CSV", "csv"], "csl-json": ["CSL-JSON", "json"],
+};
+const FORMS = { markdown: ["Markdown", "md"], docx: ["Word (DOCX)", "docx"], pdf: ["PDF", "pdf"] };
+
+async function saveReferences(pmids, format) {
+  const reply = await send(`${REFERENCES}?pmids=${pmids.map(Number).join(",")}&format=${format}`);
+  save(await reply.blob(), `citeray.${FORMATS[format][1]}`);
+  say(`${pmids.length} references saved.`);
+}
+
+async function saveDocument(answer, form) {
+  const reply = await send(`${DOCUMENT}?form=${form}`, { method: "POST", body: JSON.stringify(answer) });
+  save(await reply.blob(), `citeray-answer.${FORMS[form][1]}`);
+  say("The answer was saved.");
+}
+
+const rowOf = (title, formats, work) => [make("p", { className: "hint", textContent: title }),
+  make("div", { className: "row" }, ...Object.entries(formats).map(([key, [name]]) => button(name, () => work(key))))];
+
+const menu = (rows) => make("details", { className: "menu" }, make("summary", { textContent: "Export" }),
+  make("div", { className: "menu-body" }, ...rows));
+
+/**
+ * Puts the menu into `place`, as far as the server has its routes. `sets` are named lists of PMIDs,
+ * such as [["References cited", [1, 2]]]; `answer` is offered as a document where it is given.
+ */
+export async function offerExport(place, sets, answer = null) {
+  const { has } = await abilities();
+  const rows = [];
+  if (has("get", REFERENCES)) {
+    for (const [title, pmids] of sets.filter(([, list]) => list.length)) {
+      rows.push(...rowOf(`${title} (${pmids.length})`, FORMATS, (format) => saveReferences(pmids, format)));
+    }
+  }
+  if (answer && has("post", DOCUMENT)) rows.push(...rowOf("This answer with its references", FORMS, (form) => saveDocument(answer, form)));
+  place.replaceChildren(rows.length ? menu(rows) : "");
+}

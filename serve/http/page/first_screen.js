@@ -1,0 +1,30 @@
+// The first screen: what is indexed, and questions to begin with.
+
+import { readReadiness } from "./api.js";
+import { byId, counted, make } from "./dom.js";
+import { readExamples } from "./question_help.js";
+
+const TYPES = { yesno: "Yes or no", factoid: "A fact", list: "A list", summary: "A summary", unknown: "Other" };
+
+/** Says how much is indexed and until where, or that the server still loads. */
+export async function tellIndex() {
+  try {
+    const { ready, citations, last_source: last, coverage } = await readReadiness();
+    const [there, all] = coverage.split("/").map(Number);
+    const until = last ? `, up to PubMed's file ${last.replace(/\.xml(\.gz)?$/u, "")}` : "";
+    const partly = there < all ? ` A part of it is not available now (${coverage}).` : "";
+    byId("indexed").textContent = ready
+      ? `Searches ${counted(citations, "article")}${until}.${partly}` : "The server is still loading; questions can be asked in a moment.";
+  } catch {
+    byId("indexed").textContent = "The server cannot be reached; is it running?";
+  }
+}
+
+/** Offers examples by type; `ask(question, type)` asks one. */
+export async function offerExamples(ask) {
+  const examples = await readExamples();
+  byId("examples").hidden = !examples.length;
+  byId("example-list").replaceChildren(...examples.map(({ question, type }) => make("li", {},
+    make("span", { className: "hint", textContent: TYPES[type] ?? TYPES.unknown }),
+    make("button", { type: "button", className: "link", textContent: question, onclick: () => ask(question, type) }))));
+}

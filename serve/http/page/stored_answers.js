@@ -1,0 +1,40 @@
+// Answers that the server keeps under a permanent address (GET /v1/answers/{id}).
+
+import { abilities } from "./abilities.js";
+import { answerAddress } from "./address.js";
+import { askInEvents, readJson } from "./api.js";
+import { button, copy } from "./dom.js";
+
+const ROUTE = "/v1/answers/{answer_id}";
+
+/** {request, answer, created} of a stored answer; raises ApiError. */
+export async function readStored(id) {
+  const { request, answer, created } = await readJson(`/v1/answers/${encodeURIComponent(id)}`);
+  const { body, type } = answer.question;
+  return { answer, created, request: { question: body, type, k: 10, filters: {}, ...request, system: answer.system } };
+}
+
+const whole = (id) => `${location.origin}${answerAddress(id)}`;
+
+/**
+ * A button that stores the answer and copies its address; "" where the server keeps none. What is
+ * kept is what the server itself has written, so that an answer not kept yet is written once more;
+ * `show(answer)` then shows that one.
+ */
+export async function storeButton(request, answer, show) {
+  const { has, takes } = await abilities();
+  if (!has("get", ROUTE)) return "";
+  if (answer.answer_id) return button("Copy permanent link", () => copy(whole(answer.answer_id), "Permanent link"));
+  if (!takes("AnswerRequest", "store")) return "";
+  return button("Save and share", async (pressed) => {
+    pressed.disabled = true;
+    try {
+      const kept = await askInEvents({ ...request, store: true }, () => {});
+      show(kept);
+      if (!kept.answer_id) throw new Error("The server could not keep the answer.");
+      await copy(whole(kept.answer_id), "Saved. Permanent link");
+    } finally {
+      pressed.disabled = false;
+    }
+  });
+}

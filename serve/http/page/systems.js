@@ -1,0 +1,71 @@
+// The presets in the page's fields: by plain names, in groups, those that cannot run here disabled.
+
+import { listSystems } from "./api.js";
+import { byId, make } from "./dom.js";
+
+const GROUPS = {
+  ours: "Recommended", ranking: "Ranking only", papers: "From the papers", own: "This server's own",
+};
+
+let offered = { recommended: "", systems: [] };
+
+export const titleOf = (name) => offered.systems.find((system) => system.name === name)?.title ?? name;
+
+function optionOf(system) {
+  const is = system.name === offered.recommended;
+  const words = system.available ? system.title : `${system.title}: ${system.reason}`;
+  return make("option", {
+    value: system.name, textContent: is ? `${words} (recommended)` : words, disabled: !system.available,
+    selected: is, title: system.about,
+  });
+}
+
+function groups(each) {
+  return Object.entries(GROUPS).map(([group, label]) => [label, offered.systems.filter((s) => s.group === group)])
+    .filter(([, systems]) => systems.length).map(([label, systems]) => each(label, systems));
+}
+
+/** Chooses a preset, also one that no list offers, such as a single run of a paper. */
+export function choose(name) {
+  const select = byId("system");
+  const value = name || offered.recommended;
+  if (value && ![...select.options].some((option) => option.value === value)) {
+    select.append(make("option", { value, textContent: value }));
+  }
+  select.value = value;
+  tellAbout();
+}
+
+function tellAbout() {
+  const name = byId("system").value;
+  const system = offered.systems.find((one) => one.name === name);
+  const parts = [system?.about, system?.needs.includes("pubmed") ? "It also asks PubMed over the internet." : ""];
+  byId("about-system").textContent = name === offered.recommended ? "" : parts.filter(Boolean).join(" ");
+}
+
+function boxOf({ name, title, about, available, reason }) {
+  const box = make("input", { type: "checkbox", value: name, disabled: !available });
+  box.dataset.unavailable = available ? "" : "yes";
+  return make("label", { title: about, className: available ? "" : "off" }, box,
+    ` ${title}`, make("span", { className: "hint", textContent: available ? ` ${name}` : ` ${reason}` }));
+}
+
+/** Reads the presets and offers them on every tab; raises ApiError. */
+export async function offerSystems() {
+  const before = byId("system").value;
+  offered = await listSystems();
+  for (const id of ["system", "batch-system"]) {
+    byId(id).replaceChildren(...groups((label, systems) => make("optgroup", { label }, ...systems.map(optionOf))));
+  }
+  byId("compare-systems").replaceChildren(...groups((label, systems) => make("fieldset", {},
+    make("legend", { className: "hint", textContent: label }), make("div", { className: "checks" }, ...systems.map(boxOf)))));
+  for (const name of [offered.recommended, "hybrid"]) {
+    const box = [...byId("compare-systems").querySelectorAll("input")].find((one) => one.value === name);
+    if (box && !box.disabled) box.checked = true;
+  }
+  choose(before);
+}
+
+export function readySystems() {
+  byId("system").addEventListener("change", tellAbout);
+}

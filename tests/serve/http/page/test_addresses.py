@@ -1,0 +1,213 @@
+"""The page's addresses and history, and what its first screen says."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+from playwright.sync_api import Page, expect
+
+from tests.serve.http.page.conftest import CLIPBOARD, SAID, change_answers, pretend
+from tests.serve.http.page.test_page import CONTRAST, QUESTION, ask
+from tests.serve.service import SmallService
+
+OTHER = "Does warfarin inhibit VKORC1?"
+STORED = "0f8fad5bd9cb469fa16570867728950e"
+
+
+def heading(page: Page, text: str) -> None:
+    expect(page.get_by_role("article", name="Answer").get_by_role("heading", level=2)).to_have_text(
+        text
+    )
+
+
+def test_an_address_asks_its_question_with_its_preset_type_and_filters(
+    page: Page, url: str
+) -> None:
+    asked = f"{url}/?q=Does+metformin+activate+AMPK%3F&system=hybrid&type=yesno"
+    with page.expect_request("**/v1/answer") as sent:
+        page.goto(f"{asked}&year_to=2020&journals=Lancet&humans=false&retracted=false")
+    body = sent.value.post_data_json
+    assert (body["question"], body["system"], body["type"]) == (QUESTION, "hybrid", "yesno")
+    assert body["filters"] == {
+        "year_to": 2020,
+        "journals": ["Lancet"],
+        "humans": False,
+        "retracted": False,
+    }
+    heading(page, QUESTION)
+    expect(page.locator("#system")).to_have_value("hybrid")
+    expect(page.locator("#chips li")).to_have_count(4)
+
+
+def test_the_address_of_an_answer_survives_a_reload_and_back_and_forward(page: Page) -> None:
+    ask(page, system="hybrid")
+    heading(page, QUESTION)
+    assert parse_qs(urlsplit(page.url).query) == {"q": [QUESTION], "system": ["hybrid"]}
+    page.reload()
+    heading(page, QUESTION)
+    ask(page, OTHER, system="bm25")
+    heading(page, OTHER)
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.go_back()
+    heading(page, QUESTION)
+    expect(page.locator("#question")).to_have_value(QUESTION)
+    expect(page.locator("#system")).to_have_value("hybrid")
+    page.go_forward()
+    heading(page, OTHER)
+    assert not [asked for asked in requests if asked.endswith("/v1/answer")]
+    page.go_back()
+    page.go_back()
+    expect(page.get_by_role("article", name="Answer")).to_have_count(0)
+    expect(page.locator("#question")).to_have_value("")
+
+
+def test_an_address_that_makes_no_sense_is_answered_in_words(page: Page, url: str) -> None:
+    page.goto(f"{url}/?q=x&system=nonsense")
+    expect(page.get_by_role("alert").first).to_contain_text("unknown; there are:")
+
+
+def test_history_brings_back_question_preset_filters_and_answer_together(page: Page) -> None:
+    page.get_by_text("Filters", exact=True).click()
+    page.get_by_label("Abstract").select_option("with one")
+    ask(page, system="hybrid")
+    heading(page, QUESTION)
+    page.get_by_role("button", name="Clear all").click()
+    ask(page, OTHER, system="bm25")
+    heading(page, OTHER)
+    page.get_by_text("Earlier questions").click()
+    page.locator("#history").get_by_role("button", name=QUESTION).click()
+    heading(page, QUESTION)
+    expect(page.locator("#question")).to_have_value(QUESTION)
+    expect(page.locator("#system")).to_have_value("hybrid")
+    expect(page.locator("#chips li")).to_contain_text(["with an abstract"])
+    assert parse_qs(urlsplit(page.url).query)["q"] == [QUESTION]
+
+
+def test_history_is_bounded_and_holds_each_question_once(page: Page) -> None:
+    ask(page)
+    heading(page, QUESTION)
+    page.evaluate(
+        """() => { const [entry] = JSON.parse(localStorage["citeray-history"]);
+             const old = Array.from({length: 20}, (_, n) =>
+               ({...entry, at: n, request: {...entry.request, question: `Old ${n}`}}));
+             localStorage["citeray-history"] = JSON.stringify(old); }"""
+    )
+    for _ in range(2):
+        ask(page)
+        expect(page.locator("#progress")).to_have_text("Done.")
+    kept = page.evaluate(
+        "() => JSON.parse(localStorage['citeray-history']).map((e) => e.request.question)"
+    )
+    assert len(kept) == 20
+    assert kept.count(QUESTION) == 1
+
+
+def test_a_stored_answer_is_shown_by_its_address(page: Page, url: str) -> None:
+    answer = httpx.post(f"{url}/v1/answer", json={"question": QUESTION}, timeout=30).json()
+    kept = {
+        "id": STORED,
+        "created": "2026-11-26T00:00:00+00:00",
+        "request": {"question": QUESTION, "system": "citeray"},
+        "answer": {**answer, "answer_id": STORED},
+    }
+    pretend(page, {"get /v1/answers/{answer_id}": kept}, {})
+    page.goto(f"{url}/?answer={STORED}")
+    heading(page, QUESTION)
+    expect(page.get_by_role("article", name="Answer")).to_contain_text(SAID)
+    expect(page.locator("#progress")).to_contain_text("A stored answer of")
+    expect(page.get_by_role("button", name="Copy permanent link")).to_be_visible()
+
+
+def test_save_and_share_stores_what_the_server_writes(page: Page) -> None:
+    pretend(page, {"get /v1/answers/{answer_id}": {}}, {"AnswerRequest": ["store"]})
+    page.evaluate(CLIPBOARD)
+    ask(page)
+    asked = []
+
+    def store(body: dict[str, Any]) -> dict[str, Any]:
+        asked.append(body.pop("store"))
+        return {"answer_id": STORED}
+
+    change_answers(page, store)
+    page.get_by_role("button", name="Save and share").click()
+    expect(page.locator("#said")).to_have_text("Saved. Permanent link copied.")
+    assert asked == [True]
+    assert page.evaluate("window.copied").endswith(f"/?answer={STORED}")
+    assert page.url.endswith(f"/?answer={STORED}")
+
+
+def test_did_you_mean_asks_the_corrected_question(page: Page) -> None:
+    change_answers(
+        page, lambda body: {} if body["question"] == QUESTION else {"did_you_mean": QUESTION}
+    )
+    ask(page, "Does metfromin activate AMPK?")
+    page.get_by_role("article", name="Answer").get_by_role("button", name=QUESTION).click()
+    heading(page, QUESTION)
+
+
+def test_the_first_screen_says_what_is_searched_and_warns(page: Page) -> None:
+    expect(page.locator("#indexed")).to_have_text("Searches 3 articles, up to PubMed's file n1.")
+    expect(page.locator(".foot")).to_contain_text("Not medical advice.")
+    expect(page.locator("#question")).to_be_focused()
+    groups = page.locator("#system optgroup")
+    labels = groups.evaluate_all("(all) => all.map((group) => group.label)")
+    assert labels == ["Recommended", "Ranking only", "From the papers"]
+    expect(page.locator("#system option:checked")).to_have_text("CiteRay (recommended)")
+
+
+def test_presets_that_cannot_run_here_are_disabled_with_the_reason(
+    page: Page, service: SmallService
+) -> None:
+    before, service.models = service.models, {"llm": "none"}
+    try:
+        page.reload()
+        option = page.locator("#system option[value=citeray-model]")
+        expect(option).to_be_disabled()
+        expect(option).to_contain_text(
+            "It needs a language model that writes; this server has none"
+        )
+        page.get_by_role("tab", name="Compare").click()
+        expect(page.locator("#compare-systems input[value=citeray-model]")).to_be_disabled()
+    finally:
+        service.models = before
+
+
+def test_examples_are_asked_with_one_click(page: Page) -> None:
+    pretend(page, {"get /v1/examples": [{"question": QUESTION, "type": "yesno"}]}, {})
+    with page.expect_request("**/v1/answer") as asked:
+        page.get_by_role("button", name=QUESTION).click()
+    assert asked.value.post_data_json["type"] == "yesno"
+    heading(page, QUESTION)
+    expect(page.get_by_text("Questions to begin with")).to_be_hidden()
+
+
+def test_names_complete_what_is_typed_by_keyboard(page: Page) -> None:
+    pretend(page, {"get /v1/suggest": [{"name": "metformin"}, {"name": "methotrexate"}]}, {})
+    page.locator("#question").press_sequentially("Does met")
+    names = page.get_by_role("listbox")
+    expect(names.get_by_role("option")).to_have_text(["metformin", "methotrexate"])
+    assert page.evaluate(CONTRAST) == []
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#question")).to_have_attribute("aria-activedescendant", "name-0")
+    page.keyboard.press("Enter")
+    expect(page.locator("#question")).to_have_value("Does metformin ")
+    expect(names).to_be_hidden()
+
+
+def test_the_page_is_light_and_paints_at_once(page: Page) -> None:
+    expect(page.locator("#system option:checked")).to_have_text("CiteRay (recommended)")
+    paint = page.evaluate(
+        """() => new Promise((done) => new PerformanceObserver((list) =>
+             done(list.getEntries().at(-1).startTime))
+             .observe({type: "largest-contentful-paint", buffered: true}))"""
+    )
+    weight = page.evaluate(
+        """performance.getEntries().filter((e) => "transferSize" in e)
+             .reduce((sum, e) => sum + e.decodedBodySize, 0)"""
+    )
+    assert weight < 400 * 1024
+    # 1 s on an idle machine (about 0.2 s); a shared one is given more.
+    assert paint < 3000

@@ -1,0 +1,156 @@
+"""Batches on the page, in a real Chromium."""
+
+from __future__ import annotations
+
+import csv
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from cluster.answers import Question
+from tests.serve.batches.served import Asking, served
+from tests.serve.http.page.conftest import SAID, Hand, watched
+from tests.serve.http.page.test_page import CONTRAST, QUESTION
+from tests.serve.service import SmallService
+
+
+@pytest.fixture(scope="module")
+def asking(service: SmallService) -> Asking:
+    return Asking(service)
+
+
+@pytest.fixture(scope="module")
+def batch_url(
+    service: SmallService, asking: Asking, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    with served(service, tmp_path_factory.mktemp("batches"), asking) as http:
+        yield str(http.base_url)
+
+
+@pytest.fixture
+def page(browser: Browser, batch_url: str, asking: Asking) -> Iterator[Page]:
+    asking.trouble = lambda question: None
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    with watched(context, batch_url) as page:
+        page.get_by_role("tab", name="Batch").click()
+        yield page
+    context.close()
+
+
+def file_of(tmp_path: Path, count: int) -> Path:
+    rows = [{"id": f"q{n}", "type": "yesno", "body": f"{QUESTION} {n}"} for n in range(count)]
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps({"questions": rows}), encoding="utf-8")
+    return file
+
+
+def start(page: Page, file: Path) -> None:
+    page.get_by_label("or a BioASQ file (JSON)").set_input_files(file)
+    page.get_by_role("button", name="Start").click()
+
+
+def test_run_a_batch_and_read_it_in_3_clicks(page: Page, asking: Asking) -> None:
+    page.reload()
+    hand = Hand(page)
+    hand.click(page.get_by_role("tab", name="Batch"))
+    page.get_by_label("Questions, one a line").fill(f"{QUESTION}\n\nWhich drug inhibits VKORC1?")
+    hand.click(page.get_by_role("button", name="Start"))
+    result = page.locator(".result").first
+    hand.click(result.locator("summary"))
+    expect(result).to_contain_text(SAID)
+    expect(result.get_by_role("link", name="PMID 1")).to_be_visible()
+    expect(page.locator("#batches li").first).to_contain_text("done: 2 of 2", timeout=15_000)
+    expect(page.locator(".result")).to_have_count(2)
+    assert page.evaluate(CONTRAST) == []
+    assert hand.clicks <= 3
+
+
+def test_answers_are_read_while_the_batch_is_at_work(
+    page: Page, asking: Asking, tmp_path: Path
+) -> None:
+    go_on = threading.Event()
+
+    def hold(question: Question) -> None:
+        if question.id == "q2":
+            go_on.wait(10)
+
+    asking.trouble = hold
+    start(page, file_of(tmp_path, 3))
+    batch = page.locator("#batches > li").first
+    try:
+        expect(batch.locator(".result")).not_to_have_count(0)
+        expect(batch.get_by_role("status")).to_contain_text("running: ")
+    finally:
+        go_on.set()
+    expect(batch).to_contain_text("done: 3 of 3", timeout=15_000)
+    expect(batch.locator(".result summary").first).to_contain_text(f"{QUESTION} 0")
+
+
+def test_a_file_of_questions_becomes_a_run_and_a_table(page: Page, tmp_path: Path) -> None:
+    start(page, file_of(tmp_path, 3))
+    batch = page.locator("#batches > li").first
+    expect(batch).to_contain_text("done: 3 of 3", timeout=15_000)
+    page.reload()
+    page.get_by_role("tab", name="Batch").click()
+    with page.expect_download() as fetched:
+        batch.get_by_role("button", name="Download the run").click()
+    run = json.loads(Path(fetched.value.path()).read_bytes())
+    assert [entry["id"] for entry in run["questions"]] == ["q0", "q1", "q2"]
+    with page.expect_download() as fetched:
+        batch.get_by_role("button", name="Download as a table").click()
+    with Path(fetched.value.path()).open(encoding="utf-8-sig", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["question"] for row in rows] == [f"{QUESTION} {n}" for n in range(3)]
+    assert rows[0]["exact answer"] == "Yes"
+    batch.get_by_role("button", name="Forget").click()
+    expect(page.locator("#batches > li")).to_have_count(0)
+
+
+def test_a_batch_says_which_of_its_questions_failed(
+    page: Page, asking: Asking, tmp_path: Path
+) -> None:
+    def fail(question: Question) -> None:
+        if question.id == "q1":
+            raise ValueError("this one cannot be asked")
+
+    asking.trouble = fail
+    start(page, file_of(tmp_path, 3))
+    batch = page.locator("#batches > li").first
+    expect(batch).to_contain_text("done: 2 of 3, 1 failed", timeout=15_000)
+    expect(batch).to_contain_text(f"{QUESTION} 1 No answer: internal error")
+
+
+def test_a_file_that_is_no_batch_is_refused_in_words(page: Page, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text("{", encoding="utf-8")
+    unfit = tmp_path / "unfit.json"
+    unfit.write_text('{"questions": [{"id": "q1"}]}', encoding="utf-8")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator("#batch-problem")).to_contain_text("Write a question on each line")
+    said = "bad.json: not a BioASQ questions file"
+    for file, words in ((bad, said), (unfit, "question 0 (id q1)")):
+        start(page, file)
+        expect(page.locator("#batch-problem")).to_contain_text(words)
+
+
+def test_a_batch_can_be_cancelled_from_the_page(page: Page, asking: Asking, tmp_path: Path) -> None:
+    asking.trouble = lambda question: threading.Event().wait(0.1) and None
+    before = len(asking.asked)
+    start(page, file_of(tmp_path, 100))
+    batch = page.locator("#batches > li").first
+    batch.get_by_role("button", name="Cancel").click()
+    expect(batch).to_contain_text("cancelled: ")
+    assert len(asking.asked) - before < 100
+
+
+def test_a_batch_says_how_many_questions_lack_evidence(page: Page) -> None:
+    page.get_by_label("Questions, one a line").fill("What is the boiling point of quartz?")
+    page.get_by_role("button", name="Start").click()
+    batch = page.locator("#batches > li").first
+    expect(batch).to_contain_text("1 of 1, 1 without enough evidence", timeout=15_000)
+    batch.locator("summary").click()
+    expect(batch.locator(".result")).to_contain_text("Not enough evidence")

@@ -1,0 +1,212 @@
+"""What people come for, each in at most the number of clicks that its test states.
+
+A click is a click; a choice from a list is two. Typing, and the Enter at its end, is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from cluster.records import Link
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from tests.serve.http.page.conftest import CLIPBOARD, SAID, Hand, change_answers, pretend, watched
+from tests.serve.http.page.test_page import CONTRAST, QUESTION, ask
+from tests.serve.http_server import serving
+from tests.serve.service import DISPUTED, SmallService, dispute, unsure_of
+from tests.small_index import citation
+
+
+def type_and_enter(page: Page, place: str, text: str) -> None:
+    page.locator(place).fill(text)
+    page.locator(place).press("Enter")
+
+
+@pytest.fixture(scope="module")
+def mixed_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    index = tmp_path_factory.mktemp("mixed")
+    service = SmallService(index, citations=DISPUTED, decide=dispute)
+    with serving(create_api(service, load_settings().serve)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def test_ask_and_copy_with_references_in_1_click(page: Page, hand: Hand) -> None:
+    page.evaluate(CLIPBOARD)
+    expect(page.locator("#question")).to_be_focused()
+    page.keyboard.type(QUESTION)
+    page.keyboard.press("Enter")
+    hand.click(page.get_by_role("button", name="Copy with references"))
+    expect(page.locator("#said")).to_have_text("Answer with references copied.")
+    copied = page.evaluate("window.copied")
+    assert copied.startswith(f"{QUESTION}\n\nYes.\n\n{SAID} [1]")
+    assert "References\n1. Doe J. Metformin and AMPK. :11-9. PMID: 1. https://pubmed" in copied
+    assert copied.endswith("Not medical advice.")
+    assert hand.clicks <= 1
+
+
+def test_where_the_clipboard_is_shut_the_text_is_shown_to_copy(page: Page) -> None:
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(); }")
+    ask(page)
+    page.get_by_role("button", name="Copy with references").click()
+    expect(page.get_by_label("The browser does not let")).to_have_value(re.compile("References"))
+
+
+def test_narrow_to_randomised_trials_since_2020_in_3_clicks(page: Page, hand: Hand) -> None:
+    hand.click(page.get_by_text("Filters", exact=True))
+    page.get_by_label("From year").fill("2020")
+    hand.choose(page.get_by_label("Article type"), "randomised trials")
+    with page.expect_request("**/v1/answer") as asked:
+        type_and_enter(page, "#question", QUESTION)
+    assert asked.value.post_data_json["filters"] == {
+        "year_from": 2020,
+        "publication_types": ["Randomized Controlled Trial"],
+    }
+    assert hand.clicks <= 3
+
+
+def test_follow_up_without_a_click(page: Page) -> None:
+    pretend(page, {}, {"AnswerRequest": ["turns"]})
+    ask(page)
+    expect(page.get_by_label("Ask a follow-up")).to_be_visible()
+
+    def understand(body: dict[str, Any]) -> dict[str, Any]:
+        del body["turns"]
+        return {"understood": {"question": "Does warfarin activate AMPK?"}}
+
+    change_answers(page, understand)
+    with page.expect_request("**/v1/answer") as sent:
+        type_and_enter(page, "#follow", "And warfarin?")
+    (turn,) = sent.value.post_data_json["turns"]
+    assert turn["question"] == QUESTION
+    assert turn["answer"].startswith(f"Yes {SAID}")
+    card = page.get_by_role("article", name="Answer")
+    expect(card).to_contain_text(f"Follow-up to: {QUESTION}")
+    expect(card).to_contain_text("Understood as: Does warfarin activate AMPK?")
+    assert "q=Does+warfarin+activate" in page.url
+
+
+def test_a_server_without_follow_ups_offers_none(page: Page) -> None:
+    ask(page)
+    expect(page.get_by_role("article", name="Answer")).to_be_visible()
+    expect(page.get_by_label("Ask a follow-up")).to_be_hidden()
+    expect(page.get_by_text("Export")).to_have_count(0)
+    expect(page.get_by_role("button", name="Save and share")).to_have_count(0)
+
+
+def test_both_sides_are_open_beside_each_other_without_a_click(
+    browser: Browser, mixed_url: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    with watched(context, mixed_url) as page:
+        type_and_enter(page, "#question", QUESTION)
+        pro, con = (page.locator(f".side.{side}") for side in ("pro", "con"))
+        expect(con).to_contain_text("Metformin does not activate")
+        left, right = pro.bounding_box(), con.bounding_box()
+        assert left is not None
+        assert right is not None
+        assert left["y"] == right["y"]
+        assert left["x"] + left["width"] <= right["x"]
+    context.close()
+
+
+def test_export_all_citations_to_ris_in_2_clicks(page: Page, hand: Hand) -> None:
+    pretend(page, {"get /v1/references": "TY  - JOUR\n"}, {})
+    type_and_enter(page, "#question", QUESTION)
+    hand.click(page.get_by_text("Export", exact=True))
+    menu = page.locator(".menu-body")
+    expect(menu.get_by_text("All citations found (3)")).to_be_visible()
+    with page.expect_request("**/v1/references?*") as asked, page.expect_download() as got:
+        hand.click(menu.get_by_role("button", name="RIS").last)
+    assert "format=ris" in asked.value.url
+    assert sorted(re.search(r"pmids=([\d,]+)", asked.value.url)[1].split(",")) == ["1", "2", "3"]  # type: ignore[index]
+    assert got.value.suggested_filename == "citeray.ris"
+    assert hand.clicks <= 2
+
+
+def test_an_answer_becomes_a_document_in_2_clicks(page: Page, hand: Hand) -> None:
+    pretend(page, {"post /v1/answers/document": "PK"}, {})
+    type_and_enter(page, "#question", QUESTION)
+    hand.click(page.get_by_text("Export", exact=True))
+    with page.expect_request("**/document?form=docx") as asked, page.expect_download() as got:
+        hand.click(page.get_by_role("button", name="Word"))
+    assert asked.value.post_data_json["question"]["body"] == QUESTION
+    assert got.value.suggested_filename == "citeray-answer.docx"
+    assert hand.clicks <= 2
+
+
+def test_share_an_address_in_1_click(page: Page, hand: Hand, url: str) -> None:
+    page.evaluate(CLIPBOARD)
+    type_and_enter(page, "#question", QUESTION)
+    hand.click(page.get_by_role("button", name="Copy link"))
+    expect(page.locator("#said")).to_have_text("Link copied.")
+    assert page.evaluate("window.copied") == page.url
+    assert page.url.startswith(f"{url}/?q=Does+metformin")
+    assert hand.clicks <= 1
+
+
+def test_compare_four_systems_side_by_side_at_1280_px_in_4_clicks(
+    browser: Browser, url: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    with watched(context, url) as page:
+        hand = Hand(page)
+        hand.click(page.get_by_role("tab", name="Compare"))
+        page.locator("#compare-question").fill(QUESTION)
+        for name in ("bm25", "dense"):
+            hand.click(page.locator(f"#compare-systems input[value={name}]"))
+        hand.click(page.get_by_role("button", name="Compare"))
+        expect(page.locator("#compare-progress")).to_have_text("4 of 4 have answered")
+        table = page.get_by_role("table")
+        expect(table.get_by_role("columnheader")).to_have_count(5)
+        expect(table.get_by_role("row", name="Verdict")).to_contain_text("Answered")
+        expect(table.locator("td.cited")).to_have_count(4)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+        region = page.locator(".scroll")
+        assert region.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+        expect(page.get_by_role("article", name="bm25", exact=True)).to_contain_text(SAID)
+        assert page.evaluate(CONTRAST) == []
+        assert hand.clicks <= 4
+    context.close()
+
+
+def test_systems_that_differ_stand_out_in_words(page: Page) -> None:
+    held_back = {"verdict": "not_enough_evidence", "ideal": [], "exact": None}
+    change_answers(page, lambda body: held_back if body["system"] == "bm25" else {})
+    page.get_by_role("tab", name="Compare").click()
+    page.locator("#compare-question").fill(QUESTION)
+    page.locator("#compare-systems input[value=bm25]").check()
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("#compare-progress")).to_have_text("3 of 3 have answered")
+    row = page.get_by_role("row", name="Verdict")
+    expect(row.locator(".odd")).to_have_text("Not enough evidence (differs)")
+    expect(page.locator("tr.differs")).to_have_count(1)
+
+
+def test_print_leaves_the_answer_its_references_and_the_disclaimer(page: Page) -> None:
+    ask(page)
+    expect(page.locator(".references")).to_be_visible()
+    page.emulate_media(media="print")
+    for gone in (".top", "#ask-form", ".actions", "#history-card"):
+        expect(page.locator(gone)).to_be_hidden()
+    expect(page.locator(".references")).to_contain_text("Doe J.")
+    expect(page.locator(".foot")).to_contain_text("Not medical advice.")
+
+
+def test_a_retracted_or_corrected_reference_says_so(browser: Browser, tmp_path: Path) -> None:
+    held = [
+        citation(1, SAID, "Gone", links=(Link("RetractionIn", 77, ""),)),
+        citation(2, f"Again, {SAID}", "Mended", links=(Link("ErratumIn", None, ""),)),
+    ]
+    service = SmallService(tmp_path, citations=held, decide=unsure_of)
+    api = create_api(service, load_settings().serve)
+    with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
+        ask(page)
+        references = page.locator(".references li")
+        expect(references.filter(has_text="Gone")).to_contain_text("Retracted: see PMID 77.")
+        expect(references.filter(has_text="Mended")).to_contain_text("Corrected since.")

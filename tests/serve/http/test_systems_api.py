@@ -1,0 +1,115 @@
+"""The presets as the page offers them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from cluster.settings.presets import load_system, name_systems, system_names
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from serve.http.workbench.systems_api import needs_of
+from tests.serve.service import SmallService
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture
+def client(service: SmallService) -> TestClient:
+    service.models = {}
+    return TestClient(create_api(service, load_settings().serve))
+
+
+def systems(client: TestClient) -> dict[str, dict]:
+    return {card["name"]: card for card in client.get("/v1/systems").json()["systems"]}
+
+
+def test_every_preset_is_listed_once_and_the_default_is_recommended(client: TestClient) -> None:
+    reply = client.get("/v1/systems").json()
+    names = [card["name"] for card in reply["systems"]]
+    assert sorted(names) == system_names()
+    assert reply["recommended"] == names[0] == "citeray"
+    groups = [card["group"] for card in reply["systems"]]
+    assert list(dict.fromkeys(groups)) == ["ours", "ranking", "papers"]
+
+
+def test_a_preset_of_the_operators_comes_last_under_its_own_name(client: TestClient) -> None:
+    name_systems({"ward": load_system("citeray").model_copy(update={"name": "ward"})})
+    try:
+        last = client.get("/v1/systems").json()["systems"][-1]
+    finally:
+        name_systems({})
+    assert (last["name"], last["title"], last["group"]) == ("ward", "ward", "own")
+
+
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [
+        ("citeray", []),
+        ("bm25", []),
+        ("citeray-model", ["writer"]),
+        ("huang", ["rewriter"]),
+        ("udine-b", ["writer", "ranker"]),
+        ("biorag-v6", ["writer"]),
+        ("sinai", ["writer", "pubmed"]),
+    ],
+)
+def test_what_a_preset_needs_is_read_from_it(name: str, needs: list[str]) -> None:
+    assert needs_of(load_system(name)) == needs
+
+
+def test_without_a_language_model_the_presets_that_ask_one_say_why_they_cannot_run(
+    client: TestClient,
+) -> None:
+    cards = systems(client)
+    assert cards["citeray"]["available"]
+    assert cards["citeray-model"] == {
+        **cards["citeray-model"],
+        "available": False,
+        "missing": ["writer"],
+        "reason": "It needs a language model that writes; this server has none.",
+    }
+    assert cards["sinai"]["missing"] == ["writer"]
+
+
+def test_the_writers_model_does_the_work_of_every_role(
+    client: TestClient, service: SmallService
+) -> None:
+    service.models = {"llm": "qwen"}
+    assert all(card["available"] for card in systems(client).values())
+
+
+def test_a_model_for_one_role_lets_the_presets_run_that_need_no_other(
+    client: TestClient, service: SmallService
+) -> None:
+    service.models = {"llm": "none", "rewriter-0": "small"}
+    cards = systems(client)
+    assert cards["huang"]["available"]
+    assert cards["udine-b"]["missing"] == ["writer", "ranker"]
+
+
+def test_records_come_in_the_order_asked_for_and_missing_ones_are_named(
+    client: TestClient,
+) -> None:
+    found = client.get("/v1/citations?pmids=2,1,9,2").json()
+    assert [citation["pmid"] for citation in found["citations"]] == [2, 1]
+    assert found["missing"] == [9]
+
+
+@pytest.mark.parametrize("pmids", ["", "x", "1,,2", "0", "1_0", ",".join(["1"] * 101)])
+def test_a_list_that_names_no_pmids_is_refused(client: TestClient, pmids: str) -> None:
+    reply = client.get("/v1/citations", params={"pmids": pmids})
+    assert reply.status_code == 422
+    assert "pmids" in reply.json()["error"]
+
+
+def test_records_are_not_given_while_the_index_loads(tmp_path: Path) -> None:
+    api = create_api(SmallService(tmp_path, state="loading"), load_settings().serve)
+    reply = TestClient(api).get("/v1/citations?pmids=1")
+    assert reply.status_code == 503
+    assert reply.headers["retry-after"]
