@@ -52,8 +52,9 @@ function boxOf({ name, title, about, available, reason }) {
 
 /** Reads the presets and offers them on every tab; raises ApiError. */
 export async function offerSystems() {
-  const before = byId("system").value;
   offered = await listSystems();
+  // An address may have chosen one meanwhile.
+  const before = byId("system").value;
   for (const id of ["system", "batch-system"]) {
     byId(id).replaceChildren(...groups((label, systems) => make("optgroup", { label }, ...systems.map(optionOf))));
   }
