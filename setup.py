@@ -17,11 +17,6 @@ IMPORT = re.compile(rf"^([ \t]*(?:from|import) )(?=(?:{'|'.join(PACKAGES)})\b)",
 class BelowCiteray(build_py):
     """Moves what was built below `citeray`, imports included."""
 
-    def finalize_options(self) -> None:
-        """Take the citation styles along, which pyproject.toml's package data do not name."""
-        self.distribution.package_data["serve.references"] = ["styles/*"]
-        super().finalize_options()
-
     def run(self) -> None:
         """Build as usual, then move unless this is an editable install."""
         super().run()

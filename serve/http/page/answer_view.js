@@ -8,6 +8,7 @@ import { filtersInWords } from "./filters.js";
 import { openPassage } from "./passage_dialog.js";
 import { citedIn, noticeBanner, recordsOf, referenceParts, referenceText, stubOf } from "./references.js";
 import { exactNames, isUnanswered, quotedSides, sidesView, statesExact, verdictBanner, verdictWords } from "./verdict_view.js";
+import { byDesign, countsView, designBadge } from "./weigh_view.js";
 
 const MOST_NEAREST = 5;
 let cards = 0;
@@ -45,12 +46,12 @@ const saidOf = (answer, pmid) => answer.ideal.find(({ pmids, contradicted }) => 
   ?? answer.question.body;
 
 /** The numbered list; what the records add comes when they are read. `records` is filled with them. */
-export function referenceList(pmids, { title, idOf, stub, passage, records }) {
+export function referenceList(pmids, { title, idOf, stub, badge, passage, records }) {
   if (!pmids.length) return null;
   const note = make("p", { className: "note" });
   const items = pmids.map((pmid) => make("li", { id: idOf(pmid), tabIndex: -1 }));
   const fill = () => pmids.forEach((pmid, at) => items[at].replaceChildren(
-    ...referenceParts(records.get(pmid) ?? stub(pmid)), passage ? passage(pmid) : ""));
+    ...referenceParts(records.get(pmid) ?? stub(pmid)), badge ? badge(pmid) : "", " ", passage ? passage(pmid) : ""));
   fill();
   recordsOf(pmids).then((found) => {
     for (const [pmid, record] of found) records.set(pmid, record);
@@ -101,6 +102,8 @@ export function answerCard(answer, more = {}) {
     read.addEventListener("click", () => openPassage(answer, pmid, saidOf(answer, pmid)));
     return read;
   };
+  const badge = (pmid) => designBadge(answer.citations.find((found) => found.pmid === pmid)
+    ?? answer.evidence.find((item) => item.passage.pmid === pmid));
   const exports = make("div");
   offerExport(exports, [["These references", pmids], ["All citations found", answer.citations.map(({ pmid }) => pmid)]], answer);
   const filters = filtersInWords(answer.filters);
@@ -111,14 +114,15 @@ export function answerCard(answer, more = {}) {
     ...(answer.caveats ?? []).map((caveat) => make("p", { className: "caveat", textContent: caveat })),
     lossLine(answer), filters ? make("p", { className: "note", textContent: filters }) : null,
     sidesView(answer, cite),
-    referenceList(pmids, { title: isUnanswered(answer) ? "Nearest citations" : "References", idOf, stub: (pmid) => stubOf(answer, pmid), passage, records }),
+    referenceList(pmids, { title: isUnanswered(answer) ? "Nearest citations" : "References", idOf, stub: (pmid) => stubOf(answer, pmid), badge, passage, records }),
     make("div", { className: "row actions" },
       button("Copy with references", async () => copy(await plainText(answer, pmids, records), "Answer with references")),
-      ...(more.actions ?? []), button("Print", () => print()), exports));
+      ...(more.actions ?? []), button("Print", () => print()), exports), more.opinion ?? null);
 }
 
 const ORDERS = {
   relevance: ["most relevant first", () => 0],
+  design: ["strongest study design first", byDesign],
   newest: ["newest first", (one, other) => (other.year ?? 0) - (one.year ?? 0)],
   oldest: ["oldest first", (one, other) => (one.year ?? 9999) - (other.year ?? 9999)],
 };
@@ -130,12 +134,12 @@ function foundView(answer) {
   const sort = () => list.replaceChildren(...[...answer.citations].sort(ORDERS[select.value][1]).map((citation) => make("li", {},
     noticeBanner(stubOf(answer, citation.pmid)),
     make("a", { href: pubmedAddress(citation.pmid), target: "_blank", rel: "noopener noreferrer", textContent: citation.title || "Untitled citation" }),
-    citation.year ? ` (${citation.year}) ` : " ",
+    citation.year ? ` (${citation.year}) ` : " ", designBadge(citation), " ",
     make("button", { type: "button", className: "pmid", textContent: `PMID ${citation.pmid}`, onclick: () => openPassage(answer, citation.pmid, answer.question.body) }))));
   select.addEventListener("change", sort);
   sort();
   return make("details", { className: "card" }, make("summary", { textContent: `All citations found (${answer.citations.length})` }),
-    make("p", { className: "options" }, make("label", {}, "Order ", select)), list);
+    countsView(answer), make("p", { className: "options" }, make("label", {}, "Order ", select)), list);
 }
 
 /** All there is to show of an answer. */

@@ -7,7 +7,9 @@ import { askInEvents } from "./api.js";
 import { button, byId, copy, say, showProblem } from "./dom.js";
 import { chosenFilters, readyFilters, setFilters } from "./filters.js";
 import { offerExamples } from "./first_screen.js";
+import { feedbackRow } from "./feedback.js";
 import { forget, recall, remember, showHistory } from "./history.js";
+import { watchButton } from "./saved_tab.js";
 import { readStored, storeButton } from "./stored_answers.js";
 import { readySuggestions, suggestKey } from "./suggest_box.js";
 import { choose } from "./systems.js";
@@ -54,14 +56,17 @@ async function show({ request, answer, created }) {
   document.title = `CiteRay: ${request.question}`;
   document.body.classList.add("asked");
   const place = document.createElement("span");
+  const opinion = document.createElement("div");
   const actions = [button("Copy link", () => copy(location.href, "Link")), place];
   const before = request.turns?.at(-1)?.question ?? "";
-  byId("answer").replaceChildren(...answerView(answer, { actions, before, correct: (question) => ask({ ...request, question }) }));
+  byId("answer").replaceChildren(...answerView(answer, { actions, opinion, before, correct: (question) => ask({ ...request, question }) }));
   byId("progress").textContent = created ? `A stored answer of ${new Date(created).toLocaleString()}.` : "Done.";
   byId("answer").focus({ preventScroll: true });
   byId("follow-form").hidden = !(await abilities()).takes("AnswerRequest", "turns");
   byId("follow").value = "";
-  place.replaceChildren(await storeButton(request, answer, (kept) => keep(request, kept)));
+  const kept = (written) => keep(request, written);
+  place.replaceChildren(await storeButton(request, answer, kept), await watchButton(request));
+  opinion.replaceChildren(await feedbackRow(request, answer, kept));
 }
 
 /** Keeps an answer in the history, under the address that it has, and shows it. */

@@ -8,13 +8,15 @@ import { readyCompareTab } from "./compare_tab.js";
 import { byId, showProblem } from "./dom.js";
 import { tellIndex } from "./first_screen.js";
 import { readyDialogs } from "./passage_dialog.js";
+import { readySavedTab } from "./saved_tab.js";
 import { offerSystems, readySystems } from "./systems.js";
 
 const THEME = "citeray-theme";
-const tabs = [...document.querySelectorAll("[role=tab]")];
+const every = [...document.querySelectorAll("[role=tab]")];
+const shownTabs = () => every.filter((tab) => !tab.hidden);
 
 function select(tab) {
-  for (const other of tabs) {
+  for (const other of every) {
     const is = other === tab;
     other.setAttribute("aria-selected", String(is));
     other.tabIndex = is ? 0 : -1;
@@ -28,12 +30,14 @@ function bring(tab) {
 }
 
 function readyTabs() {
-  for (const [at, tab] of tabs.entries()) {
+  for (const tab of every) {
     tab.addEventListener("click", () => {
       select(tab);
       bring(tab);
     });
     tab.addEventListener("keydown", ({ key }) => {
+      const tabs = shownTabs();
+      const at = tabs.indexOf(tab);
       const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1 }[key];
       if (to === undefined) return;
       const next = tabs.at(to % tabs.length);
@@ -45,7 +49,7 @@ function readyTabs() {
   addEventListener("keydown", (event) => {
     if (event.key !== "/" || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || document.querySelector("dialog[open]")) return;
     event.preventDefault();
-    select(tabs[0]);
+    select(every[0]);
     byId("question").focus();
   });
 }
@@ -94,6 +98,7 @@ readySystems();
 readyAskTab();
 readyCompareTab();
 readyBatchTab();
+readySavedTab();
 tellIndex();
 readPresets();
 openAddress();

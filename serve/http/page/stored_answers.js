@@ -16,10 +16,17 @@ export async function readStored(id) {
 
 const whole = (id) => `${location.origin}${answerAddress(id)}`;
 
+/** The answer as the server keeps it: what it has not kept yet is written once more, and kept. */
+export async function stored(request, answer) {
+  if (answer.answer_id) return answer;
+  const kept = await askInEvents({ ...request, store: true }, () => {});
+  if (!kept.answer_id) throw new Error("The server could not keep the answer.");
+  return kept;
+}
+
 /**
- * A button that stores the answer and copies its address; "" where the server keeps none. What is
- * kept is what the server itself has written, so that an answer not kept yet is written once more;
- * `show(answer)` then shows that one.
+ * A button that stores the answer and copies its address; "" where the server keeps none.
+ * `show(answer)` shows the one that is kept.
  */
 export async function storeButton(request, answer, show) {
   const { has, takes } = await abilities();
@@ -29,9 +36,8 @@ export async function storeButton(request, answer, show) {
   return button("Save and share", async (pressed) => {
     pressed.disabled = true;
     try {
-      const kept = await askInEvents({ ...request, store: true }, () => {});
+      const kept = await stored(request, answer);
       show(kept);
-      if (!kept.answer_id) throw new Error("The server could not keep the answer.");
       await copy(whole(kept.answer_id), "Saved. Permanent link");
     } finally {
       pressed.disabled = false;

@@ -25,10 +25,13 @@ function groups(each) {
     .filter(([, systems]) => systems.length).map(([label, systems]) => each(label, systems));
 }
 
+/** The preset by name, or the one that is recommended. */
+export const choice = (name) => name || offered.recommended;
+
 /** Chooses a preset, also one that no list offers, such as a single run of a paper. */
 export function choose(name) {
   const select = byId("system");
-  const value = name || offered.recommended;
+  const value = choice(name);
   if (value && ![...select.options].some((option) => option.value === value)) {
     select.append(make("option", { value, textContent: value }));
   }

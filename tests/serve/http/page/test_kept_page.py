@@ -1,0 +1,152 @@
+"""What a reader keeps: an opinion on an answer, and questions that are asked again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from serve.saved.keep import Saved
+from serve.saved.watches.check_watches import Budget, check_watches
+from tests.serve.http.page.conftest import CLIPBOARD, SAID, Hand, watched
+from tests.serve.http.page.test_page import QUESTION, ask
+from tests.serve.http_server import serving
+from tests.serve.saved.kept import saved_at
+from tests.serve.saved.watches.asking import Clock, FakeAsk, made_answer
+from tests.serve.service import SmallService
+from tests.small_index import citation
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Saved:
+    return saved_at(tmp_path)
+
+
+@pytest.fixture
+def keeping(browser: Browser, service: SmallService, saved: Saved) -> Iterator[Page]:
+    """The page of a server that keeps answers and questions."""
+    api = create_api(service, load_settings().serve, saved=saved)
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    with serving(api) as port, watched(context, f"http://127.0.0.1:{port}") as page:
+        yield page
+    context.close()
+
+
+def ask_again(saved: Saved, version: str, *supporting: int) -> None:
+    clock = Clock()
+    fake = FakeAsk(lambda body: made_answer(supporting, body=body, version=version))
+    budget = Budget(6000.0, None, clock=clock, sleep=clock.sleep)
+    asyncio.new_event_loop().run_until_complete(check_watches(saved.watches, fake, version, budget))
+
+
+def in_a_thread(work: object) -> None:
+    """Playwright's own loop runs in this thread."""
+    from threading import Thread
+
+    thread = Thread(target=work)  # type: ignore[arg-type]
+    thread.start()
+    thread.join()
+
+
+def test_rate_an_answer_in_1_click(keeping: Page, saved: Saved) -> None:
+    hand = Hand(keeping)
+    ask(keeping)
+    hand.click(keeping.get_by_role("button", name="Right", exact=True))
+    expect(keeping.locator("#said")).to_contain_text("Thank you")
+    (given,) = saved.feedback.list("", 10)
+    assert (given.opinion.rating, given.answer["question"]["body"]) == ("up", QUESTION)
+    assert hand.clicks <= 1
+
+
+def test_correct_an_answer_in_4_clicks(keeping: Page, saved: Saved) -> None:
+    hand = Hand(keeping)
+    ask(keeping)
+    hand.click(keeping.get_by_role("button", name="Not right"))
+    hand.choose(keeping.get_by_label("The exact answer"), "no")
+    keeping.get_by_label("What the answer should say").fill("It does not.")
+    keeping.get_by_label("A note for who reviews it").fill("Only in mice.")
+    hand.click(keeping.get_by_role("button", name="Send"))
+    expect(keeping.locator("#said")).to_contain_text("Thank you")
+    opinion = saved.feedback.list("", 10)[0].opinion
+    assert (opinion.rating, opinion.exact, opinion.ideal, opinion.note) == (
+        "down",
+        "no",
+        "It does not.",
+        "Only in mice.",
+    )
+    assert hand.clicks <= 4
+
+
+def test_save_a_question_and_see_what_an_update_changed_in_3_clicks(
+    keeping: Page, saved: Saved
+) -> None:
+    hand = Hand(keeping)
+    ask(keeping)
+    hand.click(keeping.get_by_role("button", name="Watch this question"))
+    expect(keeping.get_by_role("button", name="Watched")).to_be_disabled()
+    in_a_thread(lambda: ask_again(saved, "v000001", 1))
+    in_a_thread(lambda: ask_again(saved, "v000002", 1, 2))
+    hand.click(keeping.get_by_role("tab", name="Saved"))
+    hand.click(keeping.get_by_role("button", name="Show changes and answer"))
+    shown = keeping.locator("#watches")
+    expect(shown).to_contain_text("index v000002")
+    expect(shown).to_contain_text("PMID 2")
+    expect(shown.get_by_role("article", name="Answer")).to_contain_text("It helps.")
+    assert hand.clicks <= 3
+    expect(shown.get_by_role("link", name="Feed")).to_have_attribute(
+        "href", f"/v1/watches/{saved.watches.list('')[0].id}/feed"
+    )
+    keeping.get_by_role("button", name="Remove").click()
+    expect(keeping.get_by_text("None is saved yet.")).to_be_visible()
+    assert saved.watches.list("") == []
+
+
+def test_an_answer_is_shared_by_an_address_that_is_its_own(keeping: Page) -> None:
+    keeping.evaluate(CLIPBOARD)
+    ask(keeping)
+    keeping.get_by_role("button", name="Save and share").click()
+    expect(keeping.locator("#said")).to_contain_text("Permanent link copied")
+    address = keeping.evaluate("window.copied")
+    assert "/?answer=" in address
+    keeping.goto(address)
+    expect(keeping.get_by_role("article", name="Answer")).to_contain_text(SAID)
+    expect(keeping.locator("#progress")).to_contain_text("A stored answer of")
+
+
+def test_a_server_that_keeps_nothing_offers_neither(page: Page) -> None:
+    ask(page)
+    expect(page.get_by_role("article", name="Answer")).to_be_visible()
+    for name in ("Right", "Not right", "Watch this question"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
+    expect(page.get_by_role("tab", name="Saved")).to_be_hidden()
+
+
+def test_designs_are_badges_and_counts_and_the_strongest_can_come_first(
+    browser: Browser, tmp_path: Path
+) -> None:
+    text = "Metformin activates AMPK."
+    citations = [
+        citation(1, text, year=2001, publication_types=("Case Reports",)),
+        citation(2, text, year=2015, publication_types=("Randomized Controlled Trial",)),
+        citation(3, text),
+    ]
+    api = create_api(SmallService(tmp_path, citations=citations), load_settings().serve)
+    with serving(api) as port:
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{port}")
+        ask(page)
+        page.locator("summary", has_text="All citations found").click()
+        expect(page.locator(".counts").first).to_contain_text(
+            "randomised trial1case report1not known1"
+        )
+        expect(page.locator(".counts").last).to_contain_text("20011")
+        page.get_by_label("Order").select_option("strongest study design first")
+        badges = page.locator(".found .design")
+        expect(badges).to_have_text(["randomised trial", "case report"])
+        expect(page.locator(".references .design").first).to_be_visible()
+        page.close()
