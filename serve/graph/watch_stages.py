@@ -52,12 +52,18 @@ class StageWatch:
         if loss not in self.degraded:
             self.degraded.append(loss)
 
+    def _lose(self, stage: str, how: str, consequence: str) -> None:
+        if consequence:
+            self.note(f"{stage}: {how}, {consequence}")
+        else:
+            log.info("stage %s: %s", stage, how)
+
     async def run(
         self,
         stage: str,
         work: Awaitable[T],
         deadline_s: float,
-        consequence: str,
+        consequence: str = "",
         *,
         spare: bool = False,
     ) -> T | None:
@@ -65,7 +71,8 @@ class StageWatch:
 
         A `spare` one is what a reply can do without.
 
-        A loss is noted as `stage: late, consequence` or `stage: failed, consequence`.
+        A loss is noted as `stage: late, consequence` or `stage: failed, consequence`; one without
+        a consequence is logged alone.
         """
         begun = time.monotonic()
         if not self._running[stage]:
@@ -77,14 +84,14 @@ class StageWatch:
             with TRACER.start_as_current_span(stage):
                 return await asyncio.wait_for(work, seconds)
         except TimeoutError:
-            self.note(f"{stage}: late, {consequence}")
+            self._lose(stage, "late", consequence)
         except CiteRayError as error:
             # It says in one sentence what a trace would bury.
             log.warning("stage %s failed: %s", stage, error)
-            self.note(f"{stage}: failed, {consequence}")
+            self._lose(stage, "failed", consequence)
         except Exception:
             log.exception("stage %s failed", stage)
-            self.note(f"{stage}: failed, {consequence}")
+            self._lose(stage, "failed", consequence)
         finally:
             self._running[stage] -= 1
             if not self._running[stage]:

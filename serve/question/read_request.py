@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cluster.answers import Evidence, Question, RankedCitation, Reading, SearchResult
-from cluster.errors import InputError
 from cluster.index.layout import shard_of
 from cluster.index.read_shard import Fetched
 from cluster.records import Citation
@@ -56,8 +55,8 @@ class ReadRequest:
 async def read_request(request: Request, stages: WatchedStages) -> ReadRequest:
     """What `request` asks for.
 
-    Raises InputError for field tags that cannot be applied and for PMIDs that the index lacks,
-    StageLostError where a stage that must be asked is lost.
+    Raises InputError for field tags that cannot be applied, StageLostError where a stage that must
+    be asked is lost.
     """
     question = request.question
     if question.given:
@@ -98,10 +97,10 @@ async def _named(request: Request, wanted: Identifiers, stages: WatchedStages) -
     keys = [*map(str, wanted.pmids), *wanted.dois]
     fetched = await ShardSearch(stages).fetch(list(dict.fromkeys(found.values())), None)
     missing = [key for key in keys if key not in found]
+    lacks = (f"not in this index: {', '.join(missing or keys)}",) if missing or not fetched else ()
     if not fetched:
-        raise InputError(f"question: {', '.join(missing or keys)}: not in this index")
+        return ReadRequest(request, Reading(request.question.body, notes=lacks))
     pmids = tuple(f.citation.pmid for f in fetched)
-    lacks = (f"not in this index: {', '.join(missing)}",) if missing else ()
     text = " ".join(_heading_of(f.citation) for f in fetched)[:MAX_CHARACTERS].strip()
     understood = Reading(text or request.question.body, pmids=pmids, notes=lacks)
     return ReadRequest(_asking(request, understood.question), understood, tuple(fetched))
@@ -148,10 +147,12 @@ def _named_first(found: SearchResult, named: Sequence[Fetched], limit: int) -> S
 
 
 async def check_spelling(read: ReadRequest, stages: WatchedStages) -> str | None:
-    """The question with misspelt words corrected; None where none seems to be, or it is lost."""
+    """The question with misspelt words corrected; None where none seems to be.
+
+    It is None too where the expander is lost, which the search tells by what it does without.
+    """
     question = read.request.question
     if question.given or read.named:
         return None
     work = stages.stages.did_you_mean(question.body)
-    deadline_s = stages.settings.expander.deadline_s
-    return await stages.watch.run("spell", work, deadline_s, "spelling not checked", spare=True)
+    return await stages.watch.run("spell", work, stages.settings.expander.deadline_s, spare=True)

@@ -36,7 +36,7 @@ PAGE_MARK, GROUP_MARK = "\ue000", "\ue001"
 TITLE_MARK = "\ue005"
 ITALIC, BOLD, END = "\ue002", "\ue003", "\ue004"
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
-_SUPPLEMENT = re.compile(r"(?P<number>.*?) ?\bSuppl\b\.? ?(?P<which>.*)")
+_SUPPLEMENT = re.compile(r"\bSuppl\b\.?")
 # Of two journals of a name PubMed tells them apart by place; others have a subtitle there.
 _QUALIFIER = re.compile(r" (?:\([^()]*\)|: .*)$")
 _RENDERED = (
@@ -140,8 +140,10 @@ def _name(name: dict[str, str], author: Author, rules: StyleRules) -> dict[str, 
 
 def _supplement(item: dict[str, Any], word: str) -> dict[str, str]:
     """The issue with the supplement that the volume or the issue names, and the volume without."""
-    if found := _SUPPLEMENT.fullmatch(item.get("volume", "")):
-        return {"volume": found["number"], "issue": f"{word} {found['which']}".strip()}
-    if found := _SUPPLEMENT.fullmatch(item.get("issue", "")):
-        return {"issue": f"{found['number']} {word} {found['which']}".strip()}
+    if found := _SUPPLEMENT.search(volume := item.get("volume", "")):
+        number, which = volume[: found.start()].strip(), volume[found.end() :].strip()
+        return {"volume": number, "issue": f"{word} {which}".strip()}
+    if found := _SUPPLEMENT.search(issue := item.get("issue", "")):
+        number, which = issue[: found.start()].strip(), issue[found.end() :].strip()
+        return {"issue": f"{number} {word} {which}".strip()}
     return {}

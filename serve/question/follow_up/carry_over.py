@@ -45,7 +45,7 @@ _PLURAL_ASKED = re.compile(
 # Aspects of what joins two topics.
 _OF_BOTH = re.compile(r"\b(?:mechanisms?|risk|incidence)\b", re.IGNORECASE)
 _ITS_ASPECT = re.compile(rf"\b(?:its|their)\s+({ASPECT.pattern})", re.IGNORECASE)
-_FIRST_WORD = re.compile(r"^\W*[\w-]+")
+_FIRST_WORD = re.compile(r"\w[\w-]*")
 
 
 def carry_over(
@@ -74,7 +74,7 @@ def carry_over(
 
 def _namelike(text: str) -> list[str]:
     """Words that look like names; else those that say most, as a name no vocabulary has does."""
-    first = _FIRST_WORD.match(text)
+    first = _FIRST_WORD.search(text)
     rest = text[first.end() :] if first else text
     said = [word for word in re.findall(r"[\w-]{5,}", rest) if not names_nothing(word)]
     return _NAMELIKE.findall(rest) or said
@@ -98,7 +98,7 @@ def _put_in(text: str, known: Sequence[str], asked: re.Match[str] | None) -> str
         if THE_NOUN.search(text):
             return THE_NOUN.sub(lambda m: _meant(m["noun"], known), text)
         # "Is it safe to take with alcohol?": what is taken is not said.
-        return re.sub(r"\?*$", f" ({known[0]})?", text)
+        return f"{text.rstrip('?')} ({known[0]})?"
 
     if asked and re.search(r"\btheir\b", text, re.IGNORECASE):
         known = [f"the {asked[1]} that {asked[2]}"]
@@ -166,7 +166,7 @@ def _with_topic(text: str, topic: str) -> str:
             return f"{text[:end]} in {topic}{text[end:]}"
         return f"{text[: found.end()]} {joint} {topic}{after}"
     if names_nothing(text):
-        return re.sub(r"\?*$", f" ({topic})?", text)
+        return f"{text.rstrip('?')} ({topic})?"
     return text
 
 

@@ -21,19 +21,17 @@ PREPOSITIONS = (
 _FILLER = r"(?:(?:and|so|ok|okay|but|also|then|or|now|thanks|thank you|well|right)\b[\s,.!]*)"
 _WHY = re.compile(
     rf"{_FILLER}*(why|how|how so|why so|why not|how come|why is (?:that|this|it)|how is that)"
-    r"(?: so)?\s*\?*",
+    r"(?: so)?",
     re.IGNORECASE,
 )
-_ABOUT = re.compile(
-    rf"{_FILLER}*(?:(?:what|how) about|what if(?: it is)?)\s+(.+?)[\s?.]*", re.IGNORECASE
-)
+_ABOUT = re.compile(rf"{_FILLER}*(?:(?:what|how) about|what if(?: it is)?)\s++(.+)", re.IGNORECASE)
 _ALSO_TRUE = re.compile(
     rf"{_FILLER}*(?:is|was) (?:this|that|it) (?:also )?(?:true|so|the case|the same|different) "
-    rf"((?:{PREPOSITIONS})\s+.+?)[\s?.]*",
+    rf"((?:{PREPOSITIONS})\s++.+)",
     re.IGNORECASE,
 )
-_JOINED = re.compile(r"(?:and|but|or|also)\b[\s,]*(.+?)[\s?.]*", re.IGNORECASE)
-_BARE = re.compile(rf"(?:any\s+)?((?:{PREPOSITIONS})\s+.+?|[\w\s-]+?)[\s?.]*", re.IGNORECASE)
+_JOINED = re.compile(r"(?:and|but|or|also)\b[\s,]*+(.+)", re.IGNORECASE)
+_BARE = re.compile(rf"(?:any\s++)?((?:{PREPOSITIONS})\s++.+|[\w\s-]+)", re.IGNORECASE)
 _ASKS = re.compile(
     r"\b(?:is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|may|might|must"
     r"|what|which|who|whom|whose|where|when|how|why|list|name|describe|explain)\b",
@@ -72,7 +70,7 @@ _NEW_CLAUSE = re.compile(
     re.IGNORECASE,
 )
 # "What are antibodies?" asks about antibodies.
-_DEFINES = re.compile(r"what (?:is|are) (?:an? )?(?!the\b)[\w-]+\s*\?*", re.IGNORECASE)
+_DEFINES = re.compile(r"what (?:is|are) (?:an? )?(?!the\b)[\w-]+", re.IGNORECASE)
 _MOST_FRAGMENT_WORDS = 6
 _MOST_TOPICLESS_WORDS = 14
 
@@ -100,16 +98,17 @@ def topics(body: str, entities: Sequence[Entity]) -> list[Entity]:
 def rests_on_before(body: str, entities: Sequence[Entity]) -> Rests | None:
     """How a question rests on the one before it; None for one that stands alone."""
     text = " ".join(body.split())
+    asked = text.rstrip(" ?.")
     own = topics(text, entities)
-    if why := _WHY.fullmatch(text):
+    if why := _WHY.fullmatch(asked):
         asks = why[1].casefold()
         word = "why not" if "not" in asks else "why"
         return Rests("why", "how" if asks.startswith("how") and asks != "how come" else word)
-    if elliptic := _elliptic(text, own):
+    if elliptic := _elliptic(asked, own):
         return Rests("about", elliptic)
     if _points_back(text, own):
         return Rests("pronoun")
-    few = len(text.split()) <= _MOST_TOPICLESS_WORDS and not _DEFINES.fullmatch(text)
+    few = len(text.split()) <= _MOST_TOPICLESS_WORDS and not _DEFINES.fullmatch(asked)
     if not own and few and names_nothing(text):
         # "types of mutations" has a topic, though a general one.
         return None if re.search(r"\bof\b", ASPECT.sub("", text)) else Rests("no-topic")

@@ -36,7 +36,7 @@ FIELDS: dict[str, Field] = {
 }
 READ = "au, ta, dp, mh, pt, la, tiab, pmid and doi"
 
-_BRACKETED = re.compile(r"\s*\[\s*([A-Za-z1][A-Za-z /:-]{0,40}?)\s*\]")
+_BRACKETED = re.compile(r"\[\s{0,9}([A-Za-z1][A-Za-z /:-]{0,40}?)\s{0,9}\]")
 _SHORT = 4
 
 
@@ -52,8 +52,10 @@ def field_of(name: str) -> Field | None:
 
 def tags_in(text: str) -> list[tuple[int, int, Field]]:
     """(begin, end, field) of each tag that has something before it; white space belongs to it."""
-    found = ((m.start(), m.end(), field_of(m[1])) for m in _BRACKETED.finditer(text))
-    return [(begin, end, field) for begin, end, field in found if field and text[:begin].strip()]
+    found = (
+        (text[: m.start()].rstrip(), m.end(), field_of(m[1])) for m in _BRACKETED.finditer(text)
+    )
+    return [(len(before), end, field) for before, end, field in found if field and before]
 
 
 LANGUAGES = {

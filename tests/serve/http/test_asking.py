@@ -68,12 +68,17 @@ def test_field_tags_filter_and_are_told(http: TestClient) -> None:
 def test_what_cannot_be_applied_is_422_and_one_sentence(http: TestClient, path: str) -> None:
     for question, said in [
         ("imatinib NOT 2000[dp]", "question: NOT cannot be applied"),
-        ("999", "question: 999: not in this index"),
         ("unheard[mh]", "not a MeSH heading that this index knows"),
     ]:
         reply = http.post(path, json={"question": question})
         assert reply.status_code == 422
         assert said in reply.json()["error"]
+
+
+def test_a_citation_that_is_not_there_is_told_and_the_words_are_searched(http: TestClient) -> None:
+    found = search(http, "999")
+    assert found["understood"]["notes"] == ["not in this index: 999"]
+    assert found["understood"]["pmids"] == []
 
 
 @pytest.mark.parametrize(

@@ -209,5 +209,5 @@ def test_what_is_not_there_is_one_sentence(
 def test_a_replay_waits_for_its_turn_as_a_question_does() -> None:
     from serve.http.door.guard import is_work
 
-    assert is_work(f"/v1/answers/{'0' * 32}/replay")
-    assert not is_work(f"/v1/answers/{'0' * 32}")
+    assert is_work("POST", f"/v1/answers/{'0' * 32}/replay")
+    assert not is_work("GET", f"/v1/answers/{'0' * 32}")
