@@ -10,17 +10,17 @@ settings.register_profile("citeray", deadline=None, derandomize=True)
 settings.load_profile("citeray")
 
 BESIDE_OTHERS = ("/test_embed_on_gpus.py", "/test_train_on_ray.py")
-# Crash rounds, several nodes, full disks, stores, jobs on a cluster, training on Ray, the demo, and
-# what waits or draws for long: more than half of the time of all tests.
+# Crash rounds, several nodes, full disks, stores, jobs on a cluster, training, the demo, the wheel,
+# and what waits or draws for long: more than half of the time of all tests.
 LONG = (
     "/several_nodes/",
     "/end_to_end/test_crashes.py",
     "/end_to_end/test_demo.py",
     "/end_to_end/test_embed_on_gpus.py",
+    "/end_to_end/test_hostile_headers.py",
     "/end_to_end/test_hot_swap.py",
     "/end_to_end/test_index_build.py::test_a_killed_build",
-    "/end_to_end/test_index_update.py::test_a_file_that_was_left_out",
-    "/end_to_end/test_index_update.py::test_a_source_that_cannot_be_read",
+    "/end_to_end/test_index_update.py",
     "/end_to_end/test_jobs.py",
     "/end_to_end/test_lost_node.py",
     "/end_to_end/test_no_token_no_entry.py",
@@ -34,12 +34,27 @@ LONG = (
     "/end_to_end/test_tensor_parallel.py",
     "/end_to_end/test_three_node_builds.py",
     "/end_to_end/test_train_on_ray.py",
+    "/cluster/models/test_kept_models.py",
+    "/cluster/models/test_openvino_runtime.py",
     "/cluster/models/test_store.py::test_a_gguf_model",
     "/cluster/ray/test_session.py::test_an_address_at_which",
+    "/evaluation/ablation/test_judged_runs.py",
+    "/evaluation/ablation/test_reproduce.py::test_a_papers_table",
+    "/evaluation/ablation/test_reproduce.py::test_biogen",
+    "/evaluation/ablation/test_reproduce.py::test_biorag",
+    "/evaluation/ablation/test_runs_go_on.py",
+    "/hostile/test_injections.py::test_a_model_that_always_lies",
+    "/hostile/test_pattern_time.py",
     "/hostile/test_the_api_keeps_its_word.py",
+    "/hostile/test_xml_memory.py",
     "/pipelines/test_failing_store.py",
+    "/pipelines/test_stored_index.py",
+    "/pipelines/test_update_histories.py",
+    "/pipelines/train/",
     "/pipelines/update/test_late_sources.py",
+    "/images/test_containerfiles.py::test_the_builds_own_steps",
     "/planning/measure/test_calibrate.py",
+    "/test_wheel.py",
 )
 
 
