@@ -184,7 +184,12 @@ def _read_answer(given: dict[str, Any]) -> Answer:
         # As JSON, in which a list may be a tuple though all else is taken strictly.
         answer = ANSWER.validate_json(json.dumps(given), strict=True)
     except ValidationError as error:
-        raise InputError(explain_problems(error.errors())) from None
+        found = error.errors()
+        # What Python reads and others do not, such as half a character (a lone surrogate).
+        if found[0]["type"] == "json_invalid":
+            said = found[0]["ctx"]["error"]
+            raise InputError(f"body: is no JSON: {said}; send the answer as it came") from None
+        raise InputError(explain_problems(found)) from None
     check_size(answer)
     if wrong := [pmid for pmid in cited_pmids(answer) if not 1 <= pmid <= MAX_PMID]:
         raise InputError(f"the answer cites {wrong[0]}, which is no PMID; send it as it came")

@@ -178,3 +178,12 @@ def test_citations_are_asked_for_together_but_not_all_at_once() -> None:
     found = asyncio.run(collect_citations(service, range(1, 101)))
     assert [citation.pmid for citation in found] == list(range(1, 101, 2))
     assert service.most == AT_ONCE
+
+
+@pytest.mark.parametrize("body", [b'{"\\ud8bc": 1}', b'{"question": {"id": "\\udbfc"}}'])
+def test_half_a_character_in_an_answer_is_refused_in_one_sentence(
+    http: TestClient, body: bytes
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    reply = http.post("/v1/answers/document", content=body, headers=headers)
+    assert (reply.status_code, "is no JSON" in reply.json()["error"]) == (422, True)
