@@ -99,6 +99,8 @@ DOCUMENT: dict[int | str, dict[str, Any]] = {
     200: {"content": _files({form.media_type: form for form in FORMS.values()})},
     **problems(*KEYED, 422, 503),
 }
+# Escapes in JSON of what no XML and so no DOCX can hold; an escaped backslash is none of them.
+_UNPRINTABLE = re.compile(r"(\\\\)|\\(?:u00(?:0[0-8bce-f]|1[0-9a-f]|7f)|uff(?:fe|ff)|[bf])")
 ANSWER_BODY = {
     "requestBody": {
         "required": True,
@@ -182,7 +184,8 @@ def _read_answer(given: dict[str, Any]) -> Answer:
     """Raises InputError for what is no answer, or one too large for a document."""
     try:
         # As JSON, in which a list may be a tuple though all else is taken strictly.
-        answer = ANSWER.validate_json(json.dumps(given), strict=True)
+        text = _UNPRINTABLE.sub(lambda m: m[1] or " ", json.dumps(given))
+        answer = ANSWER.validate_json(text, strict=True)
     except ValidationError as error:
         found = error.errors()
         # What Python reads and others do not, such as half a character (a lone surrogate).

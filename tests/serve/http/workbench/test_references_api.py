@@ -187,3 +187,15 @@ def test_half_a_character_in_an_answer_is_refused_in_one_sentence(
     headers = {"Content-Type": "application/json"}
     reply = http.post("/v1/answers/document", content=body, headers=headers)
     assert (reply.status_code, "is no JSON" in reply.json()["error"]) == (422, True)
+
+
+@pytest.mark.parametrize("form", ["markdown", "docx", "pdf"])
+def test_what_cannot_be_printed_is_left_out_of_a_document(http: TestClient, form: str) -> None:
+    asked = {"question": "Does metformin activate AMPK?", "system": "bm25"}
+    answer = http.post("/v1/answer", json=asked).json()
+    answer["question"]["body"] = "One\x00 two\x1f\x08\uffff three\\u0000?"
+    reply = http.post(f"/v1/answers/document?form={form}", json=answer)
+    assert reply.status_code == 200, reply.text
+    if form == "markdown":
+        assert "three" in reply.text
+        assert not set("\x00\x1f\x08\uffff") & set(reply.text)
