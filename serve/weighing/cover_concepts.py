@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from cluster.answers import Evidence, ExactAnswer, Sentence
 from cluster.records import Entity
+from cluster.text.analysis import analyse
 from cluster.weighing import ConceptCoverage
 
 # Of names and passages more than these say little more, and their work has a bound.
 MOST_NAMES = 30
 MOST_CHARACTERS = 50_000
-_NO_WORD = re.compile(r"[\W_]+")
 
 
 def cover_concepts(
@@ -23,8 +22,8 @@ def cover_concepts(
 ) -> ConceptCoverage | None:
     """The shares of the question's linked concepts; None where it has none.
 
-    A concept is named by its words in the question or by one of its synonyms, in singular or
-    plural. The evidence counts as far as the answer cites it, with its titles.
+    A concept is named by its words in the question or by one of its synonyms, in any form of
+    the words. The evidence counts as far as the answer cites it, with its titles.
     """
     named = {entity.concept: entity for entity in entities if entity.concept}
     if not named:
@@ -56,6 +55,5 @@ def _has_any(text: str, names: Sequence[str]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The words of a text in lower case, without a plural s, each between spaces."""
-    words = _NO_WORD.sub(" ", text[:MOST_CHARACTERS].casefold()).split()
-    return f" {' '.join(w[:-1] if len(w) > 3 and w.endswith('s') else w for w in words)} "
+    """The stems of a text's words, each between spaces, so that "bleeds" names bleeding."""
+    return f" {' '.join(analyse(text[:MOST_CHARACTERS]))} "

@@ -159,6 +159,13 @@ def test_names_of_an_exact_answer_count_and_parts_of_words_do_not() -> None:
     assert cover_concepts([GUESSED], ideal, None, []) is None
 
 
+def test_a_concept_is_named_by_any_form_of_its_word() -> None:
+    bleeding = Entity("bleeding", 0, 8, "D006470", "mesh")
+    covered = cover_concepts([bleeding], [said("Fewer bleeds were treated.", 1)], None, [])
+    assert covered is not None
+    assert covered.in_answer == 1.0
+
+
 def test_what_is_not_stated_is_not_weighed() -> None:
     silent = answer(verdict="not_enough_evidence", evidence=tuple(SIDED))
     assert weigh_answer(silent) == silent
