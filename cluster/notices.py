@@ -8,14 +8,18 @@ Retractions, and Other Linked Citations in PubMed"). Kinds are the DTD's RefType
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final, Literal
 
 from cluster.records import RETRACTED_LINKS, Citation, Link
 
-RETRACTED, DOUBTED, CORRECTED = "retracted", "expression of concern", "corrected"
+Notice = Literal["retracted", "expression of concern", "corrected"]
+RETRACTED: Final = "retracted"
+DOUBTED: Final = "expression of concern"
+CORRECTED: Final = "corrected"
 
 # The kinds that a later notice leaves on the article itself. NLM has counted partial retractions
 # as errata since October 2016.
-NOTICES: Mapping[str, str] = {
+NOTICES: Mapping[str, Notice] = {
     **dict.fromkeys(RETRACTED_LINKS, RETRACTED),
     "ExpressionOfConcernIn": DOUBTED,
     "ErratumIn": CORRECTED,

@@ -8,19 +8,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
-from cluster.records import RETRACTED_LINKS, Citation, Link
+from cluster.notices import NOTICES, RETRACTED, Notice
+from cluster.records import Citation, Link
 
-ChangeKind = Literal["retracted", "deleted", "expression of concern", "corrected", "revised"]
+ChangeKind = Notice | Literal["deleted", "revised"]
 Look = Callable[[int], Awaitable[Citation | None]]
 AT_ONCE = 8
-# The DTD's RefTypes that a later notice leaves on the article itself, but for retractions.
-NOTICES: Mapping[str, ChangeKind] = {
-    "ExpressionOfConcernIn": "expression of concern",
-    "ErratumIn": "corrected",
-    "CorrectedandRepublishedIn": "corrected",
-    "PartialRetractionIn": "corrected",
-    "UpdateIn": "corrected",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ class SourceRecord:
         if citation is None:
             return cls(pmid, gone=True)
         told = "\0".join((citation.title, citation.abstract))
-        links = (_notice(link) for link in citation.links if _kind(link) is not None)
+        links = (_notice(link) for link in citation.links if link.kind in NOTICES)
         return cls(
             pmid,
             citation.title,
@@ -64,10 +57,6 @@ class SourceChange:
     title: str
     kind: ChangeKind
     detail: str = ""
-
-
-def _kind(link: Link) -> ChangeKind | None:
-    return "retracted" if link.kind in RETRACTED_LINKS else NOTICES.get(link.kind)
 
 
 def _notice(link: Link) -> str:
@@ -102,10 +91,10 @@ def _change(old: SourceRecord, new: SourceRecord) -> SourceChange | None:
     added = [notice for notice in new.notices if notice not in old.notices]
     detail = "; ".join(added)
     if new.retracted and not old.retracted:
-        return SourceChange(new.pmid, title, "retracted", detail)
+        return SourceChange(new.pmid, title, RETRACTED, detail)
     for notice in added:
         kind = NOTICES.get(notice.partition(" ")[0])
-        if kind is not None:
+        if kind is not None and kind != RETRACTED:
             return SourceChange(new.pmid, title, kind, detail)
     if new.version != old.version:
         said = f"version {old.version} is now {new.version}"

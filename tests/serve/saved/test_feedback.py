@@ -21,21 +21,6 @@ QUESTION = "Does metformin activate AMPK?"
 ASKED = {"question": QUESTION, "type": "yesno", "store": True}
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Saved:
-    return saved_at(tmp_path)
-
-
-@pytest.fixture
-def http(service: SmallService, saved: Saved) -> TestClient:
-    return client_of(service, saved)
-
-
 def stored(http: TestClient, **asked: Any) -> str:
     place: str = http.post("/v1/answer", json={**ASKED, **asked}).json()["answer_id"]
     return place

@@ -24,21 +24,6 @@ ASKED = {"question": QUESTION, "type": "yesno", "id": "q7", "k": 3, "store": Tru
 AGAINST = citation(4, "Metformin does not activate AMPK in the liver of diabetic mice.")
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Saved:
-    return saved_at(tmp_path)
-
-
-@pytest.fixture
-def http(service: SmallService, saved: Saved) -> TestClient:
-    return client_of(service, saved)
-
-
 @pytest.fixture
 def keyed(service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setenv("CITERAY_API_KEYS", KEYS_ENV)

@@ -23,21 +23,6 @@ QUESTION = "Does metformin activate AMPK?"
 ASKED = {"question": QUESTION, "type": "yesno"}
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Saved:
-    return saved_at(tmp_path)
-
-
-@pytest.fixture
-def http(service: SmallService, saved: Saved) -> TestClient:
-    return client_of(service, saved)
-
-
 def check(saved: Saved, ask: Any, version: str) -> None:
     asyncio.run(check_watches(saved.watches, ask, version, Budget(6000)))
 
