@@ -6,6 +6,8 @@ names that no thesaurus has yet.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import re
 from collections.abc import Set
 from typing import Literal
@@ -14,7 +16,8 @@ from cluster.text.vocabulary import normalise
 from serve.question.everyday_words import EVERYDAY_WORDS
 from serve.support.compare_wording import read_wording, stem
 
-Kind = Literal["disease", "drug", "gene", "other"]
+# An effect is a symptom, a sign, a complication, or what a treatment does besides.
+Kind = Literal["disease", "drug", "effect", "gene", "other"]
 
 _NOUNS: dict[Kind, str] = {
     "gene": r"genes?|proteins?|enzymes?|receptors?|kinases?|transcription factors?|proteases?"
@@ -24,6 +27,8 @@ _NOUNS: dict[Kind, str] = {
     r"|monoclonal antibod(?:y|ies)",
     "disease": r"diseases?|syndromes?|disorders?|cancers?|tumou?rs?|conditions?|infections?"
     r"|neoplasms?|malignanc(?:y|ies)|phenotypes?|indications?",
+    "effect": r"side[- ]effects?|adverse (?:effects?|events?|reactions?)|symptoms?|signs?"
+    r"|complications?|manifestations?|toxicit(?:y|ies)",
     "other": r"compan(?:y|ies)|countr(?:y|ies)|organs?|tissues?|cells?|cell types?|organelles?"
     r"|species|organisms?|parts?|regions?|sites?|chromosomes?|tests?|methods?|tools?|databases?"
     r"|software|trials?",
@@ -64,6 +69,9 @@ _WITHIN = re.compile(
     r"|treatments?|analogues?)\b",
     re.IGNORECASE,
 )
+_BETWEEN = re.compile(r"[,;]|\b(?:and|or)\b")
+# Of an item of a list.
+MOST_WORDS = 6
 
 
 def asked_words(body: str) -> frozenset[str]:
@@ -91,7 +99,27 @@ def fits(asked: Kind | None, name: str) -> bool:
     if asked is None:
         return True
     looks = "drug" if _WITHIN.search(name) else looks_like(name)
-    return looks is None or looks == asked
+    return looks is None or looks == ("disease" if asked == "effect" else asked)
+
+
+def stands_beside(text: str, begin: int, end: int, asked: Set[str]) -> bool:
+    """Whether the name at [begin, end) is listed in `text` beside what the question asks about.
+
+    "Bleomycin, amiodarone and methotrexate" names no effect of amiodarone.
+    """
+    bounds = [0, *(match.end() for match in _BETWEEN.finditer(text)), len(text)]
+    items = [text[first:last] for first, last in itertools.pairwise(bounds)]
+    own = bisect.bisect_right(bounds, begin, hi=len(items)) - 1
+    ends_item = not text[end : bounds[own + 1]].strip(" ,;andor")
+    after = items[own + 1 :] if ends_item else []
+    for others in (reversed(items[1:own]), after):
+        for item in others:
+            words = read_wording(item).words.keys()
+            if words and words <= asked:
+                return True
+            if len(item.split()) > MOST_WORDS:
+                break
+    return False
 
 
 def named_part(asked: Kind, name: str) -> str | None:

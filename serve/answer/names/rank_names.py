@@ -11,7 +11,16 @@ from cluster.answers import Evidence
 from cluster.records import Entity
 from serve.answer.names.cluster_mentions import cluster_mentions, usual_first
 from serve.answer.names.group_names import MAX_CHARS, Recogniser, definitions
-from serve.answer.names.name_kinds import Kind, asked_kind, asked_words, fits, named_part, repeats
+from serve.answer.names.name_kinds import (
+    Kind,
+    asked_kind,
+    asked_words,
+    fits,
+    looks_like,
+    named_part,
+    repeats,
+    stands_beside,
+)
 from serve.answer.read_evidence import ReadPassage
 from serve.support.compare_wording import read_wording
 
@@ -90,6 +99,8 @@ def _mentions(
     asked: frozenset[str],
 ) -> Iterator[_Mention]:
     of_antibodies = _ANTIBODY.search(body)
+    # A syndrome is listed with its own signs, and a drug with other drugs.
+    of_treatment = kind == "effect" and looks_like(body) != "disease"
     for passage in passages:
         text = passage.text
         concepts = {(e.begin, e.end): e for e in recognise(text)} if passage.reading.names else {}
@@ -105,6 +116,8 @@ def _mentions(
                 begin = end - len(part)
                 name = part
             if not 1 < len(name) <= MAX_CHARS or not _LETTERS.search(name):
+                continue
+            if of_treatment and stands_beside(text, begin, end, asked):
                 continue
             known = concepts.get((begin, end))
             entity = known or Entity(name, begin, end, "", "name")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from serve.answer.names.name_kinds import Kind, asked_kind, fits
+from serve.answer.names.name_kinds import Kind, asked_kind, asked_words, fits, stands_beside
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,8 @@ from serve.answer.names.name_kinds import Kind, asked_kind, fits
         ("Which gene is mutated in Alport syndrome?", "gene"),
         ("What is the safest oral drug?", "drug"),
         ("List diseases that ticks transmit.", "disease"),
+        ("List side effects of amiodarone.", "effect"),
+        ("What are 3 symptoms of Waardenburg syndrome?", "effect"),
         ("Which company makes a drug for gout?", "other"),
         ("Where is titin expressed?", None),
     ],
@@ -30,6 +32,7 @@ def test_the_kind_is_told_by_the_noun_that_is_asked_for(body: str, kind: Kind | 
         ("disease", "imatinib"),
         ("drug", "glomerulonephritis"),
         ("drug", "patients"),
+        ("effect", "bleomycin"),
         (None, "the patients"),
     ],
 )
@@ -46,9 +49,32 @@ def test_a_name_that_looks_like_another_kind_or_like_nothing_does_not_fit(
         ("gene", "collagen"),
         ("drug", "PCSK9 inhibitors"),
         ("disease", "gout"),
+        ("effect", "thyroiditis"),
+        ("effect", "hearing loss"),
         ("other", "head"),
         (None, "COL4A5"),
     ],
 )
 def test_a_name_whose_looks_do_not_tell_fits(kind: Kind | None, name: str) -> None:
     assert fits(kind, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "beside"),
+    [
+        ("Lungs are harmed by nitrofurantoin, amiodarone, and bleomycin.", "nitrofurantoin", True),
+        ("Lungs are harmed by nitrofurantoin, amiodarone, and bleomycin.", "bleomycin", True),
+        ("Lung toxicity comes with gold, amiodarone, and gases.", "Lung toxicity", False),
+        ("On amiodarone, hypothyroidism and lung fibrosis were seen.", "hypothyroidism", False),
+        ("Amiodarone causes photosensitivity, neuropathy and tremor.", "tremor", False),
+        ("Tremor was seen.", "Tremor", False),
+    ],
+)
+def test_what_is_listed_beside_the_thing_asked_about_is_told(
+    text: str, name: str, beside: bool
+) -> None:
+    asked = asked_words("What are the side effects of amiodarone?")
+
+    begin = text.index(name)
+
+    assert stands_beside(text, begin, begin + len(name), asked) is beside
