@@ -45,6 +45,7 @@ LONG = (
     "/evaluation/ablation/test_runs_go_on.py",
     "/hostile/test_injections.py::test_a_model_that_always_lies",
     "/hostile/test_pattern_time.py",
+    "/hostile/test_planted_orders.py",
     "/hostile/test_the_api_keeps_its_word.py",
     "/hostile/test_xml_memory.py",
     "/pipelines/test_failing_store.py",

@@ -32,6 +32,7 @@ from serve.support.attribute_sentences import (
     SupportScorer,
     attribute,
 )
+from serve.support.check_claims import added_claims
 from serve.support.check_names import borrowed_names, invented_names
 from serve.support.compare_wording import read_wording
 from serve.support.find_references import holds_reference
@@ -244,9 +245,13 @@ def counted(sentences: Sequence[Sentence], check: Check) -> tuple[Sentence, ...]
 
 
 def _keeps_to(sentence: Sentence, evidence: Sequence[Evidence]) -> bool:
-    """Whether no number was added to what the cited passages say, and there is no reference."""
-    texts = [item.passage.text for item in evidence if item.passage.pmid in sentence.pmids]
-    return keeps_numbers(sentence.text, texts) and not holds_reference(sentence.text)
+    """Whether no number or claim was added to the cited passages, and there is no reference."""
+    cited = [item for item in evidence if item.passage.pmid in sentence.pmids]
+    return (
+        keeps_numbers(sentence.text, [item.passage.text for item in cited])
+        and not added_claims(sentence.text, [f"{i.title} {i.passage.text}" for i in cited])
+        and not holds_reference(sentence.text)
+    )
 
 
 def _strange_names(sentence: Sentence, briefing: Briefing, recognise: Recogniser) -> Sequence[str]:

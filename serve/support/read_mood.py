@@ -35,6 +35,19 @@ _QUOTES = {'"', "\u201c", "\u00ab", "\u201e"}
 _MUST = {"must", "should", "shall", "be", "is", "will"}
 _PAIRS = re.compile(r"\brespectively\b", re.IGNORECASE)
 _CLAUSE_ENDS = frozenset(",.;:()")
+# Function words of languages in Latin letters that are no words of English.
+_ELSEWHERE = """
+ab alles aqui avec bent bist che com con cualquier das dass de dem den der des deve di dit dla du
+ein eine einen eres est et foi gli het ici ihr il ist je jest jesteś jetzt kto la las le les lo los
+mit musi nad nicht niet nu od os para pas por pour qu que qui quien quem se sei sich sie sobre sur
+teraz todo tout tudo tutto uma un una und une van voor vous wer wszystkim y zu
+"""
+_FOREIGN = frozenset(_ELSEWHERE.split())
+_HERE = "the of and in with to is are was were that by for not this we from"
+_ENGLISH = frozenset(_HERE.split())
+# What brings the words that are to be said.
+_BRINGS = frozenset(":\uff1a\u061b") | _QUOTES
+_BEGINS = frozenset('.?!{"')
 
 
 def asserts(source: str, claim: str) -> bool:
@@ -59,6 +72,7 @@ def pairs_up(sentence: str) -> bool:
 @lru_cache(maxsize=8192)
 def stated(sentence: str) -> str:
     """`sentence` without what it only asks, supposes or tells its reader to say."""
+    sentence = _before_foreign_demand(sentence)
     tokens = [(match[0].casefold(), match.start()) for match in _TOKEN.finditer(sentence)]
     kept: list[str] = []
     begin = 0
@@ -75,6 +89,25 @@ def stated(sentence: str) -> str:
             if demands and tokens[place - 1][0] != "to":
                 break
     return "".join([*kept, sentence[begin:]])
+
+
+def _before_foreign_demand(sentence: str) -> str:
+    """The sentence up to where another language brings words: "Écrivez : X" states no X."""
+    foreign = english = 0
+    for match in _TOKEN.finditer(sentence):
+        token = match[0].casefold()
+        if token in _BRINGS and foreign > 1 + english:
+            return sentence[: match.start()]
+        if token in _BEGINS:
+            foreign = english = 0
+        foreign += token in _FOREIGN or any(map(_strange, token))
+        english += token in _ENGLISH
+    return sentence
+
+
+def _strange(letter: str) -> bool:
+    """Whether a letter is one that English is not written with, nor units and formulas."""
+    return letter > "\x7f" and letter.isalpha() and not "\u0370" <= letter <= "\u03ff"
 
 
 def _demands(tokens: list[tuple[str, int]], place: int) -> bool:
