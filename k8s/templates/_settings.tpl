@@ -25,10 +25,12 @@ http_options:
 logging_config:
   encoding: JSON
 applications:
+{{- if or (eq (dig "llm" "kind" "vllm" .Values.settings) "vllm") .Values.settings.models }}
 - name: citeray-llm
   route_prefix: null
   import_path: serve.llm_app:build
   args: {config: /etc/citeray/settings.yaml}
+{{- end }}
 - name: citeray
   route_prefix: /
   import_path: serve.app:build
