@@ -58,7 +58,9 @@ def given(command: str) -> Iterator[dict[str, Any]]:
         elif flag == "--values":
             path = K8S.parent / word
             if word == "mine.yaml":
-                yield yaml.safe_load(MINE)
+                mine = yaml.safe_load(MINE)
+                # As the guide says of kind.
+                yield {"image": mine["image"]} if "values-kind" in command else mine
             elif word == "sizes.yaml":
                 yield {}
             else:
@@ -177,8 +179,10 @@ MACHINES = {
     "g2-standard-8": (8, 32, 1),
     "g2-standard-16": (16, 64, 1),
     "a3-highgpu-4g": (104, 936, 4),
-    "a2-highgpu-1g": (12, 85, 1),
+    "n2-highmem-16": (16, 128, 0),
+    "a2-ultragpu-1g": (12, 170, 1),
     "m7i.4xlarge": (16, 64, 0),
+    "r7i.4xlarge": (16, 128, 0),
     "g6.2xlarge": (8, 32, 1),
     "g6.4xlarge": (16, 64, 1),
     "g6e.4xlarge": (16, 128, 1),
@@ -192,7 +196,7 @@ def test_the_machines_that_it_names_have_what_the_nodes_are_stated_with() -> Non
     assert {name for name, _, _ in rows} == set(nodes)
     (small,) = all_values("small")["nodes"]
     pairs = [(nodes[name], machine) for name, *machines in rows for machine in machines]
-    pairs += [(small, "a2-highgpu-1g"), (small, "g6e.4xlarge")]
+    pairs += [(small, "a2-ultragpu-1g"), (small, "g6e.4xlarge")]
     for node, machine in pairs:
         cpu, memory, gpu = MACHINES[machine]
         assert machine in TEXT
@@ -305,3 +309,13 @@ def test_two_commands_lead_from_a_corpus_to_an_installed_chart(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     made = json.loads((tmp_path / "cluster.json").read_text())["objects"]
     assert "rayjob/citeray-build" in made
+
+
+def test_the_nodes_that_it_states_are_those_of_the_values_files() -> None:
+    rows = re.findall(r"^\| `values-(\w+)\.yaml` \| [^|]+ \| 1 of ([^|]+) \|$", TEXT, re.M)
+    assert len(rows) == 2
+    for name, stated in rows:
+        (node,) = all_values(name)["nodes"]
+        memory, disk = node["memory"][:-2], node["disk"][:-2]
+        assert stated.startswith(f"{node['cpu']} cores, {memory} GiB, {disk} GiB of disk")
+        assert ("1 GPU" in stated) == bool(node["gpu"])
