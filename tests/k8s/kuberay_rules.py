@@ -152,9 +152,14 @@ def _of_service(spec: RayServiceSpec) -> Iterator[str]:
     if strategy.type not in kinds:
         yield f"upgradeStrategy.type {strategy.type} is unknown"
     if strategy.type == kinds[-1]:
-        options = strategy.clusterUpgradeOptions or {}
+        options = {k: v for k, v in (strategy.clusterUpgradeOptions or {}).items() if v}
         if not {"gatewayClassName", "stepSizePercent", "intervalSeconds"} <= set(options):
             yield "an incremental upgrade needs clusterUpgradeOptions"
+        step, surge = options.get("stepSizePercent", 0), options.get("maxSurgePercent", 100)
+        if step > 100:
+            yield "stepSizePercent is above 100"
+        elif step > surge:
+            yield "stepSizePercent is above maxSurgePercent"
         if not spec.rayClusterConfig.enableInTreeAutoscaling:
             yield "an incremental upgrade needs the autoscaler"
     if (spec.rayClusterDeletionDelaySeconds or 0) < 0:

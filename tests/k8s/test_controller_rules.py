@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.k8s.chart import APPLIED, K8S, cluster_spec, of_kind
 from tests.k8s.kuberay_rules import faults
-from tests.k8s.overlays import APPLIED, K8S, cluster_spec, of_kind
 
 HEAD = "rayClusterConfig.headGroupSpec"
 GROUP = "rayClusterConfig.workerGroupSpecs.0"
@@ -68,7 +68,7 @@ def test_a_broken_service_is_refused(path: str, value: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("shutdownAfterJobFinishes", False, "cannot be suspended"),
+        ("shutdownAfterJobFinishes", False, "ttlSecondsAfterFinished without"),
         ("clusterSelector", {"ray.io/cluster": "a"}, "one of rayClusterSpec"),
         ("ttlSecondsAfterFinished", -1, "negative"),
         ("backoffLimit", -1, "negative"),
@@ -92,6 +92,27 @@ def test_a_broken_service_is_refused(path: str, value: Any, said: str) -> None:
 )
 def test_a_broken_job_is_refused(path: str, value: Any, said: str) -> None:
     assert any(said in fault for fault in faults(changed("RayJob", path, value)))
+
+
+def test_a_suspended_job_that_keeps_its_cluster_is_refused() -> None:
+    obj = changed("RayJob", "suspend", True)
+    assert faults(obj) == []
+    obj["spec"]["shutdownAfterJobFinishes"] = False
+    assert any("cannot be suspended" in fault for fault in faults(obj))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("stepSizePercent", 101, "stepSizePercent"),
+        ("maxSurgePercent", 10, "above maxSurgePercent"),
+        ("gatewayClassName", "", "clusterUpgradeOptions"),
+    ],
+)
+def test_a_broken_incremental_upgrade_is_refused(option: str, value: Any, said: str) -> None:
+    obj = copy.deepcopy(of_kind("incremental", "RayService")[0])
+    obj["spec"]["upgradeStrategy"]["clusterUpgradeOptions"][option] = value
+    assert any(said in fault for fault in faults(obj))
 
 
 @pytest.mark.parametrize(("name", "said"), [("a" * 48, "characters"), ("9lives", "DNS-1035")])

@@ -1,0 +1,80 @@
+{{/* The settings file that every pod reads: what the chart derives, under what `settings` says. */}}
+{{- define "citeray.settings" -}}
+{{- $stages := dict -}}
+{{- range list "gateway" "expander" "encoder" "reranker" "writer" -}}
+{{- $_ := set $stages . (dict "pool" "models") -}}
+{{- end -}}
+{{- $_ := set $stages "shard" (dict "pool" (include "citeray.shardPool" .)) -}}
+{{- $_ := set $stages "batches" (dict "folder" "/batches") -}}
+{{- $derived := dict
+  "index" (dict "path" (printf "%s/index" (trimSuffix "/" .Values.corpus.store)) "cache" "/cache")
+  "entrez" (dict "cache" "/tmp/entrez")
+  "serve" $stages -}}
+{{- range $role, $model := .Values.models -}}
+{{- $_ := set $derived $role (dict "model" (printf "hf:%s@%s" $model.name $model.revision)) -}}
+{{- end -}}
+{{ toYaml (mergeOverwrite $derived (deepCopy .Values.settings)) }}
+{{- end -}}
+
+{{/* Serve's configuration, which the RayService applies. */}}
+{{- define "citeray.serveConfig" -}}
+proxy_location: EveryNode
+http_options:
+  host: 0.0.0.0
+  port: 8000
+logging_config:
+  encoding: JSON
+applications:
+{{- if or (eq (dig "llm" "kind" "vllm" .Values.settings) "vllm") .Values.settings.models }}
+- name: citeray-llm
+  route_prefix: null
+  import_path: serve.llm_app:build
+  args: {config: /etc/citeray/settings.yaml}
+{{- end }}
+- name: citeray
+  route_prefix: /
+  import_path: serve.app:build
+  args: {config: /etc/citeray/settings.yaml}
+{{- end -}}
+
+{{/* Where the sources of the index are. */}}
+{{- define "citeray.sources" -}}
+{{- if eq .Values.corpus.source "sample" -}}
+/tmp/sample
+{{- else -}}
+{{ trimSuffix "/" .Values.corpus.store }}/pubmed
+{{- end -}}
+{{- end -}}
+
+{{- define "citeray.buildScript" -}}
+# Resumes after an interruption: files that are fetched and passages that are embedded are kept.
+set -eu
+{{- if eq .Values.corpus.source "pubmed" }}
+citeray download {{ include "citeray.sources" . }}{{ with .Values.corpus.files }} --files {{ . }}{{ end }}
+{{- end }}
+citeray index build {{ include "citeray.sources" . }} --config /etc/citeray/settings.yaml
+citeray index verify --config /etc/citeray/settings.yaml
+{{- end -}}
+
+{{- define "citeray.updateScript" -}}
+# The lease of the index lets one writer in: while another build or update holds it, the last
+# command changes nothing and fails.
+set -eu
+{{- if eq .Values.corpus.source "pubmed" }}
+citeray download {{ include "citeray.sources" . }} --no-baseline{{ with .Values.corpus.updateFiles }} --files {{ . }}{{ end }}
+{{- end }}
+citeray index update {{ include "citeray.sources" . }} --config /etc/citeray/settings.yaml{{ range .Values.update.options }} {{ . }}{{ end }}
+{{- end -}}
+
+{{- define "citeray.fillScript" -}}
+# Models in the cache are not fetched again, but every byte is verified. Pods wait for the marker file.
+set -eu
+citeray models pull --config /etc/citeray/settings.yaml
+python - <<'END'
+from cluster.models.store import ModelStore
+store = ModelStore()
+for model in store.list():
+    print(model.name, store.verify(model.name))
+END
+touch /models/.filled-{{ include "citeray.modelsHash" . }}
+{{- end -}}
