@@ -298,6 +298,21 @@ def test_a_lost_stage_costs_words_not_the_answer(tmp_path: Path) -> None:
     assert reply.json()["evidence"]
 
 
+def test_the_openapi_document_tells_of_errors_as_they_are_sent(http: TestClient) -> None:
+    document = http.get("/openapi.json").json()
+    told: dict[str, set[str]] = {}
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                if status >= "400":
+                    told.setdefault(path, set()).update(response["content"])
+    for path in ("/v1/chat/completions", "/v1/models", "/v1/models/{name}"):
+        assert told.pop(path) == {"application/json"}
+    # While stages load, what is ready and what is not comes as it does later.
+    assert told.pop("/readyz") == {"application/problem+json", "application/json"}
+    assert set.union(*told.values()) == {"application/problem+json"}
+
+
 def test_the_openapi_document_describes_every_path(http: TestClient) -> None:
     document = http.get("/openapi.json").json()
     assert set(document["paths"]) == {

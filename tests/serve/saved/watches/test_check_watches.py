@@ -9,12 +9,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import insert, update
 
+from cluster.answers import Answer
 from cluster.errors import InputError
 from serve.saved.keep import Saved
 from serve.saved.tables import WATCHES
@@ -205,6 +209,7 @@ def test_a_budget_ends_a_round_and_the_next_goes_on(saved: Saved) -> None:
 
 CHECKING = """
 import asyncio, os, sys
+from itertools import pairwise
 from pathlib import Path
 from serve.saved.watches.check_watches import Budget, check_watches
 from tests.serve.saved.kept import saved_at
@@ -331,3 +336,21 @@ def test_saved_questions_wait_for_the_services_own_callers() -> None:
     begun = time.monotonic()
     asyncio.run(PoliteAsk(ask, lambda: True, 0.2).answer({"question": "B?"}))
     assert 0.2 <= time.monotonic() - begun < 2
+
+
+def test_saved_questions_take_a_tenth_of_the_time_at_most() -> None:
+    begun: list[float] = []
+
+    class Slow(FakeAsk):
+        async def answer(self, request: Mapping[str, Any]) -> Answer:
+            begun.append(time.monotonic())
+            await asyncio.sleep(0.05)
+            return await super().answer(request)
+
+    async def three() -> None:
+        polite = PoliteAsk(Slow(lambda body: made_answer(body=body)), lambda: False)
+        for body in ("A?", "B?", "C?"):
+            await polite.answer({"question": body})
+
+    asyncio.run(three())
+    assert all(later - earlier >= 0.5 for earlier, later in pairwise(begun))
