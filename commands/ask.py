@@ -13,6 +13,7 @@ from cluster.weighing import Sort
 from commands.context import Config, Json, Overrides, make_context
 from commands.options import (
     AsOf,
+    DesignOption,
     FilterOption,
     SystemOption,
     Until,
@@ -57,6 +58,7 @@ def search(
     as_of: AsOf = None,
     filters: FilterOption = None,
     until: Until = None,
+    designs: DesignOption = None,
     sort: SortOption = "relevance",
     config: Config = None,
     overrides: Overrides = None,
@@ -66,7 +68,7 @@ def search(
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, as_of=as_of)
     request = {"question": question, "system": chosen.system, "k": k, "sort": sort}
-    request["filters"] = read_filters(filters, until)
+    request["filters"] = read_filters(filters, until, designs)
     with open_client(chosen, answers=False) as client:
         found = client.search(request)
         # Before the graph stops: with a language model that takes seconds.
@@ -84,6 +86,7 @@ def ask(
     as_of: AsOf = None,
     filters: FilterOption = None,
     until: Until = None,
+    designs: DesignOption = None,
     check: CheckOption = None,
     sort: SortOption = "relevance",
     after: AfterOption = None,
@@ -95,7 +98,7 @@ def ask(
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, question_type, as_of)
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
-    request["filters"], request["sort"] = read_filters(filters, until), sort
+    request["filters"], request["sort"] = read_filters(filters, until, designs), sort
     request["turns"] = read_turns(after)
     if check is not None:
         request["check"] = check

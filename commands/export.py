@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,6 +41,12 @@ def export(
             help="Export what stored answers cite: /v1/answer replies, or a run file.",
         ),
     ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="Export what this finished batch of the running endpoint cites."
+        ),
+    ] = None,
     form: Annotated[
         str, typer.Option("--format", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
     ] = "ris",
@@ -64,7 +71,9 @@ def export(
     context = make_context(config, overrides, json_output=False)
     _check(form, "--format", FORMATS)
     _check(style or STYLES[0], "--style", STYLES)
-    wanted = _wanted(pmids or [], source)
+    cited = _cited(source) if source is not None else []
+    cited += _cited_by_batch(context, batch) if batch is not None else []
+    wanted = _wanted(pmids or [], cited, source or batch)
     citations = _look_up(context, wanted)
     text = _styled(citations, style) if style else _exported(citations, form)
     _write(context, text, output)
@@ -77,14 +86,33 @@ def _check(value: str, option: str, known: Iterable[str]) -> None:
         raise InputError(f"{option} {cut(value)}: unknown; there are: {', '.join(known)}")
 
 
-def _wanted(given: list[str], source: Path | None) -> list[int]:
-    """The PMIDs in the order given, those of the answers last, each once."""
-    found = [pmid for text in given for pmid in _read_argument(text)]
-    if source is not None:
-        from evaluation.audit.read_answers import read_answers
+def _cited(source: Path) -> list[int]:
+    from evaluation.audit.read_answers import read_answers
 
-        found += [pmid for answer in read_answers(source) for pmid in answer.cited]
-    wanted = list(dict.fromkeys(found))
+    return [pmid for answer in read_answers(source) for pmid in answer.cited]
+
+
+def _cited_by_batch(context: Context, batch: str) -> list[int]:
+    """The citations of a batch's run, which the endpoint of the settings has."""
+    from serve.client.open_client import endpoint_url, running_client
+
+    running = running_client(context.settings)
+    if running is None:
+        raise InputError(
+            f"--batch {cut(batch)}: no endpoint is ready at {endpoint_url(context.settings)}; "
+            "start it, or give the run file of the batch by --from"
+        )
+    with running:
+        run = running.batch_run(batch)
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "run.json").write_bytes(run)
+        return _cited(Path(folder) / "run.json")
+
+
+def _wanted(given: list[str], cited: list[int], source: Path | str | None) -> list[int]:
+    """The PMIDs in the order given, those that answers cite last, each once."""
+    found = [pmid for text in given for pmid in _read_argument(text)]
+    wanted = list(dict.fromkeys([*found, *cited]))
     if not wanted:
         place = f"{source}: cites no PMID" if source else "no PMID"
         raise InputError(f"{place}; give PMIDs, a file of them, or --from RUN.json")

@@ -54,6 +54,14 @@ FilterOption = Annotated[
         "languages, mesh, authors, all_of, humans, retracted, has_abstract. Repeat for several.",
     ),
 ]
+DesignOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--design",
+        metavar="DESIGN",
+        help="Find only studies of this design, such as randomised_trial. Repeat for several.",
+    ),
+]
 Until = Annotated[
     str | None,
     typer.Option(metavar="DAY", help="Find nothing published after this day, such as 2024-05-31."),
@@ -72,12 +80,15 @@ class Chosen:
     here: str = ""
 
 
-def read_filters(given: Sequence[str] | None, until: str | None) -> dict[str, Any]:
+def read_filters(
+    given: Sequence[str] | None, until: str | None, designs: Sequence[str] | None = None
+) -> dict[str, Any]:
     """The `filters` of a request; a key that is given several times has several values.
 
     Raises InputError for what is not KEY=VALUE, and for a key that there is not.
     """
     filters: dict[str, Any] = {"until": until} if until else {}
+    filters |= {"design": list(designs)} if designs else {}
     for text in given or ():
         key, equals, value = text.partition("=")
         if not equals or key not in KEYS:

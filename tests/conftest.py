@@ -54,6 +54,8 @@ LONG = (
     "/pipelines/train/",
     "/pipelines/update/test_late_sources.py",
     "/images/test_containerfiles.py::test_the_builds_own_steps",
+    # All of what is kept once more; tests/serve/saved/test_postgres.py has the short form.
+    "[postgres",
     "/planning/measure/test_calibrate.py",
     "/test_wheel.py",
 )

@@ -173,7 +173,7 @@ class Bm25Index:
         found, scores = np.empty(0, np.int64), np.empty(0, np.float32)
         if compiled is None or limit == 0 or (among is not None and among.rows.count == 0):
             return found, scores
-        if among is not None and among.filters.authors:
+        if among is not None and among.filters.by_rows:
             return self._best_of(query, limit, dead, among)
         scored: set[int] = set()
         first = wanted = max(FIRST_FACTOR * limit, FIRST_LEAST)

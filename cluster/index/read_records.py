@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from cluster.arrow_records import RowTaker, citation_from_row, titles_and_abstracts
 from cluster.index.filters.match_authors import plain, rows_by
+from cluster.index.filters.read_designs import designs_of
 from cluster.index.layout import CITATIONS, PASSAGES
 from cluster.index.supersedes import read_supersedes
 from cluster.records import Citation, Passage, SectionName, search_text
@@ -47,6 +48,11 @@ class SegmentRecords:
         if "authors" not in self._citations.schema.names:
             return np.zeros(len(self.pmids), np.bool_)
         return rows_by(self._citations.column("authors"), [plain(name) for name in authors])
+
+    @cached_property
+    def designs(self) -> npt.NDArray[np.str_]:
+        """The study design of each citation row, for segments whose filters lack it."""
+        return np.array([d for b in self._citations.to_batches() for d in designs_of(b)], np.str_)
 
     def pmids_of_dois(self, dois: Sequence[str]) -> dict[str, int]:
         """The PMID of each of the `dois`, in lower case, that is here; reads all rows' DOIs."""

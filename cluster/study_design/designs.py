@@ -12,7 +12,7 @@ and stand at the top here; the other two stand where the pyramids drawn from the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 Design = Literal[
     "guideline",
@@ -33,21 +33,7 @@ Design = Literal[
 ToldBy = Literal["publication_types", "mesh", "words", ""]
 
 # From the one that weighs most; "other" stands for every citation whose design is not known.
-DESIGNS: tuple[Design, ...] = (
-    "guideline",
-    "meta_analysis",
-    "systematic_review",
-    "randomised_trial",
-    "clinical_trial",
-    "cohort",
-    "case_control",
-    "cross_sectional",
-    "case_report",
-    "review",
-    "animal",
-    "in_vitro",
-    "other",
-)
+DESIGNS: tuple[Design, ...] = get_args(Design)
 PLACES: Mapping[Design, int] = {design: place for place, design in enumerate(DESIGNS)}
 
 LEVELS: Mapping[Design, int] = {
@@ -82,6 +68,13 @@ DESIGN_WORDS: Mapping[Design, str] = {
     "in_vitro": "study in vitro",
     "other": "",
 }
+
+
+def design_named(text: str) -> str:
+    """The name of a design that is written in words, as in "Randomised trial"; else `text`."""
+    words = " ".join(text.casefold().split())
+    named = {said: name for name, said in DESIGN_WORDS.items() if said}
+    return named.get(words, words.replace(" ", "_").replace("-", "_"))
 
 
 def weight_of(design: Design) -> float:

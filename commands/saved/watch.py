@@ -10,7 +10,14 @@ from rich.markup import escape
 
 from cluster.errors import InputError
 from commands.context import Config, Json, Overrides, make_context
-from commands.options import FilterOption, SystemOption, Until, check_options, read_filters
+from commands.options import (
+    DesignOption,
+    FilterOption,
+    SystemOption,
+    Until,
+    check_options,
+    read_filters,
+)
 from commands.saved.kept_here import OwnerOption, kept_here
 from serve.http.workbench.watch_forms import WatchRequest
 from serve.http.workbench.watches_api import described, request_fields, summarised
@@ -33,6 +40,7 @@ def add(
     system: SystemOption = None,
     filters: FilterOption = None,
     until: Until = None,
+    designs: DesignOption = None,
     webhook: Annotated[
         str, typer.Option(help="Address to tell of changes; serve.saved.webhook_hosts allows it.")
     ] = "",
@@ -53,7 +61,7 @@ def add(
             f"--system {system}: the endpoint does not know that file; name it in serve.systems"
         )
     asked: dict[str, Any] = {"question": question, "type": question_type, "system": chosen.system}
-    asked |= {"filters": read_filters(filters, until), "webhook": webhook}
+    asked |= {"filters": read_filters(filters, until, designs), "webhook": webhook}
     saved = kept_here(context)
     try:
         request = WatchRequest.model_validate(asked)

@@ -124,7 +124,7 @@ def open_graph(
     """
     model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
     if all(plan.has_a_name for plan in plans):
-        client = running_client(settings)
+        client: Client | None = running_client(settings)
         if client is None:
             log.print(f"no endpoint at {endpoint_url(settings)}; loading the graph here")
             client = local_client(settings, log, model=model)

@@ -41,7 +41,7 @@ class _Expected:
         years = pc.fill_null(rows.column("year"), 0).to_numpy()
         for year in np.unique(years[years != 0]):
             self.years[int(year)] += int(documents[years == year].sum())
-        for name in LISTS:
+        for name in set(LISTS) & set(rows.schema.names):
             parents = pc.list_parent_indices(rows.column(name)).to_numpy()
             codes = rows.column(name).flatten().indices.to_numpy()
             # A value that a citation has twice is in its documents once.
@@ -65,6 +65,17 @@ def _batches(directory: Path, file: str, columns: Sequence[str]) -> Iterator[pa.
         raise _UnreadableFileError(file, str(error)) from error
 
 
+def _schema_of(directory: Path) -> pa.Schema:
+    """The columns to expect: a segment that an older CiteRay wrote has no column of designs."""
+    try:
+        with pa.OSFile(str(directory / FILTERS)) as file:
+            names = pa.ipc.open_file(file).schema.names
+    except UNREADABLE as error:
+        raise _UnreadableFileError(FILTERS, str(error)) from error
+    kept = [field for field in FILTER_SCHEMA if field.name != "design" or field.name in names]
+    return pa.schema(kept)
+
+
 def check_filters(directory: Path, over: Sequence[str], passages: Ints, notes: Notes) -> None:
     """Note rows that differ from their citations, and BM25 indexes that differ from the rows.
 
@@ -75,15 +86,16 @@ def check_filters(directory: Path, over: Sequence[str], passages: Ints, notes: N
     wrong: list[int] = []
     encoder, row = FilterEncoder(), 0
     try:
-        stored = _batches(directory, FILTERS, FILTER_SCHEMA.names)
+        schema = _schema_of(directory)
+        stored = _batches(directory, FILTERS, schema.names)
         citations = _batches(directory, CITATIONS, ("pmid", *SOURCE_COLUMNS))
         for batch, held in zip_longest(citations, stored):
             if batch is None or held is None or len(batch) != len(held):
                 notes.note("filters", "its rows are not those of the citations", file=FILTERS)
                 return
-            if held.schema != FILTER_SCHEMA:
+            if held.schema != schema:
                 raise _UnreadableFileError(FILTERS, "its columns are not of the types of filters")
-            differs = _differing(encoder.encode(batch), held)
+            differs = _differing(encoder.encode(batch).select(schema.names), held)
             wrong += integers(batch, "pmid")[differs].tolist()
             own = passages[row : row + len(held)]
             for side, counts in expected.items():
@@ -101,7 +113,7 @@ def check_filters(directory: Path, over: Sequence[str], passages: Ints, notes: N
 
 def _differing(first: pa.RecordBatch, second: pa.RecordBatch) -> list[int]:
     """The rows in which two batches of FILTER_SCHEMA differ, whatever their dictionaries."""
-    if all(_plain(first, name).equals(_plain(second, name)) for name in FILTER_SCHEMA.names):
+    if all(_plain(first, name).equals(_plain(second, name)) for name in first.schema.names):
         return []
     pairs = zip(first.to_pylist(), second.to_pylist(), strict=True)
     return [row for row, (one, other) in enumerate(pairs) if one != other]

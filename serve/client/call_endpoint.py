@@ -157,7 +157,7 @@ class Endpoint:
         status = response.status_code
         again = status in BUSY
         try:
-            message = str(json.loads(body)["error"])
+            message = str(json.loads(body)["detail"])
         except (ValueError, KeyError, TypeError):
             message = body.decode(errors="replace")[:SHOWN]
             again = again or status in LOST

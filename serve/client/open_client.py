@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
@@ -78,6 +79,10 @@ class HttpClient:
     def answer(self, request: Mapping[str, Any]) -> Reply:
         """See `Client.answer`."""
         return self._post("/v1/answer", request)
+
+    def batch_run(self, job_id: str) -> bytes:
+        """The run file of a finished batch; raises as the others do."""
+        return self._endpoint.read("GET", f"/v1/batches/{quote(job_id, safe='')}/run")
 
     def _post(self, path: str, request: Mapping[str, Any]) -> Reply:
         try:
@@ -154,7 +159,7 @@ def endpoint_url(settings: Settings) -> str:
     return f"http://{f'[{reachable}]' if ':' in reachable else reachable}:{settings.serve.port}"
 
 
-def running_client(settings: Settings) -> Client | None:
+def running_client(settings: Settings) -> HttpClient | None:
     """A client of the endpoint at serve.host:serve.port if it is ready, else None."""
     url = endpoint_url(settings)
     try:

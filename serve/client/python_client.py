@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cluster.answers import Answer, Check, ExactAnswer, QuestionType, SearchResult
 from cluster.records import Passage
+from cluster.study_design.designs import Design
 from cluster.weighing import Sort, WeighedCitation
 from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.client.call_endpoint import API_KEY_ENV, Endpoint, EndpointError
@@ -33,7 +34,7 @@ class Failure:
     """What takes the answer's place in a stream."""
 
     status: int
-    error: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class FilterOptions(TypedDict, total=False):
     retracted: bool
     has_abstract: bool
     authors: Sequence[str]
+    design: Sequence[Design]
     all_of: Sequence[str]
 
 
@@ -326,5 +328,5 @@ def as_event(name: str, data: str) -> Event | None:
             return Finished(_record(ANSWER, data))
         case "error":
             failure = _record(FAILURE, data)
-            raise EndpointError(f"/v1/answer: {failure.error}", failure.status)
+            raise EndpointError(f"/v1/answer: {failure.detail}", failure.status)
     return None

@@ -34,17 +34,19 @@ from serve.http.event_stream import NAMES, as_failure, event_stream
 from serve.http.mcp_tools import add_mcp
 from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
 from serve.http.openai.openai_form import add_openai_form
-from serve.http.problem_forms import DOOR, KEYED, events, problems
+from serve.http.problem_forms import DOOR, KEYED, busy_problem, events, problem, problems
 from serve.http.request_forms import (
     AnswerRequest,
     PathPmid,
     SearchRequest,
     explain_problems,
     explain_unreadable,
+    field_errors,
 )
 from serve.http.serve_page import add_page
 from serve.http.service import Readiness, Service
 from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
+from serve.http.workbench.batch_references import add_batch_references
 from serve.http.workbench.citations_api import add_citations
 from serve.http.workbench.feedback_api import add_feedback
 from serve.http.workbench.reference_tools import reference_tools
@@ -60,10 +62,6 @@ FIGURES: dict[int | str, dict[str, Any]] = {
     **problems(*KEYED),
 }
 ASKED = problems(*KEYED, 422, 503)
-
-
-def _problem(status: int, message: str, **headers: str) -> JSONResponse:
-    return JSONResponse({"error": message}, status, headers=headers)
 
 
 def methods_at(path: str, routes: Sequence[BaseRoute]) -> str:
@@ -107,6 +105,7 @@ def create_api(
     add_citations(api, service)
     if batches is not None:
         add_batches(api, batches, default_system)
+        add_batch_references(api, batches, service)
     if saved is not None:
         add_answers(api, service, saved, default_system)
         add_feedback(api, saved)
@@ -153,29 +152,31 @@ def _add_handlers(api: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         if request.scope["path"] == CHAT:
             return explain_chat_problems(error.errors())
-        return _problem(422, explain_problems(error.errors()))
+        return problem(422, explain_problems(error.errors()), field_errors(error.errors()))
 
     @api.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 400:
             status = 400 if request.scope["path"] == CHAT else 422
-            return _problem(status, explain_unreadable(error.__cause__))
+            return problem(status, explain_unreadable(error.__cause__))
         said = f"{error.detail}; /docs lists what there is"
         if error.status_code == 405:
-            return _problem(405, said, Allow=methods_at(request.scope["path"], api.routes))
-        return _problem(error.status_code, said)
+            return problem(
+                405, said, headers={"Allow": methods_at(request.scope["path"], api.routes)}
+            )
+        return problem(error.status_code, said)
 
     @api.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> JSONResponse:
-        return _problem(*as_failure(error))
+        return problem(*as_failure(error))
 
     @api.exception_handler(InputError)
     async def bad_input(_: Request, error: InputError) -> JSONResponse:
-        return _problem(422, str(error))
+        return problem(422, str(error))
 
     @api.exception_handler(StageLostError)
     async def lost(_: Request, error: StageLostError) -> JSONResponse:
-        return _problem(503, str(error), **{"Retry-After": str(RETRY_AFTER_S)})
+        return busy_problem(503, str(error), RETRY_AFTER_S)
 
 
 async def _require_ready(service: Service) -> None:
@@ -218,7 +219,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
         await _require_ready(service)
         found = await service.citation(pmid)
         if found is None:
-            return _problem(404, f"PMID {pmid} is not in this index")
+            return problem(404, f"PMID {pmid} is not in this index")
         return WeighedCitation.of(found)
 
     @api.get("/healthz")

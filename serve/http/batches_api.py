@@ -17,7 +17,7 @@ from cluster.answers import QUESTION_TYPES, Question
 from serve.batches.jobs import BatchError, Job, State, new_job
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, as_questions
 from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, problems
+from serve.http.problem_forms import KEYED, busy_problem, problems
 from serve.http.request_forms import SystemName
 
 MAX_QUESTIONS = 10_000
@@ -156,8 +156,7 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
 
     @api.exception_handler(BatchError)
     async def refused(_: Any, error: BatchError) -> JSONResponse:
-        headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else None
-        return JSONResponse({"error": error.message}, error.status, headers=headers)
+        return busy_problem(error.status, error.message, error.retry_after_s)
 
     @api.post("/v1/batches", status_code=202, responses=ADDED)
     async def add(request: BatchRequest) -> dict[str, Any]:

@@ -6,7 +6,7 @@
 | `evidence` | what `/v1/search` replies |
 | `draft` | `{"text"}`: the model's words as it says them, checked against nothing yet |
 | `answer` | what `/v1/answer` replies without `stream`, with its `verdict`; the last event |
-| `error` | `{"status", "error"}`, in the place of `answer` |
+| `error` | a problem as in a reply that fails (`problem_forms`), in the place of `answer` |
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from cluster.errors import InputError
 from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.graph.watch_stages import StageLostError
+from serve.http.problem_forms import problem_of
 
 log = logging.getLogger("citeray")
 
@@ -63,8 +64,7 @@ def event_stream(events: AsyncGenerator[Event, None]) -> EventSourceResponse:
                 async for event in events:
                     yield _sent(*as_named(event))
         except Exception as error:
-            status, message = as_failure(error)
-            yield _sent("error", {"status": status, "error": message})
+            yield _sent("error", problem_of(*as_failure(error)))
 
     return EventSourceResponse(wire(), ping=PING_S, sep="\n")
 

@@ -20,6 +20,8 @@ from typing import Any
 from uvicorn.config import HTTP_PROTOCOLS
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from serve.http.problem_forms import PROBLEM_JSON, problem_of
+
 PROXY_CALLBACK = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"
 INSTALL = f"{__name__}:install"
 HEADER_BYTES = 64 << 10
@@ -150,10 +152,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Reply to input on which the parser stopped, which may be a limit of ours."""
-        if self._refusal is None:
-            super().send_400_response(msg)
-        else:
-            self._refuse(*self._refusal)
+        self._refuse(*self._refusal or (400, msg))
 
     def _has_body(self) -> bool:
         sizes = dict(self.headers)
@@ -194,10 +193,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """Reply with an error in the API's form and close the connection."""
-        body = json.dumps({"error": message}).encode()
+        body = json.dumps(problem_of(status, message)).encode()
         lines = [
             STATUS_LINE[status],
-            b"content-type: application/json\r\n",
+            b"content-type: %s\r\n" % PROBLEM_JSON.encode(),
             b"content-length: %d\r\n" % len(body),
             b"connection: close\r\n\r\n",
             body,

@@ -19,7 +19,6 @@ from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -29,6 +28,7 @@ from cluster.weighing import WeighedCitation
 from serve.graph.watch_stages import StageLostError
 from serve.http.answer_words import QUOTED, citation_words
 from serve.http.event_stream import as_failure
+from serve.http.problem_forms import problem
 from serve.http.request_forms import Pmid, SearchRequest, explain_problems
 from serve.http.service import Service
 from serve.http.workbench.bound_reply import (
@@ -55,7 +55,8 @@ MEANINGS = {
     "k": "How many citations to give.",
     "type": "What kind of answer is wanted; unknown: guessed from the question.",
     "exclude": "PMIDs to leave out.",
-    "filters": "Which citations may be found: years, journals, publication types and the like.",
+    "filters": "Which citations may be found: years, journals, publication types, study designs "
+    "and the like.",
     "sort": "Order of the citations: relevance, date (newest first) or design (strongest first).",
     "turns": "Earlier questions of the conversation and their answers, the oldest first: they "
     "complete a follow-up question such as 'and in children?'.",
@@ -238,7 +239,7 @@ class McpEndpoint:
         headers = Headers(scope=scope)
         if is_foreign(headers, self._origins):
             reason = f"a page of {headers['origin'][:200]} may not ask; see serve.http.cors_origins"
-            await JSONResponse({"error": reason}, 403)(scope, receive, send)
+            await problem(403, reason)(scope, receive, send)
             return
         manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
         async with manager.run():

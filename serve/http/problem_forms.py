@@ -1,11 +1,18 @@
-"""The errors and the streams of the API as its OpenAPI document tells them."""
+"""The errors of the API, and its errors and streams as the OpenAPI document tells them.
+
+Every error is a problem of RFC 9457. The OpenAI routes alone have OpenAI's form (`openai/`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Literal
 
 from pydantic import BaseModel
+from starlette.responses import JSONResponse
+
+PROBLEM_JSON = "application/problem+json"
 
 # What is refused at the door, on every route, and by its key on those that ask for one.
 DOOR = (408, 413, 431, 500)
@@ -28,10 +35,50 @@ MEANINGS = {
 RETRY = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
 
 
-class Problem(BaseModel):
-    """One sentence: what is wrong, where, and what to do."""
+class FieldError(BaseModel):
+    """What is wrong with one field of the body; `pointer` is a JSON pointer such as `#/k`."""
 
-    error: str
+    pointer: str
+    detail: str
+
+
+class Problem(BaseModel):
+    """An error as RFC 9457 has it.
+
+    `type` is `about:blank`: the status says which kind of error it is, and `title` is its name.
+    `detail` is one sentence: what is wrong, where, and what to do. `errors` is there where fields
+    of the body are not valid, and names the first of them.
+    """
+
+    type: Literal["about:blank"] = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldError] | None = None
+
+
+def problem_of(status: int, detail: str, errors: Sequence[FieldError] = ()) -> dict[str, Any]:
+    """The fields of a `Problem`."""
+    title = HTTPStatus(status).phrase
+    told = Problem(title=title, status=status, detail=detail, errors=list(errors) or None)
+    return told.model_dump(exclude_none=True)
+
+
+def problem(
+    status: int,
+    detail: str,
+    errors: Sequence[FieldError] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """A `Problem` as a reply."""
+    told = problem_of(status, detail, errors)
+    return JSONResponse(told, status, headers=headers, media_type=PROBLEM_JSON)
+
+
+def busy_problem(status: int, detail: str, retry_after_s: int) -> JSONResponse:
+    """A `Problem` that may be over in `retry_after_s` seconds; 0 tells no time."""
+    headers = {"Retry-After": str(retry_after_s)} if retry_after_s else None
+    return problem(status, detail, headers=headers)
 
 
 class OpenAIProblemDetail(BaseModel):

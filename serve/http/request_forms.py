@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import Path
 from pydantic import (
@@ -19,10 +20,12 @@ from pydantic import (
 )
 
 from cluster.answers import Check, Question, QuestionType, Turn
+from cluster.errors import cut
 from cluster.records import Passage, SectionName
 from cluster.settings.presets import is_system, load_system, paper_runs, system_names
 from cluster.weighing import Sort
 from serve.http.filter_form import FilterForm
+from serve.http.problem_forms import FieldError
 from serve.request import Request
 
 MAX_QUESTION_CHARACTERS = 2000
@@ -32,6 +35,8 @@ MAX_EXCLUDED = 1000
 MAX_GIVEN = 200
 MAX_GIVEN_CHARACTERS = 5000
 MAX_PROBLEMS = 5
+MAX_POINTER = 100
+EXAMPLE: dict[str, Any] = {"question": "Does metformin activate AMPK?", "k": 5}
 MAX_TURNS = 10
 MAX_TURN_ANSWER = 10_000
 MAX_BUDGET_MS = 600_000
@@ -108,7 +113,7 @@ class SearchRequest(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={"examples": [{"question": "Does metformin activate AMPK?", "k": 5}]},
+        json_schema_extra={"examples": [EXAMPLE]},
     )
 
     question: Annotated[
@@ -197,9 +202,9 @@ class AnswerRequest(SearchRequest):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"question": "Does metformin activate AMPK?", "k": 5},
+                EXAMPLE,
                 {
-                    "question": "Does metformin activate AMPK?",
+                    **EXAMPLE,
                     "type": "yesno",
                     "evidence": [
                         {
@@ -248,6 +253,24 @@ def explain_problems(problems: Sequence[Any]) -> str:
     if more := len(problems[MAX_PROBLEMS:]):
         parts.append(f"and {more} more")
     return "; ".join(parts)
+
+
+def field_errors(problems: Sequence[Any]) -> list[FieldError]:
+    """The first `MAX_PROBLEMS` fields of a body that are not valid, by JSON pointers."""
+    found = [problem for problem in problems[:MAX_PROBLEMS] if len(problem["loc"]) > 1]
+    return [
+        FieldError(pointer=pointer, detail=cut(str(problem["msg"]).removeprefix("Value error, ")))
+        for problem in found
+        if problem["loc"][0] == "body"
+        and problem["type"] != "json_invalid"
+        and len(pointer := _pointer(problem["loc"][1:])) <= MAX_POINTER
+    ]
+
+
+def _pointer(path: Sequence[Any]) -> str:
+    """A JSON pointer (RFC 6901) as the fragment of a URI."""
+    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    return "#" + "".join(f"/{quote(step, safe='~')}" for step in steps)
 
 
 def _explain(problem: Mapping[str, Any]) -> str:

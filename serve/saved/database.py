@@ -44,6 +44,9 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self._url = make_url(url)
+        if self._url.drivername == "postgresql":
+            # SQLAlchemy's own choice is an older driver, which is not installed with CiteRay.
+            self._url = self._url.set(drivername="postgresql+psycopg")
         self._engine: Engine | None = None
         self._lock = threading.Lock()
 

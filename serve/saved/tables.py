@@ -6,6 +6,7 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    Dialect,
     Float,
     ForeignKey,
     Index,
@@ -14,8 +15,21 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
 )
+
+
+class Words(TypeDecorator[str]):
+    """A text that a user wrote. Postgres can hold no NUL; the records as JSON keep it."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Puts U+FFFD in the place of each NUL."""
+        return value and value.replace("\0", "\ufffd")
+
 
 SCHEMA = "1"
 METADATA = MetaData()
@@ -33,7 +47,7 @@ ANSWERS = Table(
     Column("id", String(32), primary_key=True),
     Column("owner", String(64), nullable=False),
     Column("created", Float, nullable=False),
-    Column("question", Text, nullable=False),
+    Column("question", Words, nullable=False),
     Column("verdict", String(32), nullable=False),
     Column("system", Text, nullable=False),
     Column("index_version", String(64), nullable=False),
@@ -65,7 +79,7 @@ WATCHES = Table(
     # Of the request and the webhook: the same question saved twice is one.
     Column("digest", String(64), nullable=False),
     Column("created", Float, nullable=False),
-    Column("question", Text, nullable=False),
+    Column("question", Words, nullable=False),
     Column("request", JSON, nullable=False),
     Column("webhook", Text, nullable=False),
     # When it was last asked, 0 for never; "" is the version then.

@@ -8,11 +8,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cluster.arrow_records import citations_to_table
 from cluster.errors import IndexFormatError, InputError
 from cluster.index import bm25, vectors
+from cluster.index.filters import write_filters
 from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.filters.passing_rows import KEPT
 from cluster.index.filters.read_filters import FilterColumns
@@ -22,6 +24,7 @@ from cluster.index.manifest import Manifest
 from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardQuery, ShardReader
 from cluster.records import Author, Citation, Link, MeshHeading, Section
+from cluster.study_design.tell_design import tell_design
 from tests.cluster.test_index import bm25_query, open_shards
 from tests.small_index import bag_of_words, citation, make_index
 
@@ -30,6 +33,8 @@ ASPIRIN = MeshHeading("D001241", "Aspirin", True)
 MUELLER = Author("Müller", "Karl", "KA")
 ONEIL = Author("O'Neil", "José Ana", "JA")
 GROUP = Author(collective="Consortium for Fever")
+# What titles say of their designs, which no publication type tells.
+SAID = ("", "", ": a randomised controlled trial", "", ": a cohort study", "", "")
 WORDS = ("aspirin", "fever", "warfarin", "bleeding", "heparin", "statin", "kinase", "trial")
 
 
@@ -44,7 +49,7 @@ def random_citations(count: int, seed: int = 0) -> list[Citation]:
         citation(
             pmid,
             " ".join(chance.choices(WORDS, k=chance.randint(3, 30))) if pmid % 5 else "",
-            " ".join(chance.choices(WORDS, k=4)),
+            " ".join(chance.choices(WORDS, k=4)) + SAID[pmid % len(SAID)],
             year=chance.choice([None, *range(1990, 2026)]),
             journal=(journal := chance.choice(["The Lancet", "Straße und  Gesundheit", "BMJ", ""])),
             journal_abbreviation={"The Lancet": "Lancet", "BMJ": "BMJ"}.get(journal, ""),
@@ -83,6 +88,16 @@ MEANINGS: list[tuple[Filters, Callable[[Citation], bool]]] = [
     ),
     (Filters(authors=("Consortium for Fever",)), lambda c: GROUP in c.authors),
     (Filters(authors=("Muller KX",)), lambda _: False),
+    (
+        Filters(design=("Randomised trial",)),
+        lambda c: c.title.endswith(SAID[2]) and not {"Review"} & set(c.publication_types),
+    ),
+    (
+        Filters(design=("review", "cohort"), year_from=2000),
+        lambda c: tell_design(c).name in ("review", "cohort") and (c.year or 0) >= 2000,
+    ),
+    (Filters(design=("other",)), lambda c: tell_design(c).name == "other"),
+    (Filters(design=("guideline",)), lambda _: False),
     (Filters(humans=True), lambda c: HUMANS in c.mesh),
     (Filters(humans=False), lambda c: HUMANS not in c.mesh),
     (Filters(retracted=True), lambda c: c.retracted),
@@ -282,6 +297,24 @@ def test_columns_grow_over_many_batches_and_from_slices(
         assert mask.tolist() == [meaning(c) for c in held]
 
 
+def test_a_segment_of_an_older_version_finds_designs_in_its_records(
+    held: list[Citation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = write_filters.FILTER_SCHEMA
+    older = pa.schema([field for field in schema if field.name != "design"])
+    with monkeypatch.context() as patch:
+        patch.setattr(write_filters, "FILTER_SCHEMA", older)
+        patch.setattr(write_filters, "LISTS", [n for n in write_filters.LISTS if n != "design"])
+        manifest = make_index(tmp_path, held, shards=1)
+    shards = open_shards(tmp_path, manifest)
+    for filters, meaning in MEANINGS:
+        expected = {c.pmid for c in held if meaning(c)}
+        for over in ("citations", "passages"):
+            dense, by_words = find(shards, manifest, filters, over, len(held))
+            assert dense.keys() == expected, filters
+            assert by_words.keys() <= expected, filters
+
+
 def test_an_abstract_of_blanks_is_none(tmp_path: Path) -> None:
     blank = replace(citation(1, ""), sections=(Section("", " "), Section("AIMS", "")))
     with FilterWriter(tmp_path) as writer:
@@ -306,6 +339,11 @@ def test_an_abstract_of_blanks_is_none(tmp_path: Path) -> None:
         ({"retracted": "no"}, "retracted: give true or false"),
         ({"humans": 1}, "humans: give true or false"),
         ({"authors": ["..."]}, r"authors: '\.\.\.' is not a name; give one such as Smith J"),
+        (
+            {"design": ["placebo"]},
+            "design: 'placebo' is not a study design; there are: guide",
+        ),
+        ({"all_of": ["design"]}, "all_of: 'design' is not a list; there are: journals, "),
         ({"all_of": ["years"]}, "all_of: 'years' is not a list; there are: journals, "),
     ],
 )

@@ -146,6 +146,9 @@ def test_filters_of_the_command_line_become_those_of_a_request() -> None:
         "mesh": ["D006801"],
     }
     assert read_filters(None, None) == {}
+    assert read_filters(["design=cohort"], None, ["randomised trial"]) == {
+        "design": ["randomised trial", "cohort"]
+    }
 
 
 @pytest.mark.parametrize("text", ["year_from", "years=2020", "=2020", "until=2020"])

@@ -166,7 +166,7 @@ def test_a_citation_is_served_whole_and_a_deleted_one_is_not(served: Served) -> 
 def test_bad_requests_are_refused_in_one_sentence(served: Served) -> None:
     reply = httpx.post(f"{served.url}/v1/answer", json={"question": " "}, timeout=30)
     assert reply.status_code == 422
-    assert "question" in reply.json()["error"]
+    assert "question" in reply.json()["detail"]
 
 
 def test_the_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -> None:

@@ -282,7 +282,7 @@ def test_a_batch_goes_on_where_its_process_was_killed(service: Service) -> None:
     assert [entry["id"] for entry in run] == [row["id"] for row in rows]
     assert status()["failed"] == {}
     none = service.http.get("/v1/batches/none")
-    assert (none.status_code, none.json()["error"]) == (
+    assert (none.status_code, none.json()["detail"]) == (
         404,
         "no batch none is here; it may have been forgotten",
     )
@@ -345,7 +345,7 @@ def test_a_stopped_graph_ends_what_it_has_begun_and_takes_no_more(service: Servi
         return reply.status_code == 503
 
     assert eventually(refuses, 5)
-    assert "stopping" in refused[-1].json()["error"]
+    assert "stopping" in refused[-1].json()["detail"]
     assert refused[-1].headers["Retry-After"]
     thread.join()
     assert replies[0].status_code == 200

@@ -64,7 +64,7 @@ UNREADABLE = {
 def test_a_body_that_cannot_be_read_is_told_why(port: int, request_: bytes, said: str) -> None:
     status, body = ask(port, request_)
     assert status == 422
-    assert said in json.loads(body)["error"]
+    assert said in json.loads(body)["detail"]
 
 
 BAD_FIELDS = {
@@ -114,7 +114,7 @@ def test_a_field_that_is_not_what_it_should_be_is_named(
 ) -> None:
     status, body = ask(port, request_)
     assert status == 422
-    error = json.loads(body)["error"]
+    error = json.loads(body)["detail"]
     assert said in error
     assert error.isprintable()
 

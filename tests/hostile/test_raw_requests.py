@@ -75,7 +75,7 @@ def test_what_can_be_read_in_two_ways_is_refused_and_nothing_after_it_is_read(
 def test_headers_have_a_limit(port: int, more: bytes) -> None:
     status, body = ask(port, head(b"GET", b"/healthz", more))
     assert status == 431
-    assert "over 65,536 bytes" in json.loads(body)["error"]
+    assert "over 65,536 bytes" in json.loads(body)["detail"]
 
 
 def test_a_body_that_is_announced_and_never_sent_holds_up_nobody(port: int) -> None:
@@ -136,7 +136,7 @@ def test_a_caller_who_names_another_host_is_not_sent_there(port: int) -> None:
 def test_a_method_that_is_not_there_is_405(port: int, path: bytes) -> None:
     status, body = ask(port, head(b"PROPFIND", path))
     assert status == 405
-    assert json.loads(body)["error"].startswith("Method Not Allowed")
+    assert json.loads(body)["detail"].startswith("Method Not Allowed")
 
 
 HEADERS = {
@@ -167,4 +167,4 @@ def test_headers_of_no_sense_do_no_harm(port: int, path: bytes, more: bytes) -> 
 def test_a_body_that_is_not_called_json_is_told_what_to_be_called(port: int, kind: bytes) -> None:
     status, body = ask(port, posted(QUESTION, kind=kind))
     assert status == 422
-    assert "`Content-Type: application/json`" in json.loads(body)["error"]
+    assert "`Content-Type: application/json`" in json.loads(body)["detail"]

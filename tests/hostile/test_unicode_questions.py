@@ -72,4 +72,4 @@ def test_a_character_counts_as_one_however_many_bytes_it_has(
 ) -> None:
     reply = http.post("/v1/search", json={"question": character * 2001})
     assert reply.status_code == 422
-    assert "at most 2000 characters" in reply.json()["error"]
+    assert "at most 2000 characters" in reply.json()["detail"]

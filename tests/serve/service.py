@@ -65,9 +65,10 @@ class SmallService:
         writer: ChatModel | None = None,
         decide: Decide = as_written,
         citations: Sequence[Citation] = CORPUS,
+        shards: int = 2,
     ) -> None:
         self._answerer = make_answerer(
-            index, citations, broken=broken, writer=writer, decide=decide
+            index, citations, broken=broken, writer=writer, decide=decide, shards=shards
         )
         self.state = state
         self.models = {"llm": "none" if writer is None else "small"}

@@ -12,6 +12,8 @@ from datetime import date
 from cluster.errors import InputError, cut
 from cluster.index.filters.match_authors import names_author, plain
 from cluster.records import Citation
+from cluster.study_design.designs import DESIGNS, design_named
+from cluster.study_design.tell_design import tell_design
 
 _MESH_UI = re.compile(r"D\d{6,9}", re.ASCII)
 _EARLIEST, _LATEST = 1000, 2999
@@ -35,7 +37,8 @@ class Filters:
     bears the descriptor Humans. A flag left at None admits both kinds. `until` is a day as in
     "2024-05-31": what may have been published later is left out, by the last day of the month or
     the year that the record tells. `authors` are names as in "Smith J" or "John Smith"; see
-    `names_author`. `all_of` names those lists of which every value must match, not one.
+    `names_author`. `design` are study designs as in "randomised_trial", told as in every reply
+    (`cluster.study_design`). `all_of` names those lists of which every value must match, not one.
 
     Raises InputError, which names the field and the fix, for values that make no sense.
     """
@@ -51,6 +54,7 @@ class Filters:
     has_abstract: bool | None = None
     until: str | None = None
     authors: tuple[str, ...] = ()
+    design: tuple[str, ...] = ()
     all_of: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -64,6 +68,9 @@ class Filters:
         for name in (*VALUES, "all_of"):
             # Sorted, so that filters that mean the same are equal and share one cache entry.
             object.__setattr__(self, name, _checked_values(name, getattr(self, name)))
+        # Folded and sorted above; in words two may be one.
+        named = {_checked_design(value) for value in self.design}
+        object.__setattr__(self, "design", tuple(sorted(named)))
         for ui in self.mesh:
             if not _MESH_UI.fullmatch(ui.upper()):
                 raise InputError(
@@ -113,6 +120,8 @@ class Filters:
             "publication_types": citation.publication_types,
             "languages": citation.languages,
             "mesh": tuple(heading.ui for heading in citation.mesh),
+            # Reading an abstract takes a while.
+            "design": (tell_design(citation).name,) if self.design else (),
         }
         met = all(_share(wanted, held[name]) for name, wanted in self.clauses())
         return met and all(
@@ -141,10 +150,12 @@ class Filters:
 
 
 # The fields that hold lists of values, and those that are yes or no.
-LISTS = ("journals", "publication_types", "languages", "mesh")
+LISTS = ("journals", "publication_types", "languages", "mesh", "design")
 FLAGS = ("retracted", "humans", "has_abstract")
 # Authors are looked up in the records: an index has no column of them.
 VALUES = (*LISTS, "authors")
+# A citation has one design.
+ALL_OF = tuple(name for name in VALUES if name != "design")
 
 
 def as_day(value: object, place: str) -> date:
@@ -194,6 +205,15 @@ def _checked_values(name: str, values: object) -> tuple[str, ...]:
     return tuple(sorted({fold(value) for value in values}))
 
 
+def _checked_design(value: str) -> str:
+    name = design_named(value)
+    if name not in DESIGNS:
+        raise InputError(
+            f"filters.design: {cut(value)!r} is not a study design; there are: {', '.join(DESIGNS)}"
+        )
+    return name
+
+
 def _check_authors_and_all_of(authors: Iterable[str], all_of: Iterable[str]) -> None:
     for name in authors:
         if not plain(name):
@@ -201,9 +221,9 @@ def _check_authors_and_all_of(authors: Iterable[str], all_of: Iterable[str]) -> 
                 f"filters.authors: {cut(name)!r} is not a name; give one such as Smith J"
             )
     for name in all_of:
-        if name not in VALUES:
+        if name not in ALL_OF:
             raise InputError(
-                f"filters.all_of: {cut(name)!r} is not a list; there are: {', '.join(VALUES)}"
+                f"filters.all_of: {cut(name)!r} is not a list; there are: {', '.join(ALL_OF)}"
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from threading import Lock
 
+import numpy as np
 from cachetools import LRUCache
 
 from cluster.index.filters.filters import Filters
@@ -58,6 +59,8 @@ class PassingRowsCache:
         citations = self._columns.mask(translated)
         for names in filters.author_clauses():
             citations &= self._records.rows_by(names)
+        if filters.design and not self._columns.tells_design:
+            citations &= np.isin(self._records.designs, filters.design)
         citations[self._dead] = False
         passages = citations[self._records.passage_citation]
         return PassingRows(

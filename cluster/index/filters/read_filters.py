@@ -24,15 +24,15 @@ class SegmentFilters:
     """Filters in the codes of one segment; `clauses` are list columns, each with codes of which one
     is enough.
 
-    A clause without any code admits no citation: the segment holds none of its values. `authors`
-    say that no column holds all of the filters, so that only rows tell what passes.
+    A clause without any code admits no citation: the segment holds none of its values. `by_rows`
+    says that no column holds all of the filters, so that only rows tell what passes.
     """
 
     year_from: int | None
     year_to: int | None
     flags: Mapping[str, bool]
     clauses: tuple[tuple[str, tuple[int, ...]], ...]
-    authors: bool = False
+    by_rows: bool = False
 
 
 class FilterColumns:
@@ -41,7 +41,10 @@ class FilterColumns:
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise IndexFormatError(f"{path}: missing from the index; build it again or restore it")
-        self._batches = ipc.open_file(pa.memory_map(str(path))).read_all().to_batches()
+        table = ipc.open_file(pa.memory_map(str(path))).read_all()
+        self._batches = table.to_batches()
+        # Segments that an older CiteRay wrote have no column of designs.
+        self.tells_design = "design" in table.schema.names
 
     def translate(self, filters: Filters) -> SegmentFilters:
         """`filters` in this segment's codes."""
@@ -51,8 +54,12 @@ class FilterColumns:
             filters.year_from,
             last.year if last else None,
             {name: wanted for name, wanted in flags.items() if wanted is not None},
-            tuple((name, self._codes(name, values)) for name, values in filters.clauses()),
-            bool(filters.authors),
+            tuple(
+                (name, self._codes(name, values))
+                for name, values in filters.clauses()
+                if name != "design" or self.tells_design
+            ),
+            bool(filters.authors) or (bool(filters.design) and not self.tells_design),
         )
 
     def _codes(self, name: str, values: tuple[str, ...]) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from cluster.index.filters.filters import LISTS, fold
+from cluster.index.filters.read_designs import designs_of
 from cluster.index.layout import FILTERS
 from cluster.records import RETRACTED_LINKS, RETRACTED_TYPE
 
@@ -36,6 +37,7 @@ FILTER_SCHEMA = pa.schema(
 )
 # The columns of CITATION_SCHEMA that are read.
 SOURCE_COLUMNS = (
+    "title",
     "sections",
     "journal",
     "journal_abbreviation",
@@ -99,6 +101,8 @@ def _list_of(citations: pa.RecordBatch, name: str) -> pa.ListArray:
         names = [citations.column(c).to_pylist() for c in ("journal", "journal_abbreviation")]
         pairs = zip(*names, strict=True)
         return pa.array([[n for n in pair if n] for pair in pairs], pa.list_(pa.string()))
+    if name == "design":
+        return pa.array([[told] for told in designs_of(citations)], pa.list_(pa.string()))
     column = citations.column(name)
     if name != "mesh":
         return column

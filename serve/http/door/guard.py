@@ -14,7 +14,6 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cluster.settings.settings import HttpSettings
@@ -23,6 +22,7 @@ from serve.http.door.keys import Rates, given_key, owner, read_keys
 from serve.http.door.note_requests import NOTES, Meters, log_request, request_id_of
 from serve.http.door.read_body import BodyError, CallerGoneError, read_body, replay
 from serve.http.header_limits import HEADER_BYTES, TOO_LARGE
+from serve.http.problem_forms import problem
 
 # Without a key: what says nothing of anybody's questions, and the page that asks for the key.
 OPEN = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
@@ -49,7 +49,7 @@ class RefusedError(Exception):
 
     def __init__(self, status: int, message: str, **headers: str) -> None:
         super().__init__(status, message, headers)
-        self.response = JSONResponse({"error": message}, status, headers=headers)
+        self.response = problem(status, message, headers=headers)
 
 
 class Guard:

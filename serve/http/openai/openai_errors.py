@@ -43,7 +43,7 @@ def explain_chat_problems(problems: Sequence[Any]) -> JSONResponse:
 
 
 class OpenAIErrors:
-    """ASGI middleware that gives errors told as one sentence OpenAI's form, on its routes."""
+    """ASGI middleware that gives problems (`problem_forms`) OpenAI's form, on its routes."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -73,11 +73,12 @@ async def _send_error(held: Sequence[Message], send: Send) -> None:
     start, *parts = held
     body = b"".join(part.get("body", b"") for part in parts)
     try:
-        said = json.loads(body)["error"]
+        said = json.loads(body)["detail"]
     except (ValueError, KeyError, TypeError):
         said = None
     if isinstance(said, str):
         body = json.dumps(_formed(start["status"], said)).encode()
-        MutableHeaders(scope=start)["content-length"] = str(len(body))
+        headers = MutableHeaders(scope=start)
+        headers["content-type"], headers["content-length"] = "application/json", str(len(body))
     await send(start)
     await send({"type": "http.response.body", "body": body})

@@ -78,7 +78,7 @@ export async function askInEvents(request, tell, signal) {
     const parts = unread.split("\n\n");
     unread = parts.pop();
     for (const [name, data] of parts.map(readEvent)) {
-      if (name === "error") throw new ApiError(data.error, data.status);
+      if (name === "error") throw new ApiError(data.detail, data.status);
       if (name === "answer") return data;
       if (name) tell(name, data);
     }

@@ -24,7 +24,7 @@ from serve.answer_events import Event, Finished
 from serve.batches.jobs import when
 from serve.graph.watch_stages import StageLostError
 from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, problems
+from serve.http.problem_forms import KEYED, busy_problem, problems
 from serve.http.request_forms import AnswerRequest
 from serve.http.service import Service
 from serve.http.workbench.answer_forms import AnswerList, AnswerSummary, KeptAnswer, Replay
@@ -104,8 +104,7 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
 
     @api.exception_handler(SavedError)
     async def refused(_: Any, error: SavedError) -> JSONResponse:
-        headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else None
-        return JSONResponse({"error": error.message}, error.status, headers=headers)
+        return busy_problem(error.status, error.message, error.retry_after_s)
 
     @api.get("/v1/answers", responses=LISTED)
     async def list_answers(limit: Limit = 50, before: Before = "") -> AnswerList:

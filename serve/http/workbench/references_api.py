@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
 from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
 from cluster.settings.presets import load_system
-from serve.http.problem_forms import KEYED, problems
+from serve.http.problem_forms import KEYED, problem, problems
 from serve.http.request_forms import (
     MAX_CITATIONS,
     MAX_PMID,
@@ -90,9 +90,14 @@ def _files(media_types: Mapping[str, Any]) -> dict[str, Any]:
     return {media: {"schema": {"type": "string"}} for media in media_types}
 
 
+def file_contents() -> dict[str, Any]:
+    """The files of the formats as the OpenAPI document tells them."""
+    return _files({form.media_type: form for form in FORMATS.values()})
+
+
 REFUSED = problems(*KEYED, 404, 422, 503)
 REFERENCES: dict[int | str, dict[str, Any]] = {
-    200: {"model": StyledForms, "content": _files({f.media_type: f for f in FORMATS.values()})},
+    200: {"model": StyledForms, "content": file_contents()},
     **REFUSED,
 }
 DOCUMENT: dict[int | str, dict[str, Any]] = {
@@ -128,14 +133,14 @@ def add_references(
             raise InputError("give one of the fields format and style")
         found = await collect_citations(service, wanted)
         if missing := missing_words(wanted, found):
-            return JSONResponse({"error": missing}, 404)
+            return problem(404, missing)
         if style is not None:
             styled = await asyncio.to_thread(style_references, found, style)
             forms = [StyledForm.of(n, reference) for n, reference in enumerate(styled, 1)]
             return JSONResponse(StyledForms(style=style, references=forms).model_dump())
         chosen = FORMATS[format or "ris"]
         text = await asyncio.to_thread(chosen.write, found)
-        return _file(text.encode(), chosen.media_type, f"references.{chosen.ending}")
+        return as_file(text.encode(), chosen.media_type, f"references.{chosen.ending}")
 
     @api.get("/v1/citations/{pmid}/related", response_model=SearchResult, responses=REFUSED)
     async def related(
@@ -147,7 +152,7 @@ def add_references(
         await require_ready()
         citation = await service.citation(pmid)
         if citation is None:
-            return JSONResponse({"error": f"PMID {pmid} is not in this index"}, 404)
+            return problem(404, f"PMID {pmid} is not in this index")
         return await service.search(
             related_request(citation, load_system(system or default_system), k)
         )
@@ -168,7 +173,7 @@ def add_references(
         read = _read_answer(answer)
         citations = await collect_citations(service, cited_pmids(read))
         content = await asyncio.to_thread(partial(write_document, read, citations, form, style))
-        return _file(content, FORMS[form].media_type, f"citeray-answer.{FORMS[form].ending}")
+        return as_file(content, FORMS[form].media_type, f"citeray-answer.{FORMS[form].ending}")
 
 
 def _read_pmids(text: str, most: int) -> list[int]:
@@ -199,6 +204,7 @@ def _read_answer(given: dict[str, Any]) -> Answer:
     return answer
 
 
-def _file(content: bytes, media_type: str, name: str) -> Response:
+def as_file(content: bytes, media_type: str, name: str) -> Response:
+    """A reply that browsers save under `name`."""
     kept = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Type": media_type}
     return Response(content, headers=kept)

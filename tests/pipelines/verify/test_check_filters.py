@@ -40,6 +40,7 @@ def put_value(table: pa.Table, row: int, column: str, value: object) -> pa.Table
         ("languages", ["fre"]),
         ("publication_types", ["review"]),
         ("mesh", ["d006801"]),
+        ("design", ["guideline"]),
     ],
 )
 def test_a_row_that_is_not_what_its_citation_says_is_found_and_named(

@@ -24,6 +24,7 @@ from serve.http.api import create_api
 from tests.serve.batches.questions import QUESTIONS, ROWS, add, store_at
 from tests.serve.batches.served import Asking, served, settings_at
 from tests.serve.http_server import serving
+from tests.serve.problem import detail_of
 from tests.serve.service import SmallService
 
 
@@ -119,7 +120,8 @@ def test_a_batch_is_its_own_keys_only(
         ended(http, "mine", alice)
         for method, path in (("GET", ""), ("GET", "/run"), ("DELETE", "")):
             reply = http.request(method, f"/v1/batches/mine{path}", headers=bob)
-            assert (reply.status_code, list(reply.json())) == (404, ["error"])
+            assert reply.status_code == 404
+            assert detail_of(reply)
         assert http.get("/v1/batches", headers=bob).json() == {"batches": []}
         assert http.post("/v1/batches", json=asked, headers=bob).status_code == 409
         assert len(http.get("/v1/batches", headers=alice).json()["batches"]) == 1
@@ -146,7 +148,7 @@ def test_a_batch_can_be_cancelled(tmp_path: Path, service: SmallService) -> None
         job = http.post("/v1/batches", json={"questions": many}).json()
         early = http.get(f"/v1/batches/{job['id']}/run")
         assert early.status_code == 409
-        assert "has no run to give" in early.json()["error"]
+        assert "has no run to give" in early.json()["detail"]
         assert http.delete(f"/v1/batches/{job['id']}").json()["state"] == "cancelled"
         time.sleep(0.6)
         asked = len(asking.asked)
@@ -201,8 +203,8 @@ def test_what_is_no_batch_is_refused_in_one_sentence(
     with served(service, tmp_path, Asking(service)) as http:
         reply = http.post("/v1/batches", content=content, headers=headers)
         assert reply.status_code == 422
-        assert said in reply.json()["error"]
-        assert len(reply.json()["error"]) < 500
+        assert said in reply.json()["detail"]
+        assert len(reply.json()["detail"]) < 500
         assert http.get("/v1/batches").json() == {"batches": []}
         assert http.get("/v1/batches/none").status_code == 404
 
@@ -227,7 +229,7 @@ def test_no_route_takes_an_id_for_a_path(
         for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/run")):
             reply = http.request(method, f"/v1/batches/{job_id}{path}")
             assert reply.status_code in (404, 422)
-            assert list(reply.json()) == ["error"]
+            assert detail_of(reply)
 
 
 def test_no_question_is_asked_of_a_graph_that_still_loads(
@@ -289,7 +291,7 @@ def test_a_full_disk_is_told(
         monkeypatch.setattr(JobStore, "add", full)
         reply = http.post("/v1/batches", json={"questions": ROWS})
     assert reply.status_code == 507
-    assert "the disk is full" in reply.json()["error"]
+    assert "the disk is full" in reply.json()["detail"]
 
 
 class Remote:
@@ -328,7 +330,7 @@ def test_what_ends_a_call_of_the_deployment_is_told_without_its_trace(
     with serving(api) as port:
         reply = httpx.get(f"http://127.0.0.1:{port}/v1/batches/x")
     assert reply.status_code == status
-    assert said in reply.json()["error"]
+    assert said in reply.json()["detail"]
     assert "secret" not in reply.text
     assert ("retry-after" in reply.headers) == (status in (429, 503))
 

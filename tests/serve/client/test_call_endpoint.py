@@ -9,6 +9,7 @@ import pytest
 from cluster.errors import InputError
 from serve.client.call_endpoint import API_KEY_ENV, BadRequestError, Endpoint, EndpointError
 from tests.serve.http_server import free_port
+from tests.serve.problem import problem
 from tests.serve.scripted_server import reply, scripted
 
 OK = reply(200, {"said": "yes"})
@@ -25,8 +26,8 @@ def read(url: str, timeout_s: float = 30, **named: Any) -> Any:
     [
         b"",
         reply(200, {"said": "n"}, whole=False),
-        reply(503, {"error": "still loading"}),
-        reply(429, {"error": "busy"}, "Retry-After: 1"),
+        reply(503, problem(503, "still loading")),
+        reply(429, problem(429, "busy"), "Retry-After: 1"),
         reply(500, "Internal Server Error"),
     ],
     ids=["hung up", "broke off", "loading", "busy", "a gateway lost at its work"],
@@ -38,14 +39,14 @@ def test_what_passes_is_tried_again(first: bytes) -> None:
 
 
 def test_the_endpoint_says_how_long_to_wait() -> None:
-    with scripted(reply(503, {"error": "loading"}, "Retry-After: 2"), OK) as server:
+    with scripted(reply(503, problem(503, "loading"), "Retry-After: 2"), OK) as server:
         begun = time.monotonic()
         read(server.url)
     assert time.monotonic() - begun >= 2
 
 
 def test_who_would_wait_beyond_the_deadline_is_told_at_once() -> None:
-    with scripted(reply(429, {"error": "all turns are taken"}, "Retry-After: 60")) as server:
+    with scripted(reply(429, problem(429, "all turns are taken"), "Retry-After: 60")) as server:
         begun = time.monotonic()
         with pytest.raises(EndpointError, match="HTTP 429: all turns are taken") as caught:
             read(server.url, timeout_s=5)
@@ -79,7 +80,7 @@ def test_an_endpoint_that_says_nothing_is_given_up_at_the_deadline() -> None:
 def test_what_would_be_the_same_again_is_asked_once(
     status: int, failure: type[EndpointError]
 ) -> None:
-    with scripted(reply(status, {"error": "k: too large"})) as server:
+    with scripted(reply(status, problem(status, "k: too large"))) as server:
         with pytest.raises(failure, match=f"/v1/answer: HTTP {status}: k: too large") as caught:
             read(server.url)
         assert len(server.heads) == 1
@@ -99,7 +100,7 @@ def test_the_key_comes_from_the_environment_and_is_sent(monkeypatch: pytest.Monk
 
 def test_who_has_no_key_is_told_where_one_is_read_from() -> None:
     with (
-        scripted(reply(401, {"error": "no valid API key"})) as server,
+        scripted(reply(401, problem(401, "no valid API key"))) as server,
         pytest.raises(EndpointError, match=f"no valid API key; .* {API_KEY_ENV}"),
     ):
         read(server.url)

@@ -17,6 +17,7 @@ from serve.client.python_client import CiteRay, read_events
 from serve.http.api import create_api
 from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.http_server import serving
+from tests.serve.problem import problem
 from tests.serve.scripted_server import reply, scripted
 from tests.serve.service import SmallService
 
@@ -133,10 +134,10 @@ def test_a_bad_request_for_a_stream_is_told_before_it_begins(citeray: CiteRay) -
 
 
 def test_a_stream_is_opened_again_while_the_endpoint_is_busy() -> None:
-    failure = {"status": 500, "error": "the end"}
+    failure = problem(500, "the end")
     stream = f"event: error\ndata: {json.dumps(failure)}\n\n".encode()
     head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-    with scripted(reply(429, {"error": "busy"}), head + stream) as server:
+    with scripted(reply(429, problem(429, "busy")), head + stream) as server:
         with (
             CiteRay(server.url, timeout_s=30) as citeray,
             pytest.raises(EndpointError, match="the end"),

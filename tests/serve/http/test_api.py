@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
+from tests.serve.problem import detail_of, problem
 from tests.serve.service import SmallService
 
 QUESTION = "Does metformin activate AMPK?"
@@ -55,7 +56,7 @@ def test_a_request_may_have_its_own_check(http: TestClient) -> None:
     assert checks == ["drop", "drop", "off", "mark", "off"]
     refused = http.post("/v1/answer", json={**asked, "check": "all"})
     assert refused.status_code == 422
-    assert "check: Input should be 'drop', 'mark' or 'off' (got 'all')" in refused.json()["error"]
+    assert "check: Input should be 'drop', 'mark' or 'off' (got 'all')" in refused.json()["detail"]
     assert http.post("/v1/search", json={**asked, "check": "off"}).status_code == 422
 
 
@@ -107,7 +108,7 @@ def test_a_citation_is_the_whole_record(http: TestClient) -> None:
 
 def test_a_pmid_that_is_not_there_is_404_by_name(http: TestClient) -> None:
     reply = http.get("/v1/citations/99")
-    assert (reply.status_code, reply.json()) == (404, {"error": "PMID 99 is not in this index"})
+    assert (reply.status_code, detail_of(reply)) == (404, "PMID 99 is not in this index")
 
 
 BAD_REQUESTS = {
@@ -135,8 +136,7 @@ def test_a_bad_request_is_422_and_one_sentence(
 ) -> None:
     reply = http.post(path, json=body)
     assert reply.status_code == 422
-    assert list(reply.json()) == ["error"]
-    error = reply.json()["error"]
+    error = detail_of(reply)
     assert said in error
     assert "\n" not in error
     assert len(error) < 250
@@ -188,8 +188,8 @@ def test_bad_evidence_is_refused_by_the_name_of_its_field(
 ) -> None:
     reply = http.post("/v1/answer", json={"question": QUESTION, "evidence": given})
     assert reply.status_code == 422
-    assert said in reply.json()["error"]
-    assert len(reply.json()["error"]) < 500
+    assert said in reply.json()["detail"]
+    assert len(reply.json()["detail"]) < 500
 
 
 def test_as_much_evidence_as_is_allowed_is_taken(http: TestClient) -> None:
@@ -202,11 +202,15 @@ def test_as_much_evidence_as_is_allowed_is_taken(http: TestClient) -> None:
 def test_a_search_takes_no_evidence(http: TestClient) -> None:
     reply = http.post("/v1/search", json={"question": QUESTION, "evidence": [GIVEN]})
     assert reply.status_code == 422
-    assert "evidence: " in reply.json()["error"]
+    assert "evidence: " in reply.json()["detail"]
 
 
 def test_every_bad_field_is_named_at_once(http: TestClient) -> None:
-    error = http.post("/v1/answer", json={"question": "", "k": 0}).json()["error"]
+    reply = http.post("/v1/answer", json={"question": "", "k": 0, "a/b~ü": 1})
+    assert [error["pointer"] for error in reply.json()["errors"]] == [
+        *("#/question", "#/k", "#/a~1b~0%C3%BC"),
+    ]
+    error = detail_of(reply)
     assert "question: " in error
     assert "k: " in error
 
@@ -215,7 +219,16 @@ def test_every_bad_field_is_named_at_once(http: TestClient) -> None:
 def test_a_body_that_is_no_json_object_is_422(http: TestClient, content: str) -> None:
     reply = http.post("/v1/answer", content=content, headers={"Content-Type": "application/json"})
     assert reply.status_code == 422
-    assert reply.json()["error"]
+    assert reply.json()["detail"]
+
+
+def test_the_fault_of_an_inner_field_is_pointed_to(http: TestClient) -> None:
+    given = {"question": QUESTION, "evidence": [GIVEN, {**GIVEN, "pmid": 0}]}
+    (error,) = http.post("/v1/answer", json=given).json()["errors"]
+    assert error["pointer"] == "#/evidence/1/pmid"
+    # What is not of the body, or is no field at all, has no pointer.
+    assert "errors" not in http.get("/v1/citations/x").json()
+    assert "errors" not in http.post("/v1/answer", content="{").json()
 
 
 def test_the_longest_question_is_still_one(http: TestClient) -> None:
@@ -232,7 +245,7 @@ def test_both_ends_of_k_are_in_range(http: TestClient, k: int) -> None:
 def test_what_is_no_pmid_is_422(http: TestClient, pmid: str) -> None:
     reply = http.get(f"/v1/citations/{pmid}")
     assert reply.status_code == 422
-    assert "pmid: " in reply.json()["error"]
+    assert "pmid: " in reply.json()["detail"]
 
 
 @pytest.mark.parametrize("path", ["/v1/answer", "/v1/search", "/v1/citations/1"])
@@ -241,7 +254,7 @@ def test_while_loading_everything_but_health_is_503(tmp_path: Path, path: str) -
     reply = http.get(path) if "citations" in path else http.post(path, json={"question": "a"})
     assert reply.status_code == 503
     assert int(reply.headers["Retry-After"]) > 0
-    assert "still loading: shard-0001" in reply.json()["error"]
+    assert "still loading: shard-0001" in reply.json()["detail"]
     assert http.get("/healthz").status_code == 200
 
 
@@ -262,7 +275,7 @@ def test_a_citation_of_a_lost_shard_is_503_with_the_time_to_come_back(tmp_path: 
     reply = client_of(SmallService(tmp_path, broken=("shard-0", "shard-1"))).get("/v1/citations/1")
     assert reply.status_code == 503
     assert int(reply.headers["Retry-After"]) > 0
-    assert "does not answer" in reply.json()["error"]
+    assert "does not answer" in reply.json()["detail"]
 
 
 @pytest.mark.parametrize("path", ["/v1/answer", "/v1/search"])
@@ -273,7 +286,7 @@ def test_when_no_shard_answers_it_is_503_with_the_time_to_come_back(
     reply = http.post(path, json={"question": QUESTION})
     assert reply.status_code == 503
     assert int(reply.headers["Retry-After"]) > 0
-    assert "no shard" in reply.json()["error"]
+    assert "no shard" in reply.json()["detail"]
 
 
 def test_a_lost_stage_costs_words_not_the_answer(tmp_path: Path) -> None:
@@ -283,6 +296,21 @@ def test_a_lost_stage_costs_words_not_the_answer(tmp_path: Path) -> None:
     assert reply.json()["origin"] == "none"
     assert reply.json()["degraded"] == ["write: failed, evidence without an answer"]
     assert reply.json()["evidence"]
+
+
+def test_the_openapi_document_tells_of_errors_as_they_are_sent(http: TestClient) -> None:
+    document = http.get("/openapi.json").json()
+    told: dict[str, set[str]] = {}
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                if status >= "400":
+                    told.setdefault(path, set()).update(response["content"])
+    for path in ("/v1/chat/completions", "/v1/models", "/v1/models/{name}"):
+        assert told.pop(path) == {"application/json"}
+    # While stages load, what is ready and what is not comes as it does later.
+    assert told.pop("/readyz") == {"application/problem+json", "application/json"}
+    assert set.union(*told.values()) == {"application/problem+json"}
 
 
 def test_the_openapi_document_describes_every_path(http: TestClient) -> None:
@@ -344,5 +372,5 @@ def test_a_streamed_answer_that_cannot_be_ends_with_an_error(tmp_path: Path) -> 
     reply = broken.post("/v1/answer", json={"question": QUESTION, "stream": True})
     assert read_events(reply.text)[-1] == (
         "error",
-        {"status": 503, "error": "no shard of the index answered; try again in a moment"},
+        problem(503, "no shard of the index answered; try again in a moment"),
     )

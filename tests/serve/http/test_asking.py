@@ -72,7 +72,7 @@ def test_what_cannot_be_applied_is_422_and_one_sentence(http: TestClient, path: 
     ]:
         reply = http.post(path, json={"question": question})
         assert reply.status_code == 422
-        assert said in reply.json()["error"]
+        assert said in reply.json()["detail"]
 
 
 def test_a_citation_that_is_not_there_is_told_and_the_words_are_searched(http: TestClient) -> None:
@@ -134,7 +134,7 @@ def test_a_follow_up_question_is_completed_and_told(http: TestClient) -> None:
 )
 def test_turns_that_make_no_sense_are_422(http: TestClient, turns: Any, said: str) -> None:
     reply = http.post("/v1/search", json={"question": "Why?", "turns": turns})
-    assert (reply.status_code, said in reply.json()["error"]) == (422, True)
+    assert (reply.status_code, said in reply.json()["detail"]) == (422, True)
 
 
 def test_the_messages_of_a_chat_are_its_turns(http: TestClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -21,6 +22,12 @@ QUESTION = "Does metformin lower glucose?"
 CORPUS = [
     citation(1, "Metformin lowers glucose.", "Old", year=1999),
     citation(2, "Metformin lowers glucose.", "New", year=2024, month=5),
+]
+TRIALS = [
+    citation(pmid, "Metformin lowers glucose.", f"Metformin {pmid}{said}", year=2000 + pmid)
+    for pmid, said in enumerate(
+        ["", ": a randomised trial", ": a cohort study", "", ": a randomised controlled trial"], 1
+    )
 ]
 
 
@@ -55,6 +62,9 @@ def test_a_request_finds_only_what_passes_its_filters(url: str, path: str) -> No
         ({"mesh": ["D006801"] * 1001}, "filters.mesh: List should have at most 1000 items"),
         ({"journals": "BMJ"}, "filters.journals: Input should be a valid list"),
         ({"journals": ["x" * 301]}, "filters.journals.0: String should have at most 300"),
+        ({"design": ["placebo"]}, "filters.design.0: Input should be 'guideline', 'meta_analysis'"),
+        ({"design": "cohort"}, "filters.design: Input should be a valid list"),
+        ({"all_of": ["design"]}, "filters.all_of.0: Input should be 'journals'"),
         ({"humans": 1}, "filters.humans: Input should be a valid boolean"),
     ],
 )
@@ -64,7 +74,27 @@ def test_filters_that_make_no_sense_are_422_and_one_sentence(
     for path in ("/v1/search", "/v1/answer"):
         reply = post(url, path, **filters)
         assert reply.status_code == 422
-        assert said in reply.json()["error"]
+        assert said in reply.json()["detail"]
+
+
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_a_filter_by_design_finds_the_designs_that_replies_tell(
+    tmp_path: Path, shards: int
+) -> None:
+    service = SmallService(tmp_path, citations=TRIALS, shards=shards)
+    with serving(create_api(service, load_settings().serve)) as port:
+        place = f"http://127.0.0.1:{port}"
+        for design, expected in (
+            (["randomised_trial"], {2, 5}),
+            (["Randomised trial", "cohort study"], {2, 3, 5}),
+            (["other"], {1, 4}),
+            (["case_report"], set()),
+        ):
+            for path in ("/v1/search", "/v1/answer"):
+                found = post(place, path, design=design).json()
+                assert {c["pmid"] for c in found["citations"]} == expected, design
+        one = post(place, "/v1/search", design=["randomised_trial"], year_from=2003).json()
+        assert [(c["pmid"], c["design"]) for c in one["citations"]] == [(5, "randomised_trial")]
 
 
 def test_the_python_client_has_filters(url: str) -> None:

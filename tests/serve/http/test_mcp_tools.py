@@ -182,7 +182,7 @@ def test_a_page_of_another_origin_is_refused(port: int) -> None:
     for origin in ("https://evil.example", "null", "http://[", f"https://127.0.0.1:{port}.evil"):
         refused = post(port, Origin=origin)
         assert refused.status_code == 403, origin
-        assert "serve.http.cors_origins" in refused.json()["error"]
+        assert "serve.http.cors_origins" in refused.json()["detail"]
 
 
 def test_a_name_that_was_made_to_point_here_is_refused(port: int) -> None:

@@ -105,7 +105,7 @@ def test_records_come_in_the_order_asked_for_and_missing_ones_are_named(
 def test_a_list_that_names_no_pmids_is_refused(client: TestClient, pmids: str) -> None:
     reply = client.get("/v1/citations", params={"pmids": pmids})
     assert reply.status_code == 422
-    assert "pmids" in reply.json()["error"]
+    assert "pmids" in reply.json()["detail"]
 
 
 def test_records_are_not_given_while_the_index_loads(tmp_path: Path) -> None:

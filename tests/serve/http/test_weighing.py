@@ -50,7 +50,7 @@ def test_citations_are_listed_by_date_or_by_design(url: str, path: str) -> None:
 def test_an_order_that_there_is_not_is_refused(url: str) -> None:
     reply = httpx.post(f"{url}/v1/search", json={"question": QUESTION, "sort": "size"})
     assert reply.status_code == 422
-    assert "sort: Input should be 'relevance', 'date' or 'design'" in reply.json()["error"]
+    assert "sort: Input should be 'relevance', 'date' or 'design'" in reply.json()["detail"]
 
 
 def test_what_a_citation_is_worth_comes_with_a_search(url: str) -> None:

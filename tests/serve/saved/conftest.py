@@ -1,19 +1,37 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from serve.saved.keep import Saved
-from tests.serve.saved.kept import saved_at
+from tests.serve.saved.kept import URL_FILE, saved_at
 from tests.serve.saved.kept_api import client_of
+from tests.serve.saved.postgres_server import PostgresServer, postgres_server
 from tests.serve.service import SmallService
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
     return SmallService(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def each_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """What is kept in the folder of the test is kept in each kind of database in turn."""
+    if request.param == "postgres":
+        server = request.getfixturevalue("postgres")
+        (tmp_path / URL_FILE).write_text(server.new_schema())
+    kind: str = request.param
+    return kind
 
 
 @pytest.fixture

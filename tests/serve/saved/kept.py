@@ -12,9 +12,17 @@ KEYS = {name: {"X-API-Key": name[0] * 32} for name in ("alice", "bob")}
 KEYS_ENV = " ".join(f"{name}:{name[0] * 32}" for name in KEYS)
 
 
+URL_FILE = "database.url"
+
+
+def url_of(folder: Path) -> str:
+    """The database of a test: SQLite's in its folder, or the one that a file there names."""
+    named = folder / URL_FILE
+    return named.read_text() if named.exists() else f"sqlite:///{folder}/saved/citeray.db"
+
+
 def settings_at(folder: Path, **values: Any) -> Settings:
-    url = f"sqlite:///{folder}/saved/citeray.db"
-    told = {"serve.saved.url": url, **{f"serve.saved.{k}": v for k, v in values.items()}}
+    told = {"serve.saved.url": url_of(folder), **{f"serve.saved.{k}": v for k, v in values.items()}}
     return load_settings(overrides=[f"{name}={value}" for name, value in told.items()])
 
 

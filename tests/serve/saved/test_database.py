@@ -45,6 +45,7 @@ def storing(folder: Path, count: int, owner: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.usefixtures("each_database")
 def test_two_processes_write_at_once_from_the_first_moment_on(tmp_path: Path) -> None:
     both = [storing(tmp_path, 25, owner) for owner in ("alice", "bob")]
     told = [process.communicate(timeout=60)[0].split() for process in both]
@@ -55,6 +56,7 @@ def test_two_processes_write_at_once_from_the_first_moment_on(tmp_path: Path) ->
         assert len(ids) == 25
 
 
+@pytest.mark.usefixtures("each_database")
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     with storing(tmp_path, 10_000, "alice") as process:
         assert process.stdout is not None
@@ -77,6 +79,7 @@ def test_its_files_are_the_owners_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "saved").stat().st_mode) == 0o700
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     database = saved_at(tmp_path).database
 
@@ -109,6 +112,7 @@ def test_a_file_that_is_no_database_is_503_and_left_as_it_is(tmp_path: Path) -> 
     assert (tmp_path / "notes.txt").read_text().startswith("my own notes")
 
 
+@pytest.mark.usefixtures("each_database")
 def test_the_form_of_another_version_is_refused(tmp_path: Path) -> None:
     database = saved_at(tmp_path).database
     with database.write() as connection:
@@ -117,6 +121,7 @@ def test_the_form_of_another_version_is_refused(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.usefixtures("each_database")
 def test_an_error_never_quotes_what_is_stored(tmp_path: Path) -> None:
     database = saved_at(tmp_path).database
     with pytest.raises(SavedError) as caught, database.write() as connection:

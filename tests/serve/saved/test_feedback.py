@@ -13,9 +13,11 @@ from evaluation.bioasq.read_bioasq import read_gold
 from serve.saved.keep import Saved
 from serve.synergy.keep_examples import remember
 from tests.commands.run_here import run_here
-from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
+from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at, url_of
 from tests.serve.saved.kept_api import client_of
 from tests.serve.service import SmallService
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 QUESTION = "Does metformin activate AMPK?"
 ASKED = {"question": QUESTION, "type": "yesno", "store": True}
@@ -123,7 +125,7 @@ def test_feedback_that_makes_no_sense_is_one_sentence(
 ) -> None:
     reply = say(http, stored(http, type=kind), **said)
     assert reply.status_code == 422
-    assert told in reply.json()["error"]
+    assert told in reply.json()["detail"]
 
 
 def test_feedback_needs_an_answer_that_is_stored(http: TestClient) -> None:
@@ -179,7 +181,7 @@ def test_feedback_is_seen_by_who_gave_it_and_by_whose_answer_it_is(
 def test_the_operator_lists_and_exports_all_of_it(http: TestClient, tmp_path: Path) -> None:
     place = stored(http)
     say(http, place, rating="down", exact="no", note="[bold]mice[/bold]")
-    url = f"serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db"
+    url = f"serve.saved.url={url_of(tmp_path)}"
     code, out, _ = run_here("feedback", "list", "--set", url)
     assert (code, place in out, QUESTION in out, "[bold]mice" in out) == (0, True, True, True)
     gold = tmp_path / "gold.json"

@@ -12,6 +12,7 @@ from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from serve.http.door.note_requests import NoMeters
 from tests.serve.http_server import serving
+from tests.serve.problem import detail_of
 from tests.serve.service import SmallService
 
 QUESTION = {"question": "Does metformin activate AMPK?"}
@@ -54,7 +55,7 @@ def test_where_there_are_keys_one_is_needed(service: SmallService) -> None:
     refused = http.post("/v1/search", json=QUESTION)
     assert refused.status_code == 401
     assert refused.headers["www-authenticate"] == "Bearer"
-    assert "no valid API key" in refused.json()["error"]
+    assert "no valid API key" in refused.json()["detail"]
     for headers in ({"Authorization": f"Bearer {ALICE}"}, {"X-API-Key": BOB}):
         assert http.post("/v1/search", json=QUESTION, headers=headers).status_code == 200
     wrong = {"Authorization": f"Bearer {ALICE[:-1]}"}
@@ -78,7 +79,7 @@ def test_each_key_has_a_rate_of_its_own(service: SmallService) -> None:
     assert states == [200, 200, 429]
     refused = http.post("/v1/search", json=QUESTION, headers=alice)
     assert 1 <= int(refused.headers["retry-after"]) <= 30
-    assert "alice may ask 2 times a minute" in refused.json()["error"]
+    assert "alice may ask 2 times a minute" in refused.json()["detail"]
     assert http.post("/v1/search", json=QUESTION, headers=bob).status_code == 200
 
 
@@ -88,7 +89,7 @@ def test_a_large_body_is_refused_whether_or_not_it_says_so(service: SmallService
     assert http.post("/v1/search", content=large).status_code == 413
     told_in_parts = http.post("/v1/search", content=iter([large[:500], large[500:]]))
     assert told_in_parts.status_code == 413
-    assert "over 1,024 bytes" in told_in_parts.json()["error"]
+    assert "over 1,024 bytes" in told_in_parts.json()["detail"]
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(service: SmallService) -> None:
@@ -173,7 +174,7 @@ def test_pages_of_other_origins_may_not_ask_unless_they_are_named(service: Small
 
 def test_what_is_not_there_is_said_in_json(service: SmallService) -> None:
     http = client(service)
-    assert http.get("/nowhere").json() == {"error": "Not Found; /docs lists what there is"}
+    assert detail_of(http.get("/nowhere")) == "Not Found; /docs lists what there is"
     assert http.get("/v1/answer").status_code == 405
 
 
@@ -186,4 +187,4 @@ def test_a_defect_is_a_plain_500_that_tells_nothing(tmp_path: Path) -> None:
     service.citation = citation  # type: ignore[method-assign]
     reply = client(service).get("/v1/citations/1")
     assert reply.status_code == 500
-    assert reply.json() == {"error": "internal error; the server's log tells more"}
+    assert detail_of(reply) == "internal error; the server's log tells more"

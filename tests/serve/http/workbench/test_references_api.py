@@ -87,7 +87,7 @@ def test_what_cannot_be_given_is_refused_in_one_sentence(
     http: TestClient, query: str, status: int, said: str
 ) -> None:
     reply = http.get(f"/v1/references?pmids={query}")
-    assert (reply.status_code, said in reply.json()["error"]) == (status, True), reply.text
+    assert (reply.status_code, said in reply.json()["detail"]) == (status, True), reply.text
 
 
 def test_related_citations_are_like_one_and_without_it(
@@ -98,14 +98,14 @@ def test_related_citations_are_like_one_and_without_it(
     assert service.asked[-1].body.startswith("Metformin and AMPK Metformin activates AMPK")
     assert service.asked[-1].exclude == (1,)
     absent = http.get("/v1/citations/99/related")
-    assert (absent.status_code, absent.json()["error"]) == (404, "PMID 99 is not in this index")
+    assert (absent.status_code, absent.json()["detail"]) == (404, "PMID 99 is not in this index")
 
 
 def test_related_citations_of_a_record_without_text_are_refused(tmp_path: Path) -> None:
     service = SmallService(tmp_path, citations=[*DISPUTED, Citation(pmid=9)])
     reply = TestClient(create_api(service, load_settings().serve)).get("/v1/citations/9/related")
     assert reply.status_code == 422
-    assert "PMID 9 has neither title nor abstract" in reply.json()["error"]
+    assert "PMID 9 has neither title nor abstract" in reply.json()["detail"]
 
 
 def text_of(form: str, content: bytes) -> str:
@@ -150,7 +150,7 @@ def test_what_is_no_answer_is_refused_by_its_fields(http: TestClient) -> None:
     }
     for body, said in changed.values():
         reply = http.post("/v1/answers/document", json=body)
-        assert (reply.status_code, said in reply.json()["error"]) == (422, True), reply.text
+        assert (reply.status_code, said in reply.json()["detail"]) == (422, True), reply.text
 
 
 def _citing(answer: dict[str, Any], pmid: int) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def test_half_a_character_in_an_answer_is_refused_in_one_sentence(
 ) -> None:
     headers = {"Content-Type": "application/json"}
     reply = http.post("/v1/answers/document", content=body, headers=headers)
-    assert (reply.status_code, "is no JSON" in reply.json()["error"]) == (422, True)
+    assert (reply.status_code, "is no JSON" in reply.json()["detail"]) == (422, True)
 
 
 @pytest.mark.parametrize("form", ["markdown", "docx", "pdf"])

@@ -9,12 +9,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import insert, update
 
+from cluster.answers import Answer
 from cluster.errors import InputError
 from serve.saved.keep import Saved
 from serve.saved.tables import WATCHES
@@ -48,6 +52,7 @@ def check(saved: Saved, ask: FakeAsk, version: str, most: int | None = None) -> 
     return asyncio.run(check_watches(saved.watches, ask, version, budget))
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_question_is_asked_once_of_each_version(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     first = asking("v000001")
@@ -66,6 +71,7 @@ def test_a_question_is_asked_once_of_each_version(saved: Saved) -> None:
     assert sorted(kept.sources) == [1, 2]
 
 
+@pytest.mark.usefixtures("each_database")
 def test_the_question_that_was_asked_longest_ago_comes_first(saved: Saved) -> None:
     watch(saved, "A?", "B?")
     check(saved, asking("v000001"), "v000001")
@@ -76,6 +82,7 @@ def test_the_question_that_was_asked_longest_ago_comes_first(saved: Saved) -> No
     assert sorted(order.asked) == ["A?", "B?", "New?"]
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_retraction_of_a_source_is_told_although_the_answer_moved_on(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     check(saved, asking("v000001", 1, 2), "v000001")
@@ -91,6 +98,7 @@ def test_a_retraction_of_a_source_is_told_although_the_answer_moved_on(saved: Sa
     assert check(saved, again, "v000003") == Checked(asked=1)
 
 
+@pytest.mark.usefixtures("each_database")
 def test_an_answer_of_part_of_the_index_is_not_compared(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     part = FakeAsk(lambda body: made_answer(body=body, version="v000001", coverage="1/2"))
@@ -109,12 +117,14 @@ def make_due(saved: Saved) -> None:
         connection.execute(update(WATCHES).values(not_before=0.0))
 
 
+@pytest.mark.usefixtures("each_database")
 def test_an_answer_of_a_version_that_has_gone_is_asked_again(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     assert check(saved, asking("v000001"), "v000002").failed == 1
     assert "v000001, not of v000002" in saved.watches.get(one).error
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_question_that_fails_holds_up_no_other_and_waits_longer_each_time(saved: Saved) -> None:
     bad, _ = watch(saved, "Bad?", "Good?")
 
@@ -137,6 +147,7 @@ def test_a_question_that_fails_holds_up_no_other_and_waits_longer_each_time(save
     assert saved.watches.get(bad).error == "system: unknown"
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_bug_is_not_quoted_to_the_user(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     ask = FakeAsk(lambda body: 1 / 0)  # type: ignore[arg-type, return-value]
@@ -144,6 +155,7 @@ def test_a_bug_is_not_quoted_to_the_user(saved: Saved) -> None:
     assert saved.watches.get(one).error == "internal error; the server's log tells more"
 
 
+@pytest.mark.usefixtures("each_database")
 def test_an_answer_in_an_older_form_begins_the_history_anew(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     check(saved, asking("v000001"), "v000001")
@@ -186,6 +198,7 @@ def thousandth(number: int) -> dict[str, object]:
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_budget_ends_a_round_and_the_next_goes_on(saved: Saved) -> None:
     watch(saved, "A?", "B?", "C?")
     first, rest = asking("v000001"), asking("v000001")
@@ -196,6 +209,7 @@ def test_a_budget_ends_a_round_and_the_next_goes_on(saved: Saved) -> None:
 
 CHECKING = """
 import asyncio, os, sys
+from itertools import pairwise
 from pathlib import Path
 from serve.saved.watches.check_watches import Budget, check_watches
 from tests.serve.saved.kept import saved_at
@@ -226,6 +240,7 @@ def checking(folder: Path) -> subprocess.Popen[bytes]:
     return process
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_kill_loses_no_check_and_doubles_none(tmp_path: Path) -> None:
     saved, chance = saved_at(tmp_path), random.Random(7)
     questions = [f"Q{n}?" for n in range(16)]
@@ -256,6 +271,7 @@ def asked_lines(folder: Path) -> int:
     return path.read_text().count("\n") if path.exists() else 0
 
 
+@pytest.mark.usefixtures("each_database")
 def test_two_that_ask_at_once_keep_one_check(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     check(saved, asking("v000001"), "v000001")
@@ -270,6 +286,7 @@ def test_two_that_ask_at_once_keep_one_check(saved: Saved) -> None:
     assert len(saved.watches.checks(one)) == 2
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_question_that_was_removed_while_it_was_asked_stays_removed(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     gone = saved.watches.get(one)
@@ -278,6 +295,7 @@ def test_a_question_that_was_removed_while_it_was_asked_stays_removed(saved: Sav
     assert saved.watches.list() == []
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_lease_is_one_holders_until_it_ends(saved: Saved) -> None:
     one, other = (DatabaseLease(saved.database, "watches", 0.3) for _ in range(2))
     assert one.take()
@@ -291,6 +309,7 @@ def test_a_lease_is_one_holders_until_it_ends(saved: Saved) -> None:
     assert DatabaseLease(saved.database, "webhooks").take()
 
 
+@pytest.mark.usefixtures("each_database")
 def test_of_two_gateways_one_asks(saved: Saved) -> None:
     watch(saved, "A?", "B?")
     ask = asking("v000001")
@@ -317,3 +336,21 @@ def test_saved_questions_wait_for_the_services_own_callers() -> None:
     begun = time.monotonic()
     asyncio.run(PoliteAsk(ask, lambda: True, 0.2).answer({"question": "B?"}))
     assert 0.2 <= time.monotonic() - begun < 2
+
+
+def test_saved_questions_take_a_tenth_of_the_time_at_most() -> None:
+    begun: list[float] = []
+
+    class Slow(FakeAsk):
+        async def answer(self, request: Mapping[str, Any]) -> Answer:
+            begun.append(time.monotonic())
+            await asyncio.sleep(0.05)
+            return await super().answer(request)
+
+    async def three() -> None:
+        polite = PoliteAsk(Slow(lambda body: made_answer(body=body)), lambda: False)
+        for body in ("A?", "B?", "C?"):
+            await polite.answer({"question": body})
+
+    asyncio.run(three())
+    assert all(later - earlier >= 0.5 for earlier, later in pairwise(begun))

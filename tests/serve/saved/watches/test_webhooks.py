@@ -108,6 +108,7 @@ def make_due(saved: Saved) -> None:
         connection.execute(update(DELIVERIES).values(due=0.0))
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_change_is_told_signed(tmp_path: Path, receiver: Receiver) -> None:
     saved = local(tmp_path, receiver)
     place = changed(saved, receiver)
@@ -126,6 +127,7 @@ def test_a_change_is_told_signed(tmp_path: Path, receiver: Receiver) -> None:
     assert (last.state, last.tries) == ("delivered", 1)
 
 
+@pytest.mark.usefixtures("each_database")
 def test_what_failed_is_sent_again_under_the_same_id(tmp_path: Path, receiver: Receiver) -> None:
     saved = local(tmp_path, receiver)
     place = changed(saved, receiver)

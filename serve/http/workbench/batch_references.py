@@ -1,0 +1,77 @@
+"""The citations of a whole batch as one file for reference managers.
+
+GET /v1/batches/{job_id}/references
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import Response
+
+from cluster.errors import InputError
+from serve.http.batches_api import Batches, JobId
+from serve.http.door.note_requests import asker
+from serve.http.problem_forms import KEYED, problem, problems
+from serve.http.service import Service
+from serve.http.workbench.collect_citations import collect_citations, missing_words
+from serve.http.workbench.references_api import as_file, file_contents
+from serve.references.export_citations import FORMATS, FormatName
+
+# Some 100 MB of records at once, and about 10 s of the shards' time.
+MOST_CITATIONS = 10_000
+MOST_NAMED = 100
+MISSING = "X-Missing-PMIDs"
+REPLIES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": file_contents(),
+        "headers": {
+            MISSING: {
+                "description": "PMIDs of the batch that this index does not hold any more, and so "
+                f"the file does not: the first {MOST_NAMED}, separated by commas.",
+                "schema": {"type": "string"},
+            }
+        },
+    },
+    **problems(*KEYED, 404, 409, 422, 503),
+}
+
+
+def add_batch_references(api: FastAPI, batches: Batches, service: Service) -> None:
+    """Add the route to `api`."""
+
+    @api.get("/v1/batches/{job_id}/references", response_class=Response, responses=REPLIES)
+    async def references(job_id: JobId, format: FormatName = "ris") -> Response:
+        """The citations of a finished batch as one file, each once, in the order of its questions.
+
+        404 where the index holds none of them.
+        """
+        run = await batches.run(job_id, asker())
+        wanted = await asyncio.to_thread(pmids_of_run, run)
+        if len(wanted) > MOST_CITATIONS:
+            raise InputError(
+                f"batch {job_id} has {len(wanted):,} citations, and a reply {MOST_CITATIONS:,} at "
+                f"most; export them with `citeray export --batch {job_id}`"
+            )
+        found = await collect_citations(service, wanted)
+        missing = missing_words(wanted, found)
+        if not found:
+            return problem(404, missing or f"batch {job_id} has no citations")
+        chosen = FORMATS[format]
+        text = await asyncio.to_thread(chosen.write, found)
+        reply = as_file(text.encode(), chosen.media_type, f"references-{job_id}.{chosen.ending}")
+        if missing:
+            held = {citation.pmid for citation in found}
+            lost = [str(pmid) for pmid in wanted if pmid not in held]
+            reply.headers[MISSING] = ",".join(lost[:MOST_NAMED])
+        return reply
+
+
+def pmids_of_run(run: bytes) -> list[int]:
+    """The PMIDs of a run's documents, each once, in their order."""
+    entries = json.loads(run)["questions"]
+    urls = (url for entry in entries for url in entry["documents"])
+    return list(dict.fromkeys(int(url.rpartition("/")[2]) for url in urls))

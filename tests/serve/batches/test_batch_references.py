@@ -1,0 +1,138 @@
+"""The citations of a whole batch as one file, read by parsers that are not ours."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import bibtexparser
+import pytest
+import rispy
+from Bio import Medline
+
+from cluster.records import Citation
+from serve.http.workbench import batch_references
+from serve.http.workbench.batch_references import MISSING
+from tests.commands.run_here import run_here
+from tests.serve.batches.questions import ROWS
+from tests.serve.batches.served import Asking, served
+from tests.serve.batches.test_batches_over_http import ended
+from tests.serve.problem import detail_of
+from tests.serve.service import CORPUS, SmallService
+
+TWICE = [*ROWS, {**ROWS[0], "id": "q4"}]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+def in_ris(text: str) -> list[str]:
+    return [entry["accession_number"] for entry in rispy.loads(text)]
+
+
+def in_bibtex(text: str) -> list[str]:
+    return [entry["pmid"] for entry in bibtexparser.parse_string(text).entries]
+
+
+def in_csl(text: str) -> list[str]:
+    return [entry["PMID"] for entry in json.loads(text)]
+
+
+def in_nbib(text: str) -> list[str]:
+    return [entry["PMID"] for entry in Medline.parse(io.StringIO(text))]
+
+
+def in_csv(text: str) -> list[str]:
+    return [row["pmid"] for row in csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))]
+
+
+READERS: dict[str, Callable[[str], list[str]]] = {
+    "ris": in_ris, "bibtex": in_bibtex, "csl-json": in_csl, "nbib": in_nbib, "csv": in_csv,
+}  # fmt: skip
+
+
+def test_a_batchs_citations_are_one_file_each_once(tmp_path: Path, service: SmallService) -> None:
+    with served(service, tmp_path, Asking(service)) as http:
+        http.post("/v1/batches", json={"id": "b", "questions": TWICE})
+        ended(http, "b")
+        run = http.get("/v1/batches/b/run").json()
+        cited = [url.split("/")[-1] for entry in run["questions"] for url in entry["documents"]]
+        assert len(cited) > len(set(cited)) > 1
+        for name, read in READERS.items():
+            reply = http.get("/v1/batches/b/references", params={"format": name})
+            assert reply.status_code == 200
+            assert read(reply.text) == list(dict.fromkeys(cited)), name
+            assert 'filename="references-b.' in reply.headers["content-disposition"]
+            assert MISSING not in reply.headers
+        assert http.get("/v1/batches/b/references").text.startswith("TY  - JOUR")
+
+
+def test_what_the_index_lost_since_is_named_and_hinders_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = SmallService(tmp_path / "index")
+    look_up, gone = service.citation, {1}
+
+    async def citation(pmid: int) -> Citation | None:
+        return None if pmid in gone else await look_up(pmid)
+
+    monkeypatch.setattr(service, "citation", citation)
+    with served(service, tmp_path, Asking(service)) as http:
+        http.post("/v1/batches", json={"id": "b", "questions": ROWS})
+        ended(http, "b")
+        reply = http.get("/v1/batches/b/references")
+        assert reply.headers[MISSING] == "1"
+        assert "1" not in in_ris(reply.text)
+        assert in_ris(reply.text)
+        gone.update(c.pmid for c in CORPUS)
+        none = http.get("/v1/batches/b/references")
+        assert (none.status_code, "not in this index" in detail_of(none)) == (404, True)
+
+
+def test_a_batch_without_a_whole_run_has_no_references_yet(
+    tmp_path: Path, service: SmallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(service, tmp_path, Asking(service)) as http:
+        http.post("/v1/batches", json={"id": "b", "questions": ROWS})
+        ended(http, "b")
+        monkeypatch.setattr(batch_references, "MOST_CITATIONS", 1)
+        large = http.get("/v1/batches/b/references")
+        assert large.status_code == 422
+        assert "citations, and a reply 1 at most; export them with `citeray" in detail_of(large)
+        for path, status, said in (
+            ("/v1/batches/none/references", 404, "no batch none is here"),
+            ("/v1/batches/b/references?format=word", 422, "format: Input should be 'ris'"),
+            ("/v1/batches/-/references", 422, "id: must be"),
+        ):
+            reply = http.get(path)
+            assert (reply.status_code, said in detail_of(reply)) == (status, True), reply.text
+        asking = Asking(service)
+    asking.trouble = lambda question: 1 / 0  # type: ignore[assignment, return-value]
+    with served(service, tmp_path / "other", asking) as http:
+        http.post("/v1/batches", json={"id": "c", "questions": ROWS[:1]})
+        ended(http, "c")
+        failed = http.get("/v1/batches/c/references")
+        assert (failed.status_code, "has no run to give" in detail_of(failed)) == (409, True)
+
+
+def test_the_command_exports_a_batch_of_the_running_endpoint(
+    tmp_path: Path,
+) -> None:
+    service = SmallService(tmp_path / "index")
+    with served(service, tmp_path, Asking(service)) as http:
+        http.post("/v1/batches", json={"id": "b", "questions": TWICE})
+        ended(http, "b")
+        there = http.get("/v1/batches/b/references").text
+        index = f"--set=index.path={tmp_path / 'index'}"
+        place = [index, f"--set=serve.port={http.base_url.port}"]
+        code, out, _ = run_here("export", "--batch", "b", *place)
+        assert (code, out) == (0, there)
+        code, _, said = run_here("export", "--batch", "none", *place)
+        assert (code, "no batch none is here" in said) == (2, True)
+    code, _, said = run_here("export", "--batch", "b", index, "--set=serve.port=9")
+    assert (code, "no endpoint is ready at http://127.0.0.1:9" in said) == (2, True)

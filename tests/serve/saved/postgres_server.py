@@ -1,0 +1,90 @@
+"""A throw-away Postgres server on a Unix socket, where Debian's packages or PATH have one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+USER = "postgres"
+
+
+class PostgresServer:
+    """A cluster in `folder`, which is also where its socket is; Postgres refuses to run as root."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        self._binaries = binaries
+        self.folder = folder
+        self._as: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            shutil.chown(folder, USER, USER)
+            self._as = {"user": USER, "group": USER, "extra_groups": []}
+        self._run("initdb", "-D", folder / "data", "-A", "trust", "-U", USER, "--no-sync")
+
+    def _run(self, program: str, *arguments: object) -> None:
+        command = [str(self._binaries / program), *map(str, arguments)]
+        with (self.folder / "log").open("ab") as log:
+            done = subprocess.run(
+                command, cwd=self.folder, stdout=log, stderr=log, check=False, **self._as
+            )
+        assert done.returncode == 0, (self.folder / "log").read_text()
+
+    def start(self) -> None:
+        # No test cuts the power, so that nothing need be written through to the disk.
+        options = f"-F -k {self.folder} -c listen_addresses='' -c max_connections=400"
+        self._run("pg_ctl", "-D", self.folder / "data", "-w", "-o", options, "start")
+
+    def stop(self) -> None:
+        """As by a crash: nobody is told, and nothing is finished."""
+        self._run("pg_ctl", "-D", self.folder / "data", "-w", "-m", "immediate", "stop")
+
+    def execute(self, statement: str) -> None:
+        place = f"host={self.folder} user={USER} dbname=postgres"
+        with psycopg.connect(place, autocommit=True) as connection:
+            connection.execute(statement)  # type: ignore[call-overload]
+
+    def new_schema(self) -> str:
+        """The URL of what is as good as an empty database, and made and removed sooner."""
+        name = f"t{uuid.uuid4().hex}"
+        self.execute(f"CREATE SCHEMA {name}")
+        place = f"{USER}@/postgres?host={self.folder}"
+        return f"postgresql://{place}&options=-csearch_path%3D{name}"
+
+
+def binaries() -> Path | None:
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=_release)
+    on_path = shutil.which("initdb")
+    found = [*([Path(on_path)] if on_path else []), *debian]
+    return found[-1].parent if found else None
+
+
+def _release(path: Path) -> float:
+    name = path.parts[-3]
+    return float(name) if name.replace(".", "", 1).isdigit() else 0.0
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    place = binaries()
+    if place is None:
+        pytest.skip("no Postgres server here; `apt-get install postgresql` brings one")
+    # Below pytest's own folder the user postgres may not go.
+    folder = Path(tempfile.mkdtemp(prefix="citeray-pg-"))
+    try:
+        server = PostgresServer(place, folder)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder)
