@@ -22,6 +22,8 @@ from planning.error_bar import ErrorBar
 from planning.measure.fit import Heaps, Line, Logarithmic
 
 DEFAULT_FILE = Path(".citeray/calibration.json")
+# Assumed of a reply that was not measured: its 95th percentile, by its median.
+REPLY_SPREAD = 1.5
 SHIPPED = CONFIGS / "calibration" / "laptop.json"
 
 
@@ -160,6 +162,7 @@ class Serving(Strict):
     rerank: tuple[Point, ...]
     llm: tuple[Point, ...] = ()
     llm_tokens: int = 0
+    write: tuple[Point, ...] = ()  # an answer from the evidence, without a language model
 
     def search_seconds(self, shards: int, passages: float, citations: float) -> float:
         """Of one of `shards`, each of that size: in between by how many hits it must bring."""
@@ -189,6 +192,14 @@ class Coefficients(Strict):
     def encoder_threads(self) -> int:
         """Of those that the encoder was given; a thread without a core was never busy."""
         return min(self.measured_with.encoder_threads, self.machine.cpus)
+
+    def with_reply(self, seconds: float, at_once: int) -> Coefficients:
+        """With a language model that nobody measured: its median with `at_once` at work."""
+        spread = REPLY_SPREAD * seconds
+        point = Point(concurrent=at_once, median_seconds=seconds, p95_seconds=spread)
+        return self.model_copy(
+            update={"serving": self.serving.model_copy(update={"llm": (point,)})}
+        )
 
 
 def write_coefficients(found: Coefficients, path: Path) -> None:

@@ -10,12 +10,12 @@ from ray.autoscaler._private.kuberay.autoscaling_config import (
 )
 
 from cluster.settings.settings import Settings, load_settings
-from planning.emit import planned_settings, values
+from planning.emit import planned_settings
 from planning.measure.coefficients import SHIPPED, read_coefficients
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from serve.llm_app import placement_bundles
-from tests.k8s.overlays import K8S, OVERLAYS, cluster_spec, groups, of_kind
+from tests.k8s.overlays import K8S, OVERLAYS, cluster_spec, of_kind
 from tests.k8s.test_references import gibibytes
 
 # The walk-through names the same.
@@ -37,43 +37,6 @@ def resources(group: dict[str, Any]) -> dict[str, str]:
     (container,) = group["template"]["spec"]["containers"]
     found: dict[str, str] = container["resources"]["limits"]
     return found
-
-
-def total(found: dict[str, dict[str, Any]], names: tuple[str, ...], what: str) -> float:
-    def number(quantity: str) -> float:
-        return float(quantity) if quantity[-1].isdigit() else gibibytes(quantity)
-
-    return sum(found[n]["replicas"] * number(resources(found[n])[what]) for n in names)
-
-
-@pytest.mark.parametrize("part", ["retrieval", "models"])
-@pytest.mark.parametrize("what", ["cpu", "memory", "ephemeral-storage"])
-def test_the_service_has_what_the_plan_asks_for_and_at_most_half_as_much_again(
-    part: str, what: str
-) -> None:
-    wanted = values(plan_of("pubmed"))["workerGroups"][part]
-    key = {"ephemeral-storage": "ephemeralStorage"}.get(what, what)
-    asked = wanted[key] if what == "cpu" else gibibytes(wanted[key])
-    (service,) = of_kind("pubmed", "RayService")
-    has = total(groups(service), (part,), what)
-    assert has >= wanted["replicas"] * asked
-    if part == "retrieval":
-        assert has <= 1.5 * wanted["replicas"] * asked
-        assert groups(service)[part]["maxReplicas"] >= wanted["maxReplicas"]
-
-
-@pytest.mark.parametrize("what", ["cpu", "memory", "ephemeral-storage"])
-def test_the_build_has_what_the_plan_asks_for(what: str) -> None:
-    wanted = values(plan_of("pubmed"))["workerGroups"]["build"]
-    key = {"ephemeral-storage": "ephemeralStorage"}.get(what, what)
-    asked = wanted[key] if what == "cpu" else gibibytes(wanted[key])
-    (job,) = of_kind("pubmed/build", "RayJob")
-    group = groups(job)["build"]
-    has = resources(group)[what]
-    assert (float(has) if what == "cpu" else gibibytes(has)) >= asked
-    assert group["replicas"] >= settings_of("pubmed").encoder.actors
-    plan = plan_of("pubmed")
-    assert job["spec"]["activeDeadlineSeconds"] > 2 * plan.build.value
 
 
 @pytest.mark.parametrize(("name", "path"), [("pubmed", "pubmed/build"), ("small", "small/build")])
