@@ -19,7 +19,7 @@ from cluster.settings.read_config import CONFIGS
 from cluster.settings.settings import Settings, Strict
 from cluster.storage.whole_files import write_atomically
 from planning.error_bar import ErrorBar
-from planning.measure.fit import Heaps, Line, Logarithmic
+from planning.measure.fit import Growth, Heaps, Line, Logarithmic
 
 DEFAULT_FILE = Path(".citeray/calibration.json")
 # Assumed of a reply that was not measured: its 95th percentile, by its median.
@@ -94,7 +94,7 @@ class Artefacts(Strict):
 
 
 class Building(Strict):
-    """Time. HNSW's is for one passage added to a graph that grows to so many passages."""
+    """Time. HNSW's is for one more passage in a graph of so many."""
 
     fixed_seconds: float
     fixed_core_seconds: float
@@ -107,7 +107,7 @@ class Building(Strict):
     records_core_seconds_per_citation: float
     bm25_core_seconds_per_citation: float
     terms_core_seconds_per_citation: float
-    hnsw_core_seconds_per_passage: Logarithmic
+    hnsw_core_seconds_per_passage: Growth
     merge_core_seconds_per_row: float
     publish_core_seconds: Line  # of the term rows of the version
     update_core_seconds_per_citation: float
@@ -120,10 +120,10 @@ class Memory(Strict):
     driver_bytes: float
     read_worker_bytes: float
     encode_worker_bytes: float
-    shard_task_bytes: Line  # of the shard's passages
+    shard_task_bytes: Line  # of the shard's distinct terms, beside its vectors
     sample_task_base_bytes: float
     sample_task_bytes_per_citation: float
-    publish_bytes_per_row: float
+    vocabulary_task_bytes: Line  # of the term rows of the version
     shard_replica_bytes: Line  # of the shard's citations, above what is mapped
 
 
@@ -177,7 +177,7 @@ class Coefficients(Strict):
     `checked` tells how far a plan made from them was off, where a real build has checked them.
     """
 
-    format: Literal[3]
+    format: Literal[4]
     made: str
     machine: Machine
     measured_with: MeasuredWith

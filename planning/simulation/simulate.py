@@ -31,7 +31,8 @@ from planning.simulation.queues import (
     serve_parts,
 )
 
-WARM_UP_S = 60.0
+# A purchase is judged without losses, for which less time will do.
+WARM_UP_S, JUDGED_S = 60.0, 120.0
 # More would take minutes of the planner's own machine.
 MOST_QUESTIONS = 400_000
 
@@ -102,7 +103,7 @@ class Purchase:
 class Simulation:
     """`without_model` and, where the model's seconds are known, `with_model`.
 
-    `purchases` begin with what lowers the 95th percentile most.
+    `purchases` begin with what lowers the 95th percentile most; "nothing" is among them.
     """
 
     weather: Weather
@@ -226,7 +227,9 @@ def _purchases(
     found: Coefficients, settings: Settings, plan: Plan, line: Sequence[Station], weather: Weather
 ) -> tuple[Purchase, ...]:
     """The 95th percentile without losses once one thing is doubled, lowest first."""
-    bought = {
+    judged = replace(weather, back_s=min(weather.back_s, JUDGED_S / 2))
+    bought = {"nothing": (list(line), 0)}
+    bought |= {
         f"{s.name} replicas": (
             [replace(s, replicas=2 * s.replicas) if other is s else other for other in line],
             s.parts * s.replicas // s.places,
@@ -242,7 +245,7 @@ def _purchases(
     none, qps = [NO_LOSS] * len(line), plan.ask.qps
     made = [
         Purchase(what, count, float(np.quantile(
-            _stretch(what, 1.0, changed, none, qps, weather).seconds, 0.95)))
+            _stretch(what, 1.0, changed, none, qps, judged).seconds, 0.95)))
         for what, (changed, count) in bought.items()
     ]  # fmt: skip
     return tuple(sorted(made, key=lambda p: p.p95_s))
