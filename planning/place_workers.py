@@ -161,8 +161,10 @@ def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: 
     holds = ", ".join(
         [f"{serving.gateways} gateway", *(f"{count} {name}" for name, count, _, _ in stages)]
     )
+    # Replicas are placed by their GPUs first, which may leave one node more of the cores to give.
+    cores = math.ceil(cpus / nodes * (1.5 if gpus and nodes > 1 else 1.0))
     return WorkerGroup(
-        "models", nodes, math.ceil(cpus / nodes), memory / nodes / USABLE_MEMORY,
+        "models", nodes, cores, memory / nodes / USABLE_MEMORY,
         math.ceil(gpus / nodes), MODEL_DISK_BYTES, holds,
     )  # fmt: skip
 

@@ -111,8 +111,9 @@ def test_pods_ask_for_the_upper_end_of_the_plans_error_bars() -> None:
              (coefficients(), coefficients().model_copy(update={"checked": checked}))]  # fmt: skip
     plain, doubled = (chart_values(settings, p)["sizes"]["retrieval"] for p in plans)
     processes = next(g for g in plans[0].groups if g.name == "retrieval").memory_bytes * 0.8 / GIB
-    assert gib(doubled["memory"]) - gib(plain["memory"]) == pytest.approx(processes, abs=1)
-    assert gib(plain["memory"]) >= processes
+    # Twice as much where predictions were half; else the fifth that a plan may be off.
+    assert gib(doubled["memory"]) - gib(plain["memory"]) == pytest.approx(0.8 * processes, abs=1)
+    assert gib(plain["memory"]) >= 1.2 * processes
 
 
 def test_every_stage_finds_room_with_the_most_pods_that_autoscaling_may_make() -> None:
