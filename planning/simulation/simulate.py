@@ -24,7 +24,6 @@ from planning.simulation.queues import (
     NO_LOSS,
     Loss,
     Seconds,
-    Served,
     lognormal,
     quantile,
     serve_batches,
@@ -163,12 +162,12 @@ def _losses(station: Station, group: WorkerGroup, weather: Weather, restart_s: f
 
 def pass_through(
     arrivals: Seconds, line: Sequence[Station], losses: Sequence[Loss], seed: int
-) -> tuple[Seconds, Seconds, list[Served]]:
+) -> tuple[Seconds, Seconds]:
     """When each of `arrivals` leaves the last station, and whether it lost a part on its way.
 
     The same seed draws the same seconds for a stage however many replicas it has.
     """
-    now, degraded, passed = arrivals.copy(), np.zeros(len(arrivals)), []
+    now, degraded = arrivals.copy(), np.zeros(len(arrivals))
     for number, (station, loss) in enumerate(zip(line, losses, strict=True)):
         order = np.argsort(now, kind="stable")
         draw = lognormal(station.points, np.random.default_rng((seed, number)))
@@ -180,8 +179,7 @@ def pass_through(
             served = serve_batches(now[order], replicas, batch, draw, station.deadline_s, loss)
         now[order] = served.left
         degraded[order] = np.maximum(degraded[order], ~served.done)
-        passed.append(served)
-    return now, degraded, passed
+    return now, degraded
 
 
 def _stretch(
@@ -191,7 +189,7 @@ def _stretch(
     generator = np.random.default_rng((weather.seed, 1 << 20))
     count = math.ceil(qps * (WARM_UP_S + weather.stretch_s))
     arrivals = np.cumsum(generator.exponential(1 / qps, count))
-    left, degraded, _ = pass_through(arrivals, line, losses, weather.seed)
+    left, degraded = pass_through(arrivals, line, losses, weather.seed)
     kept = arrivals >= WARM_UP_S
     return Stretch(name, share, (left - arrivals)[kept], degraded[kept])
 

@@ -50,7 +50,7 @@ def predict(index: Path, rate: float, calibration: Path | None) -> tuple[float, 
     ask = Ask(manifest.citations, rate, 60.0, shards=len(manifest.shards))
     line = stations(found, settings, make_plan(found, settings, ask))
     arrivals = np.cumsum(np.random.default_rng(0).exponential(1 / rate, SIMULATED))
-    left, _, _ = pass_through(arrivals, line, [NO_LOSS] * len(line), 0)
+    left, _ = pass_through(arrivals, line, [NO_LOSS] * len(line), 0)
     each = core_seconds(line, found.encoder_threads)
     work = (Point(concurrent=1, median_seconds=each, p95_seconds=each),)
     draw = lognormal(work, np.random.default_rng(1))
