@@ -57,7 +57,9 @@ CheckCitations = Annotated[str, typer.Option(help="Generated citations that --ch
 NodeMemory = Annotated[str, typer.Option(help="Memory of a node, such as 64GB or 64Gi.")]
 NodeCpus = Annotated[int, typer.Option(min=1, help="Cores of a node.")]
 Nodes = Annotated[int | None, typer.Option(min=1, help="Nodes that build; none: as many as serve.")]
-GpuNodes = Annotated[int, typer.Option(min=0, help="Nodes with GPUs that build.")]
+GpuNodes = Annotated[
+    int, typer.Option(min=0, help="Nodes with GPUs that build; 0: all, if settings use them.")
+]
 GpusPerNode = Annotated[int, typer.Option(min=1, help="GPUs of such a node.")]
 Shards = Annotated[
     int | None, typer.Option(min=1, max=4096, help="Shards; none: the fewest that do.")

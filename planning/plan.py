@@ -186,6 +186,9 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
     serving = plan_serving(found, settings, size, ask.qps, ask.p95_s, ask.path)
     groups = serving_groups(found, settings, size, serving, ask)
     nodes = ask.nodes or sum(g.nodes for g in groups if g.name in SERVING)
+    if settings.encoder.gpus and not ask.gpu_nodes:
+        # The settings embed on GPUs: nodes without any could not build.
+        ask = replace(ask, gpu_nodes=nodes)
     fleet = fleet_for(found, settings, ask, nodes)
     artefacts = artefact_bytes(found, size)
     disk = _disk(found, artefacts, ask)

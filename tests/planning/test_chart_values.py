@@ -127,6 +127,13 @@ def test_every_stage_finds_room_with_the_most_pods_that_autoscaling_may_make() -
     assert sizes["llm"]["maxReplicas"] == math.ceil(serve.llm.max_replicas)
 
 
+def test_settings_that_embed_on_gpus_get_nodes_that_have_some() -> None:
+    settings = load_settings("cluster.yaml")
+    plan = make_plan(coefficients(), settings, Ask(5_000_000, 5.0, 2.0))
+    assert chart_values(settings, plan)["sizes"]["build"]["gpu"] == 1
+    assert plan.fleet.encoders == plan.fleet.nodes
+
+
 def test_a_small_part_of_pubmed_is_its_first_files() -> None:
     assert planned("small")[2]["corpus"] == {"files": 2, "updateFiles": 2, "citations": 60_000}
     assert planned("pubmed")[2]["corpus"] == {"files": 0, "updateFiles": 0, "citations": 38_000_000}
