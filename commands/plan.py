@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cluster.errors import InputError
-from cluster.settings.settings import Settings
+from cluster.settings.read_config import CONFIGS
+from cluster.settings.settings import DEFAULT_CONFIG
 from cluster.storage.object_store import File
 from commands.context import Config, Context, Json, Overrides, make_context
 from pipelines.build.find_sources import find_sources
-from planning.emit import config_yaml, values_yaml, write_text
+from planning.chart_values import values_yaml
+from planning.emit import config_yaml, write_text
 from planning.error_bar import ErrorBar
 from planning.measure.coefficients import (
     DEFAULT_FILE,
@@ -24,7 +27,10 @@ from planning.measure.coefficients import (
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from planning.show_plan import check_json, plan_json, show_check, show_plan
-from planning.units import parse_bytes, parse_count, parse_rate, parse_seconds
+from planning.simulation.show_simulation import show_simulation
+from planning.simulation.simulate import Simulation, Weather
+from planning.simulation.simulate import simulate as run_simulation
+from planning.units import parse_bytes, parse_count, parse_day, parse_rate, parse_seconds
 
 PATHS = ("search", "answer")
 
@@ -51,7 +57,9 @@ CheckCitations = Annotated[str, typer.Option(help="Generated citations that --ch
 NodeMemory = Annotated[str, typer.Option(help="Memory of a node, such as 64GB or 64Gi.")]
 NodeCpus = Annotated[int, typer.Option(min=1, help="Cores of a node.")]
 Nodes = Annotated[int | None, typer.Option(min=1, help="Nodes that build; none: as many as serve.")]
-GpuNodes = Annotated[int, typer.Option(min=0, help="Nodes with GPUs that build.")]
+GpuNodes = Annotated[
+    int, typer.Option(min=0, help="Nodes with GPUs that build; 0: all, if settings use them.")
+]
 GpusPerNode = Annotated[int, typer.Option(min=1, help="GPUs of such a node.")]
 Shards = Annotated[
     int | None, typer.Option(min=1, max=4096, help="Shards; none: the fewest that do.")
@@ -61,8 +69,23 @@ NodeHour = Annotated[float | None, typer.Option(min=0, help="Price of a node, ho
 GpuHour = Annotated[float | None, typer.Option(min=0, help="Price of a GPU, hourly.")]
 EmitConfig = Annotated[Path | None, typer.Option(help="Write settings for --config here.")]
 EmitValues = Annotated[
-    Path | None, typer.Option(help="Write values for the Kubernetes manifests here.")
+    Path | None, typer.Option(help="Write values for the Helm chart in k8s/ here.")
 ]
+LlmReply = Annotated[
+    str | None,
+    typer.Option(
+        help="Median time of a language model's reply, where none was measured, such as 6s."
+    ),
+]
+PricesOf = Annotated[
+    str, typer.Option(metavar="DAY", help="Day of the prices, such as 2026-11-26.")
+]
+Simulate = Annotated[
+    bool, typer.Option("--simulate", help="Simulate an hour of the plan's load with lost nodes.")
+]
+NodeLostEvery = Annotated[str, typer.Option(help="How often --simulate loses a node.")]
+NodeBack = Annotated[str, typer.Option(help="How soon a lost node is back.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of --simulate.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show each figure's formula.")]
 
 
@@ -87,6 +110,12 @@ def plan(
     gpu_hour: GpuHour = None,
     emit_config: EmitConfig = None,
     emit_values: EmitValues = None,
+    prices_of: PricesOf = "",
+    llm_reply: LlmReply = None,
+    simulate: Simulate = False,
+    node_lost_every: NodeLostEvery = "1h",
+    node_back: NodeBack = "5min",
+    seed: Seed = 0,
     explain: Explain = False,
     config: Config = None,
     overrides: Overrides = None,
@@ -99,37 +128,56 @@ def plan(
     or a process does not fit a node.
     """
     context = make_context(config, overrides, json)
+    reply = parse_seconds(llm_reply, "--llm-reply") if llm_reply else None
     ask = Ask(
         citations=parse_count(citations, "--citations"), qps=parse_rate(qps, "--qps"),
         p95_s=parse_seconds(p95, "--p95"), path=path,
         node_memory=parse_bytes(node_memory, "--node-memory"), node_cpus=node_cpus, nodes=nodes,
         gpu_nodes=gpu_nodes, gpus_per_node=gpus_per_node, shards=shards,
         changed=parse_count(update_citations, "--update-citations"),
-        node_price=node_hour, gpu_price=gpu_hour,
+        node_price=node_hour, gpu_price=gpu_hour, prices_of=parse_day(prices_of, "--prices-of"),
+        reply_s=reply,
     )  # fmt: skip
     built = parse_count(check_citations, "--check-citations")
     given = find_sources(sample) if sample else []
-    found, shipped = _coefficients(context, calibration, given, path, calibrate=calibrate)
+    weather = Weather(
+        parse_seconds(node_lost_every, "--node-lost-every"),
+        parse_seconds(node_back, "--node-back"), seed,
+    )  # fmt: skip
+    found, shipped = _coefficients(context, calibration, given, path, reply, calibrate=calibrate)
     rows, found = _check(context, found, built, given) if check else ([], found)
     if check and not shipped:
         write_coefficients(found, calibration or DEFAULT_FILE)
     made = make_plan(found, context.settings, ask, shipped=shipped)
-    _emit(context.settings, made, emit_config, emit_values)
-    _show(context, made, rows, explain=explain)
+    _emit(context, made, emit_config, emit_values)
+    simulated = run_simulation(found, context.settings, made, weather) if simulate else None
+    _show(context, made, rows, simulated, explain=explain)
 
 
-def _emit(settings: Settings, made: Plan, config: Path | None, values: Path | None) -> None:
+def _emit(context: Context, made: Plan, config: Path | None, values: Path | None) -> None:
     if config:
-        write_text(config_yaml(settings, made), config)
+        write_text(config_yaml(context.settings, made), config)
     if values:
-        write_text(values_yaml(made), values)
+        # The chart knows the shipped files; another one is given by what differs from laptop.yaml.
+        shipped = context.config if (CONFIGS / str(context.config)).is_file() else DEFAULT_CONFIG
+        write_text(values_yaml(context.settings, made, str(shipped)), values)
 
 
-def _show(context: Context, made: Plan, checked: list[dict[str, Any]], *, explain: bool) -> None:
+def _show(
+    context: Context,
+    made: Plan,
+    checked: list[dict[str, Any]],
+    simulated: Simulation | None,
+    *,
+    explain: bool,
+) -> None:
     if context.json:
-        context.print_json({**plan_json(made), "check": checked})
+        simulation = asdict(simulated) if simulated else None
+        context.print_json({**plan_json(made), "check": checked, "simulation": simulation})
     else:
         show_plan(context.out, made, explain=explain)
+        if simulated:
+            show_simulation(context.out, simulated, made.ask.prices_of)
     for problem in made.problems:
         context.log.print(f"will not do: {problem}", style="red", soft_wrap=True, markup=False)
     if made.problems:
@@ -141,7 +189,13 @@ def _teller(context: Context, doing: str) -> Callable[[str], None]:
 
 
 def _coefficients(
-    context: Context, calibration: Path | None, given: list[File], path: str, *, calibrate: bool
+    context: Context,
+    calibration: Path | None,
+    given: list[File],
+    path: str,
+    reply_s: float | None,
+    *,
+    calibrate: bool,
 ) -> tuple[Coefficients, bool]:
     """The coefficients to plan with, and whether they are the shipped ones.
 
@@ -160,10 +214,12 @@ def _coefficients(
     else:
         shipped = not calibration and not file.is_file()
         found = read_coefficients(None if shipped else file)
+    if reply_s is not None:
+        found = found.with_reply(reply_s, context.settings.llm.max_concurrent)
     if path == "answer" and not found.serving.llm:
         raise InputError(
             "--path answer: the language model was not measured; calibrate with "
-            "--set llm.kind=url --set llm.url=URL, or plan for --path search"
+            "--set llm.kind=url --set llm.url=URL, give --llm-reply, or plan for --path search"
         )
     return found, shipped
 

@@ -76,9 +76,12 @@ def _search_seconds(real: BuildMeasured, settings: Settings) -> float:
 
 
 def compare(
-    found: Coefficients, settings: Settings, real: BuildMeasured, searches: float
+    found: Coefficients, settings: Settings, real: BuildMeasured, searches: float | None = None
 ) -> list[Compared]:
-    """What was predicted for as many citations as were built, beside what was measured."""
+    """What was predicted for as many citations as were built, beside what was measured.
+
+    `searches` are the seconds of a search of a shard; None: not measured, and left out.
+    """
     limit = settings.index.training_vectors
     size = Size.of(found, real.manifest.citations, settings.index.shards)
     phases = build_phases(found, size, Fleet.here(settings))
@@ -104,5 +107,5 @@ def compare(
             for f in memory
             if f.name in real.memory
         ),
-        Compared("search of a shard", "seconds", search, searches),
+        *([Compared("search of a shard", "seconds", search, searches)] if searches else []),
     ]

@@ -1,17 +1,14 @@
-"""What a plan gives to others: settings for `--config`, values for the Kubernetes manifests."""
+"""A plan as a settings file for `--config`."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from cluster.settings.settings import Settings
 from cluster.storage.whole_files import write_atomically
 from planning.plan import Plan
-from planning.units import gibibytes
 
 # Between the replicas that the load needs and what autoscaling may add.
 HEADROOM = 2
@@ -24,6 +21,8 @@ def planned_settings(settings: Settings, plan: Plan) -> Settings:
     """
     stages = {}
     for stage in plan.serving.stages:
+        if stage.name.startswith("llm-"):
+            continue  # a role's replicas stand in `models`, which the plan leaves as it is
         before = getattr(settings.serve, stage.name)
         wanted = {
             "min_replicas": stage.replicas,
@@ -34,6 +33,12 @@ def planned_settings(settings: Settings, plan: Plan) -> Settings:
         if stage.name in ("encoder", "reranker"):
             wanted["batch"] = stage.batch
         stages[stage.name] = before.model_copy(update=wanted)
+    gateway = settings.serve.gateway
+    most = max(gateway.max_replicas, HEADROOM * plan.serving.gateways)
+    if plan.serving.gateways > gateway.min_replicas:
+        stages["gateway"] = gateway.model_copy(
+            update={"min_replicas": plan.serving.gateways, "max_replicas": most}
+        )
     return settings.model_copy(
         update={
             "index": settings.index.model_copy(update={"shards": plan.size.shards}),
@@ -43,7 +48,8 @@ def planned_settings(settings: Settings, plan: Plan) -> Settings:
     )
 
 
-def _head(plan: Plan) -> str:
+def head_of(plan: Plan) -> str:
+    """The comment above a written file: what was asked for, and what the figures rest on."""
     ask = plan.ask
     return (
         f"# Written by `citeray plan` for {ask.citations:,} citations, {ask.qps:g} questions/s, "
@@ -54,40 +60,7 @@ def _head(plan: Plan) -> str:
 def config_yaml(settings: Settings, plan: Plan) -> str:
     """A complete settings file, so that what was laid over laptop.yaml is in it."""
     data = planned_settings(settings, plan).model_dump(mode="json")
-    return _head(plan) + yaml.safe_dump(data, sort_keys=False)
-
-
-def values(plan: Plan) -> dict[str, Any]:
-    """Worker groups and volumes, in the quantities of Kubernetes; sizes rounded up."""
-    disk = {f.name: f.value for f in plan.disk}
-    groups = {
-        g.name: {
-            "replicas": g.nodes,
-            "maxReplicas": g.nodes if g.name == "build" else HEADROOM * g.nodes,
-            "cpu": math.ceil(g.cpus),
-            "memory": gibibytes(g.memory_bytes),
-            "gpu": math.ceil(g.gpus),
-            "ephemeralStorage": gibibytes(g.disk_bytes),
-        }
-        for g in plan.groups
-    }
-    driver = next(f.value for f in plan.memory if f.name == "driver")
-    return {
-        "citations": plan.ask.citations,
-        "questionsPerSecond": plan.ask.qps,
-        "index": {"shards": plan.size.shards},
-        "head": {"cpu": 4, "memory": gibibytes(4 * 2**30 + 2 * driver)},
-        "workerGroups": groups,
-        "storage": {
-            "index": gibibytes(disk["index store"]),
-            "downloads": gibibytes(disk["downloads"]),
-        },
-    }
-
-
-def values_yaml(plan: Plan) -> str:
-    """The plan's values for the Kubernetes manifests as YAML, under a comment with the ask."""
-    return _head(plan) + yaml.safe_dump(values(plan), sort_keys=False)
+    return head_of(plan) + yaml.safe_dump(data, sort_keys=False)
 
 
 def write_text(text: str, path: Path) -> None:

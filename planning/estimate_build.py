@@ -101,11 +101,14 @@ def process_memory(found: Coefficients, size: Size, training_vectors: int) -> li
         Figure("encode worker", m.encode_worker_bytes, "bytes", "as measured"),
         Figure.of("sample task", "bytes", "base_bytes + sampled_citations x bytes_per_citation",
                   m.sample_task_base_bytes, sampled, m.sample_task_bytes_per_citation),
-        Figure.of("shard task", "bytes", "base_bytes + passages_of_a_shard x bytes_per_passage",
-                  m.shard_task_bytes.base, size.shard_passages, m.shard_task_bytes.slope),
-        # It begins as the driver does, with the same modules.
-        Figure.of("vocabulary task", "bytes", "driver_bytes + term_rows x publish_bytes_per_row",
-                  m.driver_bytes, size.terms, m.publish_bytes_per_row),
+        # The graph is built in memory; BM25's writers and the counted terms are beside it.
+        Figure.of("shard task", "bytes",
+                  "base_bytes + passages_of_a_shard x vector_bytes + term_rows_of_a_shard x bytes",
+                  m.shard_task_bytes.base, size.shard_passages,
+                  found.artefacts.vector_bytes_per_passage, size.shard_terms,
+                  m.shard_task_bytes.slope),
+        Figure.of("vocabulary task", "bytes", "base_bytes + term_rows x bytes_per_row",
+                  m.vocabulary_task_bytes.base, size.terms, m.vocabulary_task_bytes.slope),
     ]  # fmt: skip
 
 
@@ -158,7 +161,7 @@ def _index(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
         + b.terms_core_seconds_per_citation
     )
     rest = size.shard_citations * one
-    hnsw = size.shard_passages * b.hnsw_core_seconds_per_passage.at(size.shard_passages)
+    hnsw = size.shard_passages * b.hnsw_core_seconds_per_passage.mean(size.shard_passages)
     at_once = min(size.shards, fleet.cpus)
     threads = min(fleet.build_threads, max(fleet.cpus // at_once, 1))
     waves = math.ceil(size.shards / at_once)

@@ -9,15 +9,17 @@ always: an upper bound in practice.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
+from cluster.settings.presets import load_system
 from cluster.settings.settings import Settings, StageSettings
 from planning.estimate_build import Size
 from planning.figures import Figure
 from planning.measure.coefficients import Coefficients, Point
 from planning.queueing import (
+    MAX_UTILISATION,
     servers_for,
     service_mean,
     service_quantile,
@@ -25,7 +27,8 @@ from planning.queueing import (
     wait_quantile,
 )
 
-# HTTP, handles and the gateway's own work: not measured, the bound that the service is held to.
+# HTTP, handles and the gateway's own work: not measured, the bound that the service is held to. It
+# is work of one core, so that it also says how many questions a gateway can take.
 GRAPH_SECONDS = 0.025
 # A GPU is worth about so many cores where two ways to run a stage are compared.
 CORES_A_GPU = 16
@@ -78,6 +81,7 @@ class ServingPlan:
     stages: tuple[StagePlan, ...]
     p95: Figure
     problem: str
+    gateways: int = 1
 
     def stage(self, name: str) -> StagePlan | None:
         """The stage `name`, or None where the plan has no such stage."""
@@ -103,27 +107,59 @@ def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> l
     threads = 1.0 if on_gpu else float(found.encoder_threads)
 
     def model_stage(name: str, points: tuple[Point, ...], stage: StageSettings) -> Demand:
-        gpus = stage.gpus if on_gpu else 0.0
-        cpus = max(stage.cpus, threads)
-        return Demand(name, points, cpus=cpus, gpus=gpus, least=stage.min_replicas)
+        cpus = stage.cpus if stage.gpus else max(stage.cpus, threads)
+        return Demand(name, points, cpus=cpus, gpus=stage.gpus, least=stage.min_replicas)
 
     # By token vectors that the shards keep, late interaction is part of their own work.
     reranks = settings.reranker.is_stage or settings.index.token_codec is None
-    llm_gpus = serve.llm.gpus * settings.llm.tensor_parallel
     wanted = [
-        Demand("expander", s.expand, least=serve.expander.min_replicas),
+        Demand("expander", s.expand, cpus=serve.expander.cpus or 1.0, gpus=serve.expander.gpus,
+               least=serve.expander.min_replicas),
         model_stage("encoder", s.encode, serve.encoder),
         Demand("shard", (shard_point(found, size),), size.shards, least=serve.shard.min_replicas),
         model_stage("reranker", s.rerank if reranks else (), serve.reranker),
-        Demand(
-            "llm",
-            s.llm,
-            cpus=max(serve.llm.cpus, 1.0),
-            gpus=llm_gpus,
-            least=serve.llm.min_replicas,
-        ),
-    ]
-    return [d for d in wanted if d.points and (d.name != "llm" or path == "answer")]
+        *(_asked_models(s.llm, settings, path)),
+        model_stage("writer", s.write if path == "answer" else (), serve.writer),
+    ]  # fmt: skip
+    return [d for d in wanted if d.points]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A language model that the cluster serves: "llm", the writer's, or "llm-ROLE".
+
+    `cpus` and `gpus` are of one replica with all parts of its tensor parallelism.
+    """
+
+    name: str
+    stage: StageSettings
+    cpus: float
+    gpus: float
+
+
+def served_models(settings: Settings, *, judge: bool = False) -> list[ServedModel]:
+    """The writer's model, the rewriters and the ranker that vLLM serves; or the judge alone."""
+    roles = settings.models.roles()
+    chosen = {f"llm-{name}": role for name, role in roles.items() if (name == "judge") == judge}
+    models = chosen if judge else {"llm": settings.llm, **chosen}
+    found = []
+    for name, model in models.items():
+        stage = getattr(model, "stage", None) or settings.serve.llm
+        if model.kind == "vllm":
+            parts = model.tensor_parallel
+            cpus = max(stage.cpus, 1.0) * parts
+            found.append(ServedModel(name, stage, cpus, stage.gpus * parts))
+    return found
+
+
+def _asked_models(points: tuple[Point, ...], settings: Settings, path: str) -> Iterator[Demand]:
+    """The language models that each question asks, every one as fast as the one measured."""
+    asks_roles = load_system(settings.serve.system).asks_model
+    if path == "answer" and settings.llm.kind != "vllm":
+        yield Demand("llm", points)
+    for m in served_models(settings):
+        if path == "answer" if m.name == "llm" else asks_roles:
+            yield Demand(m.name, points, cpus=m.cpus, gpus=m.gpus, least=m.stage.min_replicas)
 
 
 def _service(demand: Demand, point: Point) -> Figure:
@@ -196,8 +232,11 @@ def plan_serving(
     Where that cannot be, the plan carries the load with the least delay, and says so.
     """
     wanted = demands(found, settings, size, path)
+    busy = math.ceil(qps * GRAPH_SECONDS / MAX_UTILISATION)
+    gateways = max(busy, settings.serve.gateway.min_replicas)
     plans = [
-        _plan_points(wanted, points, qps, p95_s) for points in product(*(d.points for d in wanted))
+        replace(_plan_points(wanted, points, qps, p95_s), gateways=gateways)
+        for points in product(*(d.points for d in wanted))
     ]
     meeting = [plan for plan in plans if not plan.problem]
     if meeting:

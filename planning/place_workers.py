@@ -8,19 +8,24 @@ from dataclasses import dataclass
 
 from cluster.settings.settings import Settings
 from planning.estimate_build import Fleet, Size, replica_memory, shard_bytes
-from planning.estimate_serving import ServingPlan
+from planning.estimate_serving import ServedModel, ServingPlan, served_models
 from planning.figures import Figure
 from planning.measure.coefficients import Coefficients
 
 # The rest is the system's, Ray's and its object store's.
 USABLE_MEMORY = 0.8
-MODEL_DISK_BYTES, LLM_DISK_BYTES = 20e9, 200e9
+# Assumed, as no machine with a GPU has measured it: weights on disk; what a process holds beside
+# its GPU's memory, of a small model and of a language model's engine.
+MODEL_DISK_BYTES, LLM_DISK_A_GPU = 20e9, 50e9
+GPU_PROCESS_BYTES = 4 * 2.0**30
+LLM_MEMORY, LLM_MEMORY_A_GPU = 8 * 2.0**30, 32 * 2.0**30
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """What is wanted, and what a node has. `nodes` None: as many as serving needs; prices
-    None: no cost is told; `shards` None: chosen.
+    None: no cost is told, `prices_of` is their day; `shards` None: chosen. `reply_s` is the
+    median of a language model's reply where none was measured.
     """
 
     citations: int
@@ -36,6 +41,8 @@ class Ask:
     shards: int | None = None
     node_price: float | None = None
     gpu_price: float | None = None
+    prices_of: str = ""
+    reply_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +61,72 @@ class WorkerGroup:
 def serving_groups(
     found: Coefficients, settings: Settings, size: Size, serving: ServingPlan, ask: Ask
 ) -> list[WorkerGroup]:
-    """Groups of nodes that serving needs: shards, models, and a language model run by CiteRay."""
-    groups = [_retrieval(found, size, serving, ask), _models(found, settings, serving, ask)]
-    llm = serving.stage("llm")
-    if llm is None or settings.llm.kind != "vllm":
-        return groups
-    a_node = max(int(ask.gpus_per_node / llm.gpus), 1) if llm.gpus else 1
-    nodes, gpus = math.ceil(llm.replicas / a_node), math.ceil(llm.gpus * a_node)
-    holds = f"{llm.replicas} language models"
-    cpus = llm.cpus * a_node
-    return [
-        *groups,
-        WorkerGroup("llm", nodes, cpus, ask.node_memory, gpus, LLM_DISK_BYTES, holds),
+    """Groups of nodes that serve: shards, small models, and language models run by CiteRay.
+
+    The group "judge" runs for `citeray evaluate` and `citeray ablate` alone.
+    """
+    groups = [
+        _retrieval(found, settings, size, serving, ask),
+        _models(found, settings, serving, ask),
     ]
+    for name, judge in (("llm", False), ("judge", True)):
+        models = served_models(settings, judge=judge)
+        if models:
+            groups.append(_language_models(name, models, serving, ask))
+    return groups
 
 
-def _retrieval(found: Coefficients, size: Size, serving: ServingPlan, ask: Ask) -> WorkerGroup:
+def _language_models(
+    name: str, models: Sequence[ServedModel], serving: ServingPlan, ask: Ask
+) -> WorkerGroup:
+    """Nodes that each hold one replica of the largest model, or several of smaller ones."""
+    replicas = {}
+    for m in models:
+        stage = serving.stage(m.name)
+        replicas[m.name] = stage.replicas if stage else m.stage.min_replicas
+    every = [m for m in models for _ in range(replicas[m.name])]
+    gpus = math.ceil(max(m.gpus for m in models))
+    cpus = max(m.cpus for m in models)
+    nodes = max(
+        pods_for([m.gpus for m in every], gpus) if gpus else 1,
+        pods_for([m.cpus for m in every], max(float(ask.node_cpus), cpus)),
+    )
+    cores = math.ceil(max(cpus, sum(m.cpus for m in every) / nodes))
+    used = sum(m.gpus for m in every) / nodes
+    memory, disk = LLM_MEMORY + used * LLM_MEMORY_A_GPU, used * LLM_DISK_A_GPU or MODEL_DISK_BYTES
+    holds = ", ".join(f"{count} {model}" for model, count in replicas.items())
+    return WorkerGroup(name, nodes, cores, memory, gpus, disk, holds)
+
+
+def pods_for(wanted: Sequence[float], room: float) -> int:
+    """How many pods with `room` hold all of `wanted`, the largest first, each where it fits."""
+    pods: list[float] = []
+    for size in sorted(wanted, reverse=True):
+        fitting = next((n for n, left in enumerate(pods) if left + 1e-9 >= size), None)
+        if fitting is None:
+            pods.append(room - size)
+        else:
+            pods[fitting] -= size
+    return len(pods)
+
+
+def _spread(replicas: int, per_node: int) -> int:
+    """The nodes over which `replicas` must be spread, at most `per_node` on each; 0: no limit."""
+    return math.ceil(replicas / per_node) if per_node else 1
+
+
+def _retrieval(
+    found: Coefficients, settings: Settings, size: Size, serving: ServingPlan, ask: Ask
+) -> WorkerGroup:
     memory = replica_memory(found, size).value
     shard = serving.stage("shard")
-    replicas = size.shards * (shard.replicas if shard else 1)
+    each = shard.replicas if shard else 1
+    replicas = size.shards * each
     fitting = int(USABLE_MEMORY * ask.node_memory / memory)
-    nodes = math.ceil(replicas / max(min(fitting, ask.node_cpus), 1))
+    nodes = max(
+        math.ceil(replicas / max(min(fitting, ask.node_cpus), 1)),
+        _spread(each, settings.serve.shard.per_node),
+    )
     here = math.ceil(replicas / nodes)
     # A verified copy of its shards, and of the next version's beside them.
     disk = 2 * here * shard_bytes(found, size)
@@ -83,20 +135,36 @@ def _retrieval(found: Coefficients, size: Size, serving: ServingPlan, ask: Ask) 
 
 
 def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: Ask) -> WorkerGroup:
-    stages = [s for s in serving.stages if s.name not in ("shard", "llm")]
-    gateways = settings.serve.gateway.min_replicas
-    cpus = sum(s.replicas * s.cpus for s in stages) + gateways
-    gpus = sum(s.replicas * s.gpus for s in stages)
-    memory = gateways * found.memory.driver_bytes
-    memory += sum(s.replicas for s in stages) * found.memory.encode_worker_bytes
+    stages = [
+        (s.name, s.replicas, s.cpus, s.gpus)
+        for s in serving.stages
+        if s.name != "shard" and not s.name.startswith("llm")
+    ]
+    writer = settings.serve.writer
+    if serving.stage("writer") is None:
+        stages.append(("writer", writer.min_replicas, max(writer.cpus, 1.0), writer.gpus))
+    cpus = sum(replicas * cpus for _, replicas, cpus, _ in stages) + serving.gateways
+    gpus = sum(replicas * gpus for _, replicas, _, gpus in stages)
+    memory = serving.gateways * found.memory.driver_bytes
+    memory += sum(
+        replicas * (GPU_PROCESS_BYTES if gpus else found.memory.encode_worker_bytes)
+        for _, replicas, _, gpus in stages
+    )
+    spread = [(serving.gateways, settings.serve.gateway.per_node)]
+    spread += [(count, getattr(settings.serve, name).per_node) for name, count, _, _ in stages]
     nodes = max(
         math.ceil(cpus / ask.node_cpus),
         math.ceil(memory / (USABLE_MEMORY * ask.node_memory)),
         math.ceil(gpus / ask.gpus_per_node),
+        *(_spread(count, per_node) for count, per_node in spread),
     )
-    holds = ", ".join([f"{gateways} gateway", *(f"{s.replicas} {s.name}" for s in stages)])
+    holds = ", ".join(
+        [f"{serving.gateways} gateway", *(f"{count} {name}" for name, count, _, _ in stages)]
+    )
+    # Replicas are placed by their GPUs first, which may leave one node more of the cores to give.
+    cores = math.ceil(cpus / nodes * (1.5 if gpus and nodes > 1 else 1.0))
     return WorkerGroup(
-        "models", nodes, math.ceil(cpus / nodes), memory / nodes / USABLE_MEMORY,
+        "models", nodes, cores, memory / nodes / USABLE_MEMORY,
         math.ceil(gpus / nodes), MODEL_DISK_BYTES, holds,
     )  # fmt: skip
 
@@ -104,19 +172,27 @@ def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: 
 def fleet_for(found: Coefficients, settings: Settings, ask: Ask, nodes: int) -> Fleet:
     """The fleet of `nodes` that builds: cores and GPUs in all, and encoders at once, 1 or more."""
     cpus, gpus = nodes * ask.node_cpus, ask.gpu_nodes * ask.gpus_per_node
-    at_once = cpus // found.encoder_threads if found.machine.device == "cpu" else gpus
+    on_gpus = gpus and (settings.encoder.gpus or found.machine.device != "cpu")
+    at_once = gpus if on_gpus else cpus // found.encoder_threads
     index = settings.index
     return Fleet(nodes, cpus, gpus, max(at_once, 1), index.build_threads, index.training_vectors)
 
 
-def build_group(processes: Sequence[Figure], fleet: Fleet, ask: Ask, disk: float) -> WorkerGroup:
-    """`processes` are the peaks of a build's, `disk` the bytes of the index store."""
+def build_group(
+    processes: Sequence[Figure], fleet: Fleet, ask: Ask, disk: float, shards: int
+) -> WorkerGroup:
+    """`processes` are the peaks of a build's, `disk` the bytes of the index store.
+
+    A node may build as many shards at once as it has cores.
+    """
     named = {f.name: f.value for f in processes}
     a_node = fleet.cpus / fleet.nodes
-    workers = fleet.encoders / fleet.nodes * named["encode worker"]
+    encoder = max(named["encode worker"], GPU_PROCESS_BYTES if fleet.gpus else 0.0)
+    workers = fleet.encoders / fleet.nodes * encoder
     workers += a_node * named["read worker"]
-    alone = (named[f"{task} task"] for task in ("shard", "sample", "vocabulary"))
-    memory = max(workers, *alone) + named["driver"]
+    building = min(shards, ask.node_cpus) * named["shard task"]
+    alone = (named[f"{task} task"] for task in ("sample", "vocabulary"))
+    memory = max(workers, building, *alone) + named["driver"]
     return WorkerGroup(
         "build", fleet.nodes, ask.node_cpus, memory / USABLE_MEMORY,
         fleet.gpus / fleet.nodes, disk / fleet.nodes,

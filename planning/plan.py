@@ -18,9 +18,14 @@ from planning.estimate_build import (
     shard_bytes,
     update_seconds,
 )
-from planning.estimate_serving import GRAPH_SECONDS, ServingPlan, plan_serving
+from planning.estimate_serving import (
+    GRAPH_SECONDS,
+    ServingPlan,
+    plan_serving,
+    served_models,
+)
 from planning.figures import Figure
-from planning.measure.coefficients import Coefficients, differences
+from planning.measure.coefficients import REPLY_SPREAD, Coefficients, differences
 from planning.place_workers import (
     USABLE_MEMORY,
     Ask,
@@ -34,6 +39,8 @@ from planning.units import format_bytes
 
 MAX_SHARDS = 4096
 HOURS_A_MONTH = 730.0
+# The groups of nodes that a service holds the whole time.
+SERVING = ("retrieval", "models", "llm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +115,8 @@ def _costs(
         return ()
     unit, node, gpu = "in your currency", ask.node_price, ask.gpu_price or 0.0
     node_hours, gpu_hours = nodes * build_s / 3600, hours.value if hours else 0.0
-    held, gpus = sum(g.nodes for g in groups), sum(g.nodes * g.gpus for g in groups)
+    served = [g for g in groups if g.name in SERVING]
+    held, gpus = sum(g.nodes for g in served), sum(g.nodes * g.gpus for g in served)
     return (
         Figure.of("a build", unit,
                   "node_hours x price_of_a_node_hour + gpu_hours x price_of_a_gpu_hour",
@@ -148,8 +156,16 @@ def _assumptions(
     yield from (f"measured with other settings: {d}" for d in differences(found, settings))
     if machine.device == "cpu":
         yield "no GPU was measured: encoding is planned on CPUs, GPU hours are not known"
+    if ask.reply_s is not None:
+        yield (
+            f"a language model's reply is taken to need {ask.reply_s:g} s with as many at once as "
+            f"llm.max_concurrent, its p95 {REPLY_SPREAD:g} times that: given, not measured"
+        )
     if not found.serving.llm:
-        yield "the language model was not measured: none is in the plan"
+        words = "has its min_replicas, whatever the load, and no part in p95"
+        yield f"no language model was measured: each that the cluster serves {words}"
+    elif len(served_models(settings)) > 1:
+        yield "rewriters and ranker are taken to be as fast as the language model that was measured"
     if "generated" in corpus.words:
         vocabulary = "generated records have fewer kinds of terms than PubMed's"
         yield f"{vocabulary}: --sample FILE measures real ones"
@@ -169,7 +185,10 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
     size = Size.of(found, ask.citations, choose_shards(found, settings, ask))
     serving = plan_serving(found, settings, size, ask.qps, ask.p95_s, ask.path)
     groups = serving_groups(found, settings, size, serving, ask)
-    nodes = ask.nodes or sum(g.nodes for g in groups)
+    nodes = ask.nodes or sum(g.nodes for g in groups if g.name in SERVING)
+    if settings.encoder.gpus and not ask.gpu_nodes:
+        # The settings embed on GPUs: nodes without any could not build.
+        ask = replace(ask, gpu_nodes=nodes)
     fleet = fleet_for(found, settings, ask, nodes)
     artefacts = artefact_bytes(found, size)
     disk = _disk(found, artefacts, ask)
@@ -191,7 +210,7 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
         serving=serving,
         shard_start=Figure.of("a shard's checksums", "seconds", "bytes x verify_seconds_per_byte",
                               shard_bytes(found, size), found.building.verify_seconds_per_byte),
-        groups=(*groups, build_group(memory, fleet, ask, disk[1].value)),
+        groups=(*groups, build_group(memory, fleet, ask, disk[1].value, size.shards)),
         fleet=fleet,
         costs=_costs(ask, build.value, hours, groups, nodes),
         problems=(*problems, serving.problem) if serving.problem else tuple(problems),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from datetime import date
 
 from cluster.errors import InputError
 
@@ -40,6 +41,14 @@ def parse_seconds(text: str, option: str) -> float:
 def parse_bytes(text: str, option: str) -> int:
     """Bytes above 0, from 64GB (powers of 1000), 64GiB or 64Gi (powers of 1024)."""
     return round(_parse(text, option, BYTES, "a size with its unit such as 64GB or 64Gi"))
+
+
+def parse_day(text: str, option: str) -> str:
+    """`text` where it is a day such as 2026-11-26, or empty; InputError names `option`."""
+    try:
+        return date.fromisoformat(text).isoformat() if text else ""
+    except ValueError as error:
+        raise InputError(f"{option} {text}: expected a day such as 2026-11-26") from error
 
 
 def _parse(text: str, option: str, units: Mapping[str, float], wanted: str) -> float:

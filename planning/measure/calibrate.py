@@ -30,7 +30,7 @@ from planning.measure.coefficients import (
     MeasuredWith,
     Memory,
 )
-from planning.measure.fit import Heaps, Line, Logarithmic
+from planning.measure.fit import Growth, Heaps, Line
 from planning.measure.measure_search import Tell, measure_serving
 from planning.measure.sample_corpus import GENERATED, StandIn, sample_files
 from planning.measure.watch_build import BuildMeasured, build_watched
@@ -49,7 +49,7 @@ class Effort:
     passages: int = 1_000
     questions: int = 60
     repeats: int = 3
-    built: int = 256
+    built: int = 4_000
 
 
 def load_encoder(settings: Settings) -> Encoder:
@@ -96,14 +96,14 @@ def measure_all(
             settings, encoder, tell, effort.questions, shards, vocabulary, m.read.citations
         )
         found = Coefficients(
-            format=3,
+            format=4,
             made=datetime.now(UTC).isoformat(timespec="seconds"),
             machine=_machine(encoder.device, load),
             measured_with=MeasuredWith.of(settings),
             corpus=_corpus(m, encoder.dimensions, GENERATED if not given else ""),
             artefacts=_artefacts(m),
             building=_building(m),
-            memory=_memory(m, real, replica),
+            memory=_memory(m, real, settings, replica),
             serving=serving,
         )
     return _with_fixed_seconds(found, real, settings)
@@ -134,6 +134,7 @@ class _Measured:
     bm25_core_seconds: float
     terms: build.Terms
     published: tuple[build.Published, build.Published]
+    hnsw: list[tuple[float, float]]
     update_core_seconds: float
     verify_seconds: float
 
@@ -172,18 +173,21 @@ def _measure_building(
     tell(f"shards of {sizes[0]:,} and {sizes[1]:,} citations")
     small = build.measure_segment(few, plan, folder / "index-small")
     large = build.measure_segment(all_of_them, plan, folder / "index-large")
+    passages = large.entry.passages
+    tell(f"graphs of up to {4 * passages:,} passages")
+    hnsw = build.measure_hnsw(stand_in, plan, [max(passages // 4, 1), passages, 4 * passages])
     tell("postings, terms, the vocabulary, an update")
     bm25_s = build.measure_bm25(citations[: sizes[0]], splitter, index.bm25_over, folder / "bm25")
     terms = build.measure_terms(citations)
     published = (
-        build.measure_publishing(terms.counts[0], settings, folder / "few"),
-        build.measure_publishing(terms.counts[-1], settings, folder / "all"),
+        build.measure_publishing(terms.parts[:1], settings, folder / "few"),
+        build.measure_publishing(terms.parts, settings, folder / "all"),
     )
     update = segment_plan("update", plan.quantiser, encoder.dimensions, index)
     update_s, verify_s = build.measure_update(large, few, update), build.measure_verifying(large)
     return _Measured(
         read, encode_s, sampling, train_s, (small, large), bm25_s, terms, published,
-        update_s, verify_s,
+        hnsw, update_s, verify_s,
     )  # fmt: skip
 
 
@@ -230,7 +234,7 @@ def _corpus(m: _Measured, dimensions: int, generated: str) -> Corpus:
 def _artefacts(m: _Measured) -> Artefacts:
     large = m.segments[1]
     records = large.bytes_of("citations", "passages", "filters", "supersedes", "terms.")
-    terms = max(len(m.terms.counts[-1]), 1)
+    terms = max(m.published[-1].rows, 1)
     return Artefacts(
         staging_bytes_per_citation=large.staged.bytes / m.count,
         record_bytes_per_citation=records / m.count,
@@ -244,9 +248,9 @@ def _artefacts(m: _Measured) -> Artefacts:
 
 def _building(m: _Measured) -> Building:
     large = m.segments[1]
-    whole = (large.build.core_seconds - large.hnsw_core_seconds) / m.count
+    hnsw, passages = Growth.of(m.hnsw), large.entry.passages
+    whole = (large.build.core_seconds - passages * hnsw.mean(passages)) / m.count
     terms, bm25 = m.terms.core_seconds_per_citation, m.bm25_core_seconds
-    hnsw = [(s.entry.passages, s.hnsw_core_seconds / s.entry.passages) for s in m.segments]
     return Building(
         fixed_seconds=0.0,
         fixed_core_seconds=0.0,
@@ -259,7 +263,7 @@ def _building(m: _Measured) -> Building:
         records_core_seconds_per_citation=max(whole - bm25 - terms, 0.0),
         bm25_core_seconds_per_citation=bm25,
         terms_core_seconds_per_citation=terms,
-        hnsw_core_seconds_per_passage=Logarithmic.of(hnsw),
+        hnsw_core_seconds_per_passage=hnsw,
         merge_core_seconds_per_row=m.terms.merge_core_seconds_per_row,
         publish_core_seconds=Line.of([(p.rows, p.cost.core_seconds) for p in m.published]),
         update_core_seconds_per_citation=m.update_core_seconds,
@@ -267,16 +271,30 @@ def _building(m: _Measured) -> Building:
     )
 
 
-def _memory(m: _Measured, real: BuildMeasured, replica: Line) -> Memory:
+def _memory(m: _Measured, real: BuildMeasured, settings: Settings, replica: Line) -> Memory:
     sampling, driver = m.sampling, real.memory["driver"]
+    heaps, built = Heaps.of(m.terms.points), real.manifest.citations
+    shards = Line.of(
+        [(heaps.at(s.entry.citations), s.build.peak_bytes - s.bytes_of("vectors"))
+         for s in m.segments]
+    )  # fmt: skip
+    merging = Line.of([(p.rows, p.cost.peak_bytes) for p in m.published])
+    in_shard = heaps.at(built / settings.index.shards)
     return Memory(
         driver_bytes=driver,
         # A task that ended between two looks needed no more than the driver did.
         read_worker_bytes=real.memory.get("read worker", driver),
         encode_worker_bytes=real.memory.get("encode worker", driver),
-        shard_task_bytes=Line.of([(s.entry.passages, s.build.peak_bytes) for s in m.segments]),
+        shard_task_bytes=_seen(shards, in_shard, real.memory.get("shard task", 0)),
         sample_task_base_bytes=sampling.base_bytes,
         sample_task_bytes_per_citation=(sampling.peak_bytes - sampling.base_bytes) / m.count,
-        publish_bytes_per_row=Line.of([(p.rows, p.cost.peak_bytes) for p in m.published]).slope,
+        vocabulary_task_bytes=_seen(
+            merging, heaps.at(built), real.memory.get("vocabulary task", 0)
+        ),
         shard_replica_bytes=replica,
     )
+
+
+def _seen(law: Line, n: float, peak: float) -> Line:
+    """`law` raised to what a task of a real build of the size `n` had: Ray's own part in it."""
+    return law.model_copy(update={"base": law.base + max(peak - law.at(n), 0.0)})

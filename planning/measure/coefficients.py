@@ -19,9 +19,11 @@ from cluster.settings.read_config import CONFIGS
 from cluster.settings.settings import Settings, Strict
 from cluster.storage.whole_files import write_atomically
 from planning.error_bar import ErrorBar
-from planning.measure.fit import Heaps, Line, Logarithmic
+from planning.measure.fit import Growth, Heaps, Line, Logarithmic
 
 DEFAULT_FILE = Path(".citeray/calibration.json")
+# Assumed of a reply that was not measured: its 95th percentile, by its median.
+REPLY_SPREAD = 1.5
 SHIPPED = CONFIGS / "calibration" / "laptop.json"
 
 
@@ -92,7 +94,7 @@ class Artefacts(Strict):
 
 
 class Building(Strict):
-    """Time. HNSW's is for one passage added to a graph that grows to so many passages."""
+    """Time. HNSW's is for one more passage in a graph of so many."""
 
     fixed_seconds: float
     fixed_core_seconds: float
@@ -105,7 +107,7 @@ class Building(Strict):
     records_core_seconds_per_citation: float
     bm25_core_seconds_per_citation: float
     terms_core_seconds_per_citation: float
-    hnsw_core_seconds_per_passage: Logarithmic
+    hnsw_core_seconds_per_passage: Growth
     merge_core_seconds_per_row: float
     publish_core_seconds: Line  # of the term rows of the version
     update_core_seconds_per_citation: float
@@ -118,10 +120,10 @@ class Memory(Strict):
     driver_bytes: float
     read_worker_bytes: float
     encode_worker_bytes: float
-    shard_task_bytes: Line  # of the shard's passages
+    shard_task_bytes: Line  # of the shard's distinct terms, beside its vectors
     sample_task_base_bytes: float
     sample_task_bytes_per_citation: float
-    publish_bytes_per_row: float
+    vocabulary_task_bytes: Line  # of the term rows of the version
     shard_replica_bytes: Line  # of the shard's citations, above what is mapped
 
 
@@ -160,6 +162,7 @@ class Serving(Strict):
     rerank: tuple[Point, ...]
     llm: tuple[Point, ...] = ()
     llm_tokens: int = 0
+    write: tuple[Point, ...] = ()  # an answer from the evidence, without a language model
 
     def search_seconds(self, shards: int, passages: float, citations: float) -> float:
         """Of one of `shards`, each of that size: in between by how many hits it must bring."""
@@ -174,7 +177,7 @@ class Coefficients(Strict):
     `checked` tells how far a plan made from them was off, where a real build has checked them.
     """
 
-    format: Literal[3]
+    format: Literal[4]
     made: str
     machine: Machine
     measured_with: MeasuredWith
@@ -189,6 +192,14 @@ class Coefficients(Strict):
     def encoder_threads(self) -> int:
         """Of those that the encoder was given; a thread without a core was never busy."""
         return min(self.measured_with.encoder_threads, self.machine.cpus)
+
+    def with_reply(self, seconds: float, at_once: int) -> Coefficients:
+        """With a language model that nobody measured: its median with `at_once` at work."""
+        spread = REPLY_SPREAD * seconds
+        point = Point(concurrent=at_once, median_seconds=seconds, p95_seconds=spread)
+        return self.model_copy(
+            update={"serving": self.serving.model_copy(update={"llm": (point,)})}
+        )
 
 
 def write_coefficients(found: Coefficients, path: Path) -> None:

@@ -9,9 +9,12 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+import numpy as np
+
 from cluster.settings.settings import Strict
 
 Points = Sequence[tuple[float, float]]
+STEPS = 64
 
 
 def _least_squares(points: Points) -> tuple[float, float]:
@@ -59,6 +62,36 @@ class Logarithmic(Strict):
         """Least-squares fit to `points` of (n, value) over ln n; every n is above 0."""
         base, slope = _least_squares([(math.log(x), y) for x, y in points])
         return cls(base=base, slope=slope, smallest=min(x for x, _ in points))
+
+
+class Growth(Strict):
+    """The cost of adding one more to n, measured at a few n; in between on a line over ln n.
+
+    An HNSW's grows faster than its steps do (ln n) once the graph is larger than the caches, and
+    no small one shows that: it is measured in a graph as large as calibration can afford.
+    """
+
+    points: tuple[tuple[float, float], ...]
+
+    def at(self, n: float) -> float:
+        """Below the smallest measured n as there, beyond the largest on the last line."""
+        (n0, y0), (n1, y1) = (self.points * 2)[-2:] if len(self.points) == 1 else self.points[-2:]
+        if n > n1 > n0:
+            return y1 + (y1 - y0) * math.log(n / n1) / math.log(n1 / n0)
+        logs = [math.log(x) for x, _ in self.points]
+        return float(np.interp(math.log(max(n, 1.0)), logs, [y for _, y in self.points]))
+
+    def mean(self, n: float) -> float:
+        """The mean cost of each of `n` that are added to nothing."""
+        return fmean(self.at(n * (step + 0.5) / STEPS) for step in range(STEPS))
+
+    @classmethod
+    def of(cls, points: Points) -> Growth:
+        """Through `points` of (n, cost), ascending in n; a cost that falls stays as it was."""
+        kept: list[tuple[float, float]] = []
+        for n, cost in points:
+            kept.append((n, max(cost, kept[-1][1] if kept else 0.0)))
+        return cls(points=tuple(kept))
 
 
 class Heaps(Strict):

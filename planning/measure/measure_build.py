@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
@@ -28,8 +29,8 @@ from pipelines.build.split_passages import Splitter, split_citation
 from pipelines.build.stage_citations import part_files
 from pipelines.update.update_index import update_shard
 from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
+from pipelines.vocabulary.give_names import NameFiles, given_names
 from pipelines.vocabulary.mine_vocabulary import TermCounts, count_terms, merge_counts
-from pipelines.vocabulary.read_concepts import read_concepts
 from planning.measure.sample_corpus import StandIn, read_sample, stage
 from planning.measure.watch_processes import Cost, in_fresh_process
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 BATCH = 256
+HNSW_ADDED, FAST_CONSTRUCTION = 2000, 8
 
 
 def core_seconds(work: Callable[[], Result]) -> tuple[Result, float]:
@@ -134,7 +136,6 @@ class Segment:
     index: Path
     staged: Staged
     build: Cost[ShardSummary]
-    hnsw_core_seconds: float
 
     @property
     def entry(self) -> SegmentEntry:
@@ -148,11 +149,30 @@ class Segment:
 
 
 def measure_segment(staged: Staged, plan: SegmentPlan, index: Path) -> Segment:
-    """Build one shard of what is staged in a process of its own; its HNSW again, alone."""
-    cost = in_fresh_process(build_shard, index, 0, [staged.directory], plan)
-    empty = vectors.load_quantiser(plan.quantiser)
-    _, hnsw_s = core_seconds(lambda: vectors.build(empty, [staged.vectors], plan.threads))
-    return Segment(index, staged, cost, hnsw_s)
+    """Build one shard of what is staged in a process of its own."""
+    return Segment(index, staged, in_fresh_process(build_shard, index, 0, [staged.directory], plan))
+
+
+def measure_hnsw(
+    stand_in: StandIn, plan: SegmentPlan, sizes: Sequence[int]
+) -> list[tuple[float, float]]:
+    """(n, core seconds to add one passage to a graph of n) for each n of `sizes`, ascending.
+
+    Between them the graph grows with little care (`FAST_CONSTRUCTION`), which takes a fraction of
+    the time, and is searched as a careful one would be.
+    """
+    graph = vectors.load_quantiser(plan.quantiser)
+    found = []
+    for size in sizes:
+        graph.hnsw.efConstruction = FAST_CONSTRUCTION
+        while graph.ntotal < size:
+            more = min(size - graph.ntotal, vectors.ADD_CHUNK)
+            vectors.build(graph, [stand_in.vectors(more, graph.ntotal)], plan.threads)
+        graph.hnsw.efConstruction = plan.ef_construction
+        added = stand_in.vectors(min(HNSW_ADDED, size), graph.ntotal)
+        _, spent = core_seconds(partial(vectors.build, graph, [added], plan.threads))
+        found.append((float(size), spent / len(added)))
+    return found
 
 
 def measure_bm25(
@@ -192,7 +212,7 @@ class Terms:
     """Distinct terms by citations, and what counting and merging them costs."""
 
     points: list[tuple[float, float]]
-    counts: list[TermCounts]
+    parts: list[TermCounts]
     core_seconds_per_citation: float
     merge_core_seconds_per_row: float
 
@@ -209,7 +229,7 @@ def measure_terms(citations: Sequence[Citation], steps: int = 4) -> Terms:
     points = [
         (float(min((n + 1) * size, len(citations))), float(len(m))) for n, m in enumerate(merged)
     ]
-    return Terms(points, merged, counting_s / len(citations), merging_s / max(rows, 1))
+    return Terms(points, parts, counting_s / len(citations), merging_s / max(rows, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +238,7 @@ class Published:
 
     path: Path
     rows: int
-    cost: Cost[None]
+    cost: Cost[int]
 
     @property
     def bytes(self) -> int:
@@ -226,19 +246,27 @@ class Published:
         return self.path.stat().st_size
 
 
-def measure_publishing(counts: TermCounts, settings: Settings, path: Path) -> Published:
-    """The vocabulary of `counts`, as the last, serial step of every build writes it."""
+def measure_publishing(parts: Sequence[TermCounts], settings: Settings, path: Path) -> Published:
+    """The vocabulary of the counts of `parts`, as the last, serial step of a build merges them."""
     chosen = settings.vocabulary
     sha256 = chosen.concepts_sha256 or None
-    release = ModelStore().resolve(chosen.concepts, sha256) if chosen.concepts else None
-    return Published(path, len(counts), in_fresh_process(_publish, counts, release, chosen, path))
+    store = ModelStore()
+    names = NameFiles(
+        store.resolve(chosen.concepts, sha256) if chosen.concepts else None,
+        tuple(map(store.resolve, chosen.lexicons)),
+    )
+    cost = in_fresh_process(_publish, parts, names, chosen, path)
+    return Published(path, cost.result, cost)
 
 
 def _publish(
-    counts: TermCounts, release: Path | None, chosen: VocabularySettings, path: Path
-) -> None:
-    given = read_concepts(release, chosen.umls_types) if release else ()
+    parts: Sequence[TermCounts], names: NameFiles, chosen: VocabularySettings, path: Path
+) -> int:
+    """Write the vocabulary; gives how many terms it counted."""
+    counts = merge_counts(parts)
+    given = given_names(names, chosen.umls_types)
     write_vocabulary(counts, given, path, min_citations=chosen.abbreviation_min_citations)
+    return len(counts)
 
 
 def measure_update(base: Segment, change: Staged, plan: SegmentPlan) -> float:

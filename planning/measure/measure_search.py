@@ -143,6 +143,12 @@ class Searched:
         """Median seconds of the calls of one kind, a key of `spent`."""
         return median(self.spent[kind])
 
+    @property
+    def spread(self) -> float:
+        """The 95th percentile of a search by its median, at least 1."""
+        ordered = sorted(self.spent["search"])
+        return max(ordered[int(0.95 * (len(ordered) - 1))] / self.median("search"), 1.0)
+
 
 def measure_searching(
     index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
@@ -250,7 +256,9 @@ def measure_serving(
     rerank = measure_reranking(settings, encoder, asked, citations, threads)
     llm = measure_llm(settings, " ".join(c.abstract for c in citations[:20]), tell)
     found = Serving(
-        **_shard_coefficients(few[-1]),
+        statistics_seconds=few[-1].median("statistics"),
+        fetch_seconds=few[-1].median("fetch"),
+        shard_p95_over_median=few[-1].spread,
         hits=max(asked.system.retrieve.dense, asked.system.retrieve.bm25),
         searches=(_shard_search(FEW_SHARDS, few), _shard_search(MANY_SHARDS, many)),
         expand=expand,
@@ -272,13 +280,3 @@ def _shard_search(shards: int, searched: Sequence[Searched]) -> ShardSearch:
         bm25_seconds=Line.of([(s.citations, s.median("bm25")) for s in searched]),
         join_seconds=max(join, 0.0),
     )
-
-
-def _shard_coefficients(large: Searched) -> dict[str, float]:
-    ordered = sorted(large.spent["search"])
-    spread = ordered[int(0.95 * (len(ordered) - 1))] / large.median("search")
-    return {
-        "statistics_seconds": large.median("statistics"),
-        "fetch_seconds": large.median("fetch"),
-        "shard_p95_over_median": max(spread, 1.0),
-    }

@@ -58,7 +58,8 @@ def _artefact_bytes(manifest: Manifest, staged: int) -> dict[str, int]:
     return found
 
 
-def _build(sources: Sequence[File], settings: Settings) -> BuildMeasured:
+def build_here(sources: Sequence[File], settings: Settings) -> BuildMeasured:
+    """Build in this process and its children, watched; raises CiteRayError when that fails."""
     from pipelines.build.jobs import build_index
 
     clock = _Clock(settings.index.place / "staging")
@@ -83,4 +84,4 @@ def _build(sources: Sequence[File], settings: Settings) -> BuildMeasured:
 
 def build_watched(sources: Sequence[File], settings: Settings) -> BuildMeasured:
     """`citeray index build` of `sources` into `settings.index.path`, in a process of its own."""
-    return in_fresh_process(_build, sources, settings).result
+    return in_fresh_process(build_here, sources, settings).result

@@ -17,7 +17,7 @@ from pathlib import Path
 import ray.cloudpickle
 
 from cluster.ray.session import ray_session
-from cluster.settings.settings import load_settings
+from cluster.settings.settings import Settings, load_settings
 from pipelines.build import jobs, stage_steps
 from pipelines.build.find_sources import find_sources
 from pipelines.build.plan_build import Progress
@@ -42,7 +42,8 @@ class StageClock:
         return {stage: round(end - begin, 2) for (stage, end), begin in pairs}
 
 
-def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
+def stand_in_settings(index: Path, shards: int) -> Settings:
+    """The settings of a build into `index` by the stand-in encoder."""
     model = index.parent / "stand-in"
     model.mkdir(exist_ok=True)
     (model / "config.json").write_text('{"stand-in": "tests.bench.stand_in"}')
@@ -54,11 +55,20 @@ def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
         # The stand-in has no tokens of a text whose vectors could be coded.
         "index.token_vectors": "none",
     }
-    settings = load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
+    return load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
+
+
+def use_stand_in() -> None:
+    """Replace the encoder in this process, and in the workers of a Ray that it starts."""
     stage_steps.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
     stage_steps.find_encoder = stage_steps.load_encoder
     # Or the workers would import the module anew, with the real encoder.
     ray.cloudpickle.register_pickle_by_value(stage_steps)  # type: ignore[attr-defined]
+
+
+def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
+    settings = stand_in_settings(index, int(shards))
+    use_stand_in()
     clock = StageClock()
     # The update's number leaves room for any corpus before it.
     update = partial(jobs.update_index, allow_gap=True)

@@ -15,13 +15,13 @@ from planning.measure.coefficients import (
     Serving,
     ShardSearch,
 )
-from planning.measure.fit import Heaps, Line, Logarithmic
+from planning.measure.fit import Growth, Heaps, Line, Logarithmic
 
 
 def coefficients(**serving: object) -> Coefficients:
     """Two passages a citation, a kilobyte a passage; 10 ms a stage. `serving` overrides."""
     return Coefficients(
-        format=3,
+        format=4,
         made="2026-01-01T00:00:00+00:00",
         machine=Machine(words="4 cores", cpus=4, memory_bytes=2**34, device="cpu", load=0.0),
         measured_with=MeasuredWith.of(load_settings()),
@@ -50,7 +50,7 @@ def coefficients(**serving: object) -> Coefficients:
             shard_task_bytes=Line(base=4e8, slope=1100),
             sample_task_base_bytes=1e8,
             sample_task_bytes_per_citation=5000,
-            publish_bytes_per_row=2000,
+            vocabulary_task_bytes=Line(base=5e8, slope=2000),
             shard_replica_bytes=Line(base=1e8, slope=20),
         ),
         serving=Serving.model_validate({**_serving(), **serving}),
@@ -70,7 +70,7 @@ def _building() -> Building:
         records_core_seconds_per_citation=2e-4,
         bm25_core_seconds_per_citation=5e-4,
         terms_core_seconds_per_citation=1e-4,
-        hnsw_core_seconds_per_passage=Logarithmic(base=1e-4, slope=5e-5, smallest=1000),
+        hnsw_core_seconds_per_passage=Growth(points=((1000, 4e-4), (1e6, 7.5e-4))),
         merge_core_seconds_per_row=1e-6,
         publish_core_seconds=Line(base=1, slope=5e-5),
         update_core_seconds_per_citation=2e-3,

@@ -1,12 +1,11 @@
 from dataclasses import replace
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.settings.settings import load_settings
-from planning.emit import config_yaml, values, values_yaml
+from planning.emit import config_yaml
 from planning.estimate_build import Fleet, Size, artefact_bytes, build_phases, core_seconds
 from planning.measure.coefficients import Point
 from planning.measure.fit import Line
@@ -223,16 +222,6 @@ def test_the_emitted_settings_load_and_say_what_the_plan_says(
     for name in ("encoder", "shard", "reranker", "expander"):
         stage = getattr(loaded.serve, name)
         assert stage.max_replicas >= stage.min_replicas
-
-
-def test_the_values_are_yaml_in_the_quantities_of_kubernetes() -> None:
-    made = plan()
-    found = yaml.safe_load(values_yaml(made))
-    assert found == values(made)
-    retrieval = found["workerGroups"]["retrieval"]
-    assert retrieval["replicas"] == made.groups[0].nodes
-    assert retrieval["memory"].endswith("Gi")
-    assert int(found["storage"]["index"][:-2]) * 2**30 >= made.disk[1].value
 
 
 def test_a_shard_among_many_is_taken_to_bring_few_hits() -> None:

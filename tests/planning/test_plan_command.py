@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -91,7 +92,9 @@ def test_both_files_are_written_and_the_settings_load(calibration: Path, tmp_pat
     assert done.exit_code == 0
     shards = json.loads(done.stdout)["size"]["shards"]
     assert load_settings(config).index.shards == shards
-    assert f"shards: {shards}" in values.read_text()
+    written = yaml.safe_load(values.read_text())
+    assert written["settings"]["index"]["shards"] == shards
+    assert written["load"]["questionsPerSecond"] == 50
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_a_sample_that_is_too_small_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{}", "format"), ("no json", "calibration"), ('{"format": 2}', "format: Input should be 3")],
+    [("{}", "format"), ("no json", "calibration"), ('{"format": 3}', "format: Input should be 4")],
 )
 def test_what_is_no_calibration_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "calibration.json"

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from planning.measure.fit import Heaps, Line, Logarithmic
+from planning.measure.fit import Growth, Heaps, Line, Logarithmic
 
 
 def test_a_line_is_found_through_its_points() -> None:
@@ -39,3 +39,21 @@ def test_heaps_law_is_found_again() -> None:
 
 def test_there_are_never_more_new_terms_than_in_proportion() -> None:
     assert Heaps.of([(10, 10), (20, 80)]).exponent == 1
+
+
+def test_the_mean_cost_of_growing_is_below_that_of_the_last_one_added() -> None:
+    law = Growth.of([(100, 1.0), (10_000, 3.0), (1_000_000, 9.0)])
+    assert law.at(1) == 1.0
+    assert law.at(1000) == pytest.approx(2.0)
+    assert 1.0 < law.mean(10_000) < law.at(10_000)
+    assert law.mean(100) == pytest.approx(1.0)
+
+
+def test_beyond_the_largest_graph_measured_the_last_line_goes_on() -> None:
+    law = Growth.of([(100, 1.0), (10_000, 3.0), (1_000_000, 9.0)])
+    assert law.at(100_000_000) == pytest.approx(15.0)
+    assert Growth.of([(100, 1.0)]).at(10_000) == 1.0
+
+
+def test_a_larger_graph_is_never_cheaper_to_add_to() -> None:
+    assert Growth.of([(100, 2.0), (1000, 1.0)]).at(1000) == 2.0

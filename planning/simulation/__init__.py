@@ -1,0 +1,1 @@
+"""A served plan on paper: questions, queues and lost nodes, drawn from measured seconds."""

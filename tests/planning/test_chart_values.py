@@ -1,0 +1,164 @@
+"""What `citeray plan --emit-values` writes is what the chart takes, and its own files have."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from cluster.settings.settings import Settings, load_settings
+from planning.chart_values import GIB, chart_values, kept_disk, kept_memory, values_yaml
+from planning.error_bar import ErrorBar, Span
+from planning.measure.coefficients import SHIPPED, read_coefficients
+from planning.place_workers import Ask
+from planning.plan import Plan, make_plan
+from tests.planning.some_coefficients import coefficients
+
+K8S = Path(__file__).resolve().parents[2] / "k8s"
+SCHEMA = K8S / "values.schema.json"
+chart = pytest.mark.skipif(not SCHEMA.is_file(), reason="k8s/ is not a chart yet")
+# What values-NAME.yaml is for: `citeray plan --config CONFIG --citations N ... --emit-values FILE`.
+ASKED = {
+    "pubmed": ("cluster.yaml", Ask(38_000_000, 1.0, 2.0, nodes=8, gpu_nodes=8)),
+    "small": ("gpu-node.yaml", Ask(60_000, 1.0, 2.0, nodes=1, node_cpus=8, gpu_nodes=1)),
+}
+
+
+def planned(name: str) -> tuple[Settings, Plan, dict[str, Any]]:
+    config, ask = ASKED[name]
+    settings = load_settings(config)
+    plan = make_plan(read_coefficients(SHIPPED), settings, ask, shipped=True)
+    return settings, plan, chart_values(settings, plan, config)
+
+
+def gib(quantity: str) -> int:
+    return int(quantity.removesuffix("Gi"))
+
+
+@chart
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("over", ["", "values-gke.yaml", "values-eks.yaml"])
+def test_the_chart_takes_the_values(name: str, over: str) -> None:
+    schema = json.loads(SCHEMA.read_text())
+    values = yaml.safe_load((K8S / "values.yaml").read_text())
+    for file in (f"values-{name}.yaml", over):
+        if file and (K8S / file).is_file():
+            values = merged(values, yaml.safe_load((K8S / file).read_text()))
+    config = ASKED[name][0]
+    settings, plan, _ = planned(name)
+    jsonschema.validate(merged(values, yaml.safe_load(values_yaml(settings, plan, config))), schema)
+
+
+def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """As Helm lays one values file over another: maps key by key, all else as a whole."""
+    both = {k: merged(base[k], v) if isinstance(v, dict) and isinstance(base.get(k), dict) else v
+            for k, v in over.items()}  # fmt: skip
+    return {**base, **both}
+
+
+@chart
+@pytest.mark.parametrize("name", ASKED)
+def test_the_charts_own_sizes_are_the_plans(name: str) -> None:
+    own, (_, _, emitted) = yaml.safe_load((K8S / f"values-{name}.yaml").read_text()), planned(name)
+    wanted = {key: emitted[key] for key in ("corpus", "load", "nodes", "sizes")}
+    found = {key: own[key] for key in wanted if key != "sizes"}
+    found["sizes"] = {kind: own["sizes"].get(kind) for kind in emitted["sizes"]}
+    assert found == wanted, f"k8s/values-{name}.yaml should have:\n{yaml.safe_dump(wanted)}"
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_plans_of_the_charts_files_would_do(name: str) -> None:
+    assert planned(name)[1].problems == ()
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_pods_of_a_node_fit_it_beside_what_the_kubelet_keeps(name: str) -> None:
+    _, plan, values = planned(name)
+    for node in values["nodes"]:
+        kinds = [k for k in node["for"] if k in values["sizes"]]
+        if plan.ask.nodes == 1:
+            kinds = [k for k in kinds if not k.startswith("build")]
+        elif node["name"] == "build":
+            kinds = ["build"]
+        pods = [values["sizes"][kind] for kind in kinds]
+        assert sum(p["cpu"] for p in pods) + 1 <= node["cpu"]
+        memory, disk = gib(node["memory"]), gib(node["disk"])
+        assert sum(gib(p["memory"]) for p in pods) + 1 <= memory - kept_memory(memory)
+        assert sum(gib(p["disk"]) for p in pods) + 20 <= disk - kept_disk(disk)
+        assert max(p.get("gpu", 0) for p in pods) <= node["gpu"]
+
+
+def test_what_gke_keeps_of_a_node_is_as_its_documentation_says() -> None:
+    # 25% of 4 GiB, 20% of 4, 10% of 8, 6% of 48, and 100 MiB.
+    assert kept_memory(64) == pytest.approx(1.0 + 0.8 + 0.8 + 2.88 + 0.1)
+    # A tenth for eviction; 35% and 6 GiB, at most 100 GiB.
+    assert kept_disk(100) == pytest.approx(10 + 41)
+    assert kept_disk(400) == pytest.approx(40 + 100)
+
+
+def test_pods_ask_for_the_upper_end_of_the_plans_error_bars() -> None:
+    span = Span(low=-0.5, high=0.1)
+    checked = ErrorBar(citations=1, time=span, disk=span, memory=span, search=span)
+    settings = load_settings("cluster.yaml")
+    ask = ASKED["pubmed"][1]
+    plans = [make_plan(found, settings, ask) for found in
+             (coefficients(), coefficients().model_copy(update={"checked": checked}))]  # fmt: skip
+    plain, doubled = (chart_values(settings, p)["sizes"]["retrieval"] for p in plans)
+    processes = next(g for g in plans[0].groups if g.name == "retrieval").memory_bytes * 0.8 / GIB
+    # Twice as much where predictions were half; else the fifth that a plan may be off.
+    assert gib(doubled["memory"]) - gib(plain["memory"]) == pytest.approx(0.8 * processes, abs=1)
+    assert gib(plain["memory"]) >= 1.2 * processes
+
+
+def test_every_stage_finds_room_with_the_most_pods_that_autoscaling_may_make() -> None:
+    settings, plan, values = planned("pubmed")
+    sizes, serve = values["sizes"], settings.serve
+    shards = plan.size.shards * serve.shard.max_replicas * serve.shard.cpus
+    assert sizes["retrieval"]["maxReplicas"] * sizes["retrieval"]["cores"] >= shards
+    stages = [serve.expander, serve.encoder, serve.reranker, serve.writer]
+    gpus = sum(s.max_replicas * s.gpus for s in stages)
+    assert sizes["models"]["maxReplicas"] * sizes["models"]["gpu"] >= gpus
+    assert sizes["llm"]["maxReplicas"] == math.ceil(serve.llm.max_replicas)
+
+
+def test_settings_that_embed_on_gpus_get_nodes_that_have_some() -> None:
+    settings = load_settings("cluster.yaml")
+    plan = make_plan(coefficients(), settings, Ask(5_000_000, 5.0, 2.0))
+    assert chart_values(settings, plan)["sizes"]["build"]["gpu"] == 1
+    assert plan.fleet.encoders == plan.fleet.nodes
+
+
+def test_a_small_part_of_pubmed_is_its_first_files() -> None:
+    assert planned("small")[2]["corpus"] == {"files": 2, "updateFiles": 2, "citations": 60_000}
+    assert planned("pubmed")[2]["corpus"] == {"files": 0, "updateFiles": 0, "citations": 38_000_000}
+
+
+def test_of_the_settings_only_what_differs_from_the_named_file_is_written() -> None:
+    settings, plan, values = planned("pubmed")
+    assert values["settings"]["over"] == "cluster.yaml"
+    assert "path" not in values["settings"].get("index", {})
+    mine = settings.model_copy(
+        update={"index": settings.index.model_copy(update={"ef_search": 99, "path": "/elsewhere"})}
+    )
+    assert chart_values(mine, plan, "cluster.yaml")["settings"]["index"] == {"ef_search": 99}
+
+
+def test_each_language_model_has_room_and_the_judge_is_not_served() -> None:
+    role = "{kind: vllm, model: hf:a/b, model_id: b, tensor_parallel: 2}"
+    roles = (f"rewriters=[{role}, {role}]", f"ranker={role}", f"judge={role}")
+    settings = load_settings("cluster.yaml", [f"models.{role}" for role in roles])
+    plan = make_plan(coefficients(), settings, replace(ASKED["pubmed"][1], nodes=8))
+    groups = {g.name: g for g in plan.groups}
+    # The writer takes 4 GPUs, rewriters and ranker 2 each.
+    assert (groups["llm"].nodes, groups["llm"].gpus) == (3, 4)
+    assert "1 llm-rewriter-1" in groups["llm"].holds
+    assert (groups["judge"].nodes, groups["judge"].gpus) == (1, 2)
+    alone = make_plan(coefficients(), load_settings("cluster.yaml"), ASKED["pubmed"][1])
+    assert chart_values(settings, plan)["sizes"]["llm"]["replicas"] == 3
+    assert chart_values(settings, alone)["sizes"]["llm"]["replicas"] == 1
