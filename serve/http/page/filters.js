@@ -91,8 +91,7 @@ export function filtersInWords(filters) {
   return parts.length ? `Only citations ${parts.join(", ")}.` : "";
 }
 
-/** `can` says whether the server filters by authors. */
-export function readyFilters(can) {
+export function readyFilters() {
   for (const name of LISTS) {
     field(name).addEventListener("change", () => add(name));
     field(name).addEventListener("keydown", (event) => {
@@ -108,5 +107,4 @@ export function readyFilters(can) {
     byId("question").focus();
   });
   showChips();
-  can.then(({ takes }) => { byId("authors-field").hidden = !takes("FilterForm", "authors"); });
 }
