@@ -1,7 +1,7 @@
 // An Answer (the reply of /v1/answer) as a card: the question, the verdict, what it says, references.
 
 import { citeLink } from "./cite_hint.js";
-import { detailsView, lossLine, lossList } from "./details_view.js";
+import { detailsView, lossFold, lossLine } from "./details_view.js";
 import { exportMenu } from "./documents.js";
 import { button, copy, make, pubmedAddress } from "./dom.js";
 import { filtersInWords } from "./filters.js";
@@ -113,7 +113,7 @@ export function answerCard(answer, more = {}) {
     make("h2", { textContent: answer.question.body }), understood(answer), suggested(answer, more.correct),
     verdictBanner(answer), statesExact(answer) ? exactView(answer) : null, paragraphOf(answer, cite),
     ...(answer.caveats ?? []).map((caveat) => make("p", { className: "caveat", textContent: caveat })),
-    more.details ? lossLine(answer, more.details) : lossList(answer), filters ? make("p", { className: "note", textContent: filters }) : null,
+    more.details ? lossLine(answer, more.details) : lossFold(answer), filters ? make("p", { className: "note", textContent: filters }) : null,
     agreementLine(answer), sidesView(answer, cite),
     referenceList(pmids, { title: isUnanswered(answer) ? "Nearest citations" : "References", idOf, stub: (pmid) => stubOf(answer, pmid), badge, passage, records }),
     make("div", { className: "row actions" },
@@ -146,5 +146,5 @@ function foundView(answer) {
 /** All there is to show of an answer. */
 export function answerView(answer, more) {
   const details = detailsView(answer);
-  return [answerCard(answer, { ...more, details }), foundView(answer), details];
+  return [answerCard(answer, { ...more, details }), answer.citations.length ? foundView(answer) : "", details];
 }

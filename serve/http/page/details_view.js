@@ -29,9 +29,12 @@ export function lossLine(answer, details) {
   return make("p", { className: "note lost" }, `${partly}This answer had to do without something: `, see, ".");
 }
 
-/** The same in full, for where there are no Details; null for nothing. */
-export const lossList = ({ degraded }) => (degraded.length
-  ? make("ul", { className: "note lost" }, ...degraded.map((loss) => make("li", { textContent: loss }))) : null);
+/** The same folded, for a card that has no Details under it; null for nothing. */
+export function lossFold({ degraded }) {
+  if (!degraded.length) return null;
+  return make("details", { className: "note" }, make("summary", { textContent: "This answer had to do without something" }),
+    make("ul", { className: "lost" }, ...degraded.map((loss) => make("li", { textContent: loss }))));
+}
 
 function facts(answer) {
   const shown = answer.shown && answer.shown.length < answer.evidence.length

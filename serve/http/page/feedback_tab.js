@@ -4,15 +4,15 @@ import { abilities } from "./abilities.js";
 import { answerAddress } from "./address.js";
 import { answerCard } from "./answer_view.js";
 import { readJson, send } from "./api.js";
-import { button, byId, counted, linkTo, make, pubmedAddress, save, say, showProblem } from "./dom.js";
+import { button, byId, counted, linkTo, make, pubmedAddress, save, say, showProblem, when } from "./dom.js";
 import { readStored } from "./stored_answers.js";
+import { titleOf } from "./systems.js";
 
 const ROUTE = "/v1/feedback";
 const A_PAGE = 20;
 const RATINGS = { up: "Right", down: "Not right" };
 const STATES = { open: "Not reviewed", accepted: "Accepted", rejected: "Rejected" };
 const YES_NO = { yes: "Yes", no: "No" };
-const when = (text) => new Date(text).toLocaleString();
 let next = "";
 let reading = 0;
 
@@ -59,7 +59,7 @@ function itemOf(given, mayReview) {
   offer(given);
   return make("li", { className: "card" }, make("h2", { textContent: given.question }),
     make("p", { className: "rated" }, make("strong", { className: given.rating === "up" ? "good" : "lost", textContent: RATINGS[given.rating] }),
-      make("span", { className: "hint", textContent: ` by ${given.system} over index ${given.index_version}` })),
+      make("span", { className: "hint", textContent: ` Answered by ${titleOf(given.system)} over index ${given.index_version}.` })),
     saidView(given), state,
     make("div", { className: "row" }, decisions, show, make("a", { href: answerAddress(given.answer_id), textContent: "Open the answer" })), place);
 }
@@ -76,7 +76,7 @@ async function read(before) {
     next = following;
     byId("feedback-more").hidden = !next;
     byId("feedback-whose").textContent = mayReview
-      ? "Accept what is right: only that goes into the file to download, which `citeray remember` learns from."
+      ? "Accept what is right. Only that goes into the file to download, from which the command citeray remember takes examples."
       : "What you said of answers, and what was said of yours. Reviewers accept or reject it.";
     const { childElementCount: count } = byId("feedback");
     byId("feedback-count").textContent = count ? `${counted(count, "entry", "entries")} shown${next ? "; there are more" : ""}` : "There is none.";

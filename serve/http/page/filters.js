@@ -84,7 +84,7 @@ export function filtersInWords(filters) {
   if (!filters) return "";
   const flag = (name, yes, no) => (filters[name] === true ? yes : filters[name] === false ? no : "");
   const parts = [
-    yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).join(" or ")),
+    yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).map((one) => (name === "languages" ? named(name, one) : one)).join(" or ")),
     flag("humans", ...FLAG_WORDS.humans), flag("has_abstract", ...FLAG_WORDS.has_abstract),
     flag("retracted", "retracted", "not retracted"),
   ].filter(Boolean);

@@ -44,7 +44,7 @@ def opened(browser: Browser, url: str) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.goto(url)
-    expect(page.locator("#system option:checked")).to_contain_text("recommended")
+    expect(page.locator("#system option:checked")).to_contain_text("(recommended)")
     yield page
     context.close()
 

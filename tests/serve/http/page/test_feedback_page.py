@@ -173,7 +173,7 @@ def test_who_may_not_review_sees_their_own_feedback_without_buttons(
     with watched(context, keyed_url) as page:
         page.get_by_label("This server asks for an API key").fill(KEYS[name]["X-API-Key"])
         page.get_by_role("button", name="Use it").click()
-        expect(page.locator("#system option:checked")).to_contain_text("recommended")
+        expect(page.locator("#system option:checked")).to_contain_text("(recommended)")
         item = open_tab(page)
         expect(item).to_have_count(1)
         expect(item.get_by_role("button", name="Accept")).to_have_count(buttons)

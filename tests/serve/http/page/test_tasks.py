@@ -210,6 +210,17 @@ def test_systems_that_differ_stand_out_in_words(browser: Browser, tmp_path: Path
         expect(page.locator("tr.differs")).to_have_count(1)
 
 
+def test_comparing_nothing_asks_for_a_method(page: Page) -> None:
+    page.get_by_role("tab", name="Compare").click()
+    page.locator("#compare-question").fill(QUESTION)
+    checked = page.locator("#compare-systems input:checked")
+    expect(checked).to_have_count(2)
+    for box in checked.element_handles():
+        box.uncheck()
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("#compare-progress")).to_have_text("Choose a method to compare.")
+
+
 def test_print_leaves_the_answer_its_references_and_the_disclaimer(page: Page) -> None:
     ask(page)
     expect(page.locator(".references")).to_be_visible()
