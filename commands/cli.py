@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "feedback": (
         ".saved.feedback:feedback",
-        "What people said of stored answers: listed, and exported as BioASQ's gold.",
+        "What people said of stored answers: listed, reviewed, exported as BioASQ's gold.",
     ),
     "watch": (
         ".saved.watch:watch",

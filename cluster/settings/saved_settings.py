@@ -33,7 +33,8 @@ class SavedSettings(BaseModel):
     They lie in the database at `url`: SQLite in a file, for gateways of one machine, or Postgres.
     Answers are stored when a request asks for it, always, or never. Each key may store
     `most_answers`, kept `keep_days`, and have `most_watches` saved questions. After a new version
-    of the index the saved questions are asked again, `checks_per_minute` of them.
+    of the index the saved questions are asked again, `checks_per_minute` of them. The keys named in
+    `reviewers` see and review the feedback of all keys; without API keys everybody does.
 
     Webhooks go to `webhook_hosts` alone, `host` or `host:port`, over HTTPS; with `webhook_private`
     also to private addresses and over HTTP. They are signed with the secret in the environment
@@ -48,6 +49,7 @@ class SavedSettings(BaseModel):
     most_answers: Positive
     most_watches: Positive
     checks_per_minute: Annotated[float, Field(gt=0, le=6000)]
+    reviewers: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...]
     webhook_hosts: tuple[str, ...]
     webhook_private: bool
     webhook_secret_env: str

@@ -24,7 +24,7 @@ from serve.http.workbench.answer_forms import (
     Replay,
 )
 from serve.http.workbench.watch_forms import OneWatch, WatchList, WatchSummary
-from serve.saved.opinion import Rating
+from serve.saved.opinion import Decision, Rating, ReviewState
 
 T = TypeVar("T")
 
@@ -226,10 +226,27 @@ class CiteRay:
         reply = self._endpoint.read("POST", f"/v1/answers/{answer_id}/feedback", said)
         return _record(FEEDBACK, reply)
 
-    def feedback(self, limit: int = 50, before: str = "") -> FeedbackList:
-        """What this key said and what was said of its answers, newest first."""
-        place = f"/v1/feedback?limit={limit}&before={before}"
-        return _record(FEEDBACKS, self._endpoint.read("GET", place))
+    def feedback(
+        self,
+        limit: int = 50,
+        before: str = "",
+        *,
+        rating: Rating | None = None,
+        state: ReviewState | None = None,
+    ) -> FeedbackList:
+        """What this key said and what was said of its answers, newest first; for a reviewer, all.
+
+        `rating` and `state` keep only such feedback.
+        """
+        chosen = {"rating": rating, "state": state}
+        asked = {name: value for name, value in chosen.items() if value is not None}
+        query = urlencode({"limit": limit, "before": before, **asked})
+        return _record(FEEDBACKS, self._endpoint.read("GET", f"/v1/feedback?{query}"))
+
+    def review(self, feedback_id: str, state: Decision | Literal["open"]) -> GivenFeedback:
+        """Accept or reject feedback, or open it again; status 403 for a key that may not."""
+        place = f"/v1/feedback/{feedback_id}/review"
+        return _record(FEEDBACK, self._endpoint.read("POST", place, {"state": state}))
 
     def watch(self, question: str, **options: Unpack[WatchOptions]) -> WatchSummary:
         """Save a question, which is asked again after each version of the index."""

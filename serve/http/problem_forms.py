@@ -21,6 +21,7 @@ KEYED = (401, 429)
 MEANINGS = {
     400: "The request cannot be read.",
     401: "No valid API key; none is asked for where the server has no keys.",
+    403: "The key is valid, but may not do this.",
     404: "There is no such thing.",
     408: "The body did not arrive in time.",
     409: "It contradicts what is there.",

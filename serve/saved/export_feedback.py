@@ -17,12 +17,13 @@ Row = dict[str, Any]
 def gold_rows(feedback: Iterable[Feedback]) -> list[Row]:
     """A question for each answer that was approved or corrected; the newest such feedback counts.
 
-    `feedback` comes oldest first. A question's id is that of its answer. What was only rejected
-    says no right answer and is left out, as is what approves an answer that states nothing.
+    `feedback` comes oldest first. A question's id is that of its answer. A rating that calls an
+    answer wrong without correcting it says no right answer and is left out, as is what approves an
+    answer that states nothing, and what a reviewer rejected.
     """
     rows: dict[str, Row] = {}
     for item in feedback:
-        row = _gold(item)
+        row = None if item.review and item.review.state == "rejected" else _gold(item)
         if row is not None:
             # Where it was before is given up, so that the rows are in the order of their feedback.
             rows.pop(item.answer_id, None)

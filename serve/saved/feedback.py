@@ -1,4 +1,4 @@
-"""Feedback on stored answers: a rating, a corrected answer, a note.
+"""Feedback on stored answers: a rating, a corrected answer, a note; and its review.
 
 It belongs to its answer, which has all that is needed to reproduce it, and goes when that goes.
 """
@@ -13,14 +13,14 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from serve.saved.database import Database
-from serve.saved.opinion import Opinion
+from serve.saved.opinion import Decision, Opinion, Rating, Review, ReviewState
 from serve.saved.saved_error import SavedError
 from serve.saved.stored_answers import MOST_LISTED
-from serve.saved.tables import ANSWERS, FEEDBACK
+from serve.saved.tables import ANSWERS, FEEDBACK, REVIEWS
 
 MOST_ON_AN_ANSWER = 100
 
@@ -29,7 +29,7 @@ MOST_ON_AN_ANSWER = 100
 class Feedback:
     """An opinion on a stored answer; `owner` is the name of the key that it came with.
 
-    `answer` is the answer as it was stored.
+    `answer` is the answer as it was stored, `review` None while nobody has reviewed the feedback.
     """
 
     id: str
@@ -38,6 +38,7 @@ class Feedback:
     answer_id: str
     opinion: Opinion
     answer: dict[str, Any]
+    review: Review | None = None
 
 
 class FeedbackStore:
@@ -87,14 +88,27 @@ class FeedbackStore:
         with self._database.read() as connection:
             return _feedback(connection.execute(_joined().where(same)).one())
 
-    def list(self, owner: str | None, limit: int, before: str = "") -> Sequence[Feedback]:
-        """What `owner` said and what was said of its answers, newest first; None: of all owners."""
-        wanted = _joined()
+    def list(
+        self,
+        owner: str | None,
+        limit: int,
+        before: str = "",
+        *,
+        rating: Rating | None = None,
+        state: ReviewState | None = None,
+    ) -> Sequence[Feedback]:
+        """What `owner` said and what was said of its answers, newest first; None: of all owners.
+
+        `rating` and `state` keep only such feedback. Status 404 where there is no `before`.
+        """
+        seen = _joined()
         if owner is not None:
-            wanted = wanted.where(or_(FEEDBACK.c.owner == owner, ANSWERS.c.owner == owner))
+            seen = seen.where(or_(FEEDBACK.c.owner == owner, ANSWERS.c.owner == owner))
+        wanted = seen.where(*_kept_by(rating, state))
         with self._database.read() as connection:
             if before:
-                place = connection.execute(wanted.where(FEEDBACK.c.id == before)).first()
+                # It may have got another state meanwhile, and is a place all the same.
+                place = connection.execute(seen.where(FEEDBACK.c.id == before)).first()
                 if place is None:
                     raise _absent(before)
                 at, id_ = FEEDBACK.c.created, FEEDBACK.c.id
@@ -104,12 +118,31 @@ class FeedbackStore:
             rows = connection.execute(newest.limit(min(limit, MOST_LISTED))).all()
         return [_feedback(row) for row in rows]
 
-    def all(self, owner: str | None = None) -> Sequence[Feedback]:
+    def all(
+        self, owner: str | None = None, *, state: ReviewState | None = None
+    ) -> Sequence[Feedback]:
         """As `list`, but all of it, the oldest first."""
         found: list[Feedback] = []
-        while page := self.list(owner, MOST_LISTED, found[-1].id if found else ""):
+        while page := self.list(owner, MOST_LISTED, found[-1].id if found else "", state=state):
             found += page
         return found[::-1]
+
+    def review(self, feedback_id: str, state: Decision | None, reviewer: str) -> Feedback:
+        """Accept or reject feedback, or with None open it again; the last decision counts.
+
+        Status 404 where there is none of that id.
+        """
+        one = _joined().where(FEEDBACK.c.id == feedback_id)
+        row = {"state": state, "reviewer": reviewer, "reviewed": time.time()}
+        with self._database.write() as connection:
+            # Of two reviewers at once the second waits here until the first is done.
+            held = select(FEEDBACK.c.id).where(FEEDBACK.c.id == feedback_id).with_for_update()
+            if connection.scalar(held) is None:
+                raise _absent(feedback_id)
+            connection.execute(delete(REVIEWS).where(REVIEWS.c.feedback_id == feedback_id))
+            if state is not None:
+                connection.execute(insert(REVIEWS).values(feedback_id=feedback_id, **row))
+            return _feedback(connection.execute(one).one())
 
     def delete(self, feedback_id: str, owner: str) -> None:
         """Remove feedback for good: whoever gave it may, and the owner of its answer."""
@@ -123,8 +156,22 @@ class FeedbackStore:
 
 
 def _joined() -> Select[Any]:
-    told = (*FEEDBACK.c, ANSWERS.c.record.label("stored"))
-    return select(*told).join(ANSWERS, FEEDBACK.c.answer_id == ANSWERS.c.id)
+    review = (REVIEWS.c.state, REVIEWS.c.reviewer, REVIEWS.c.reviewed)
+    told = (*FEEDBACK.c, ANSWERS.c.record.label("stored"), *review)
+    joined = select(*told).join(ANSWERS, FEEDBACK.c.answer_id == ANSWERS.c.id)
+    return joined.outerjoin(REVIEWS, FEEDBACK.c.id == REVIEWS.c.feedback_id)
+
+
+def _kept_by(rating: Rating | None, state: ReviewState | None) -> list[ColumnElement[bool]]:
+    kept = [FEEDBACK.c.record["rating"].as_string() == rating] if rating else []
+    match state:
+        case "open":
+            kept.append(REVIEWS.c.state.is_(None))
+        case "reviewed":
+            kept.append(REVIEWS.c.state.is_not(None))
+        case "accepted" | "rejected":
+            kept.append(REVIEWS.c.state == state)
+    return kept
 
 
 def _feedback(row: Row[Any]) -> Feedback:
@@ -132,7 +179,8 @@ def _feedback(row: Row[Any]) -> Feedback:
     said["pmids"] = tuple(said["pmids"])
     opinion = Opinion(**said)
     answer = row.stored["answer"]
-    return Feedback(row.id, row.owner, row.created, row.answer_id, opinion, answer)
+    review = Review(row.state, row.reviewer, row.reviewed) if row.state else None
+    return Feedback(row.id, row.owner, row.created, row.answer_id, opinion, answer, review)
 
 
 def _absent(feedback_id: str) -> SavedError:

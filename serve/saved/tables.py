@@ -71,6 +71,19 @@ FEEDBACK = Table(
     Index("feedback_by_age", "created", "id"),
 )
 
+# Feedback that has no row here is open.
+REVIEWS = Table(
+    "reviews",
+    METADATA,
+    Column(
+        "feedback_id", String(32), ForeignKey("feedback.id", ondelete="CASCADE"), primary_key=True
+    ),
+    Column("state", String(16), nullable=False),
+    # The name of the reviewer's key, "" without one.
+    Column("reviewer", String(64), nullable=False),
+    Column("reviewed", Float, nullable=False),
+)
+
 WATCHES = Table(
     "watches",
     METADATA,

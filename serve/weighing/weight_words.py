@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster.answers import Answer
 from cluster.study_design.designs import DESIGN_WORDS
+from cluster.weighing import Agreement
 
 
 def notice_lines(answer: Answer) -> list[str]:
@@ -14,16 +15,26 @@ def notice_lines(answer: Answer) -> list[str]:
     return [f"PMID {pmid}: {notice}" for pmid, notice in {**offered, **cited}.items() if notice]
 
 
+def agreement_words(agreed: Agreement) -> str:
+    """How far the sources agree, in a clause."""
+    if agreed.sources == 1:
+        does = "supports" if agreed.supporting else "contradicts"
+        return f"the one source that takes a side {does} this answer"
+    if agreed.supporting == agreed.sources:
+        return f"all {agreed.sources} sources that take a side support this answer"
+    return (
+        f"{agreed.supporting} of {agreed.sources} sources that take a side support this answer "
+        f"({agreed.weighted:.0%} if stronger study designs count more)"
+    )
+
+
 def weight_lines(answer: Answer) -> list[str]:
     """The evidence by design, how far sources agree, and which concepts are not named."""
     counts = answer.evidence_by.design
     designs = [f"{DESIGN_WORDS[d] or 'unknown'} {counts[d]}" for d in DESIGN_WORDS if d in counts]
     lines = [f"citations by design: {', '.join(designs)}"] if designs else []
-    if agreed := answer.agreement:
-        lines.append(
-            f"agreement: {agreed.supporting} of {agreed.sources} sources that take a stance "
-            f"support the answer ({agreed.weighted:.0%} by design)"
-        )
+    if answer.agreement:
+        lines.append(f"agreement: {agreement_words(answer.agreement)}")
     if covered := answer.concept_coverage:
         missing = {
             "the cited evidence": covered.missing_from_evidence,

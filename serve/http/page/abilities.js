@@ -4,14 +4,11 @@ import { readDocument } from "./api.js";
 
 let asked = null;
 
-const NOTHING = { has: () => false, takes: () => false };
+const NOTHING = { has: () => false };
 
-/** `has(method, path)` of routes, `takes(form, field)` of the fields of a request. */
+/** `has(method, path)` of routes: what users keep, and batches, are not in every server. */
 export function abilities() {
-  asked ??= readDocument().then(({ paths, components }) => ({
-    has: (method, path) => Boolean(paths[path]?.[method]),
-    takes: (form, field) => Boolean(components?.schemas?.[form]?.properties?.[field]),
-  })).catch(() => {
+  asked ??= readDocument().then(({ paths }) => ({ has: (method, path) => Boolean(paths[path]?.[method]) })).catch(() => {
     asked = null;
     return NOTHING;
   });

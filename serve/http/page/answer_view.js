@@ -1,13 +1,13 @@
 // An Answer (the reply of /v1/answer) as a card: the question, the verdict, what it says, references.
 
 import { citeLink } from "./cite_hint.js";
-import { detailsView, lossLine } from "./details_view.js";
-import { offerExport } from "./documents.js";
+import { detailsView, lossFold, lossLine } from "./details_view.js";
+import { exportMenu } from "./documents.js";
 import { button, copy, make, pubmedAddress } from "./dom.js";
 import { filtersInWords } from "./filters.js";
 import { openPassage } from "./passage_dialog.js";
 import { citedIn, noticeBanner, recordsOf, referenceParts, referenceText, stubOf } from "./references.js";
-import { exactNames, isUnanswered, quotedSides, sidesView, statesExact, verdictBanner, verdictWords } from "./verdict_view.js";
+import { agreementLine, exactNames, isUnanswered, quotedSides, sidesView, statesExact, verdictBanner, verdictWords } from "./verdict_view.js";
 import { byDesign, countsView, designBadge } from "./weigh_view.js";
 
 const MOST_NEAREST = 5;
@@ -76,11 +76,10 @@ async function plainText(answer, pmids, records) {
     .filter(Boolean).join("\n\n");
 }
 
-function suggested(answer, correct) {
-  const found = [answer.did_you_mean].flat().map((one) => one?.question ?? one).filter((one) => typeof one === "string" && one);
-  if (!found.length || !correct) return null;
-  return make("p", { className: "mean" }, "Did you mean ",
-    ...found.flatMap((question, at) => [at ? " or " : "", make("button", { type: "button", className: "link", textContent: question, onclick: () => correct(question) })]), "?");
+function suggested({ did_you_mean: question }, correct) {
+  if (!question || !correct) return null;
+  const mend = make("button", { type: "button", className: "link", textContent: question, onclick: () => correct(question) });
+  return make("p", { className: "mean" }, "Did you mean: ", mend);
 }
 
 function understood(answer) {
@@ -89,7 +88,10 @@ function understood(answer) {
     ? make("p", { className: "note", textContent: `Understood as: ${question}` }) : null;
 }
 
-/** The card. `more` may have `actions` (elements), `correct(question)`, `before` (an earlier question). */
+/**
+ * The card. `more` may have `actions` (elements), `opinion` (an element), `correct(question)`,
+ * `before` (an earlier question) and `details` (the element under it that says more).
+ */
 export function answerCard(answer, more = {}) {
   const card = `card-${cards += 1}`;
   const pmids = listedIn(answer);
@@ -104,20 +106,19 @@ export function answerCard(answer, more = {}) {
   };
   const badge = (pmid) => designBadge(answer.citations.find((found) => found.pmid === pmid)
     ?? answer.evidence.find((item) => item.passage.pmid === pmid));
-  const exports = make("div");
-  offerExport(exports, [["These references", pmids], ["All citations found", answer.citations.map(({ pmid }) => pmid)]], answer);
+  const sets = [["These references", pmids], ["All citations found", answer.citations.map(({ pmid }) => pmid)]];
   const filters = filtersInWords(answer.filters);
   return make("article", { className: "card answer", "aria-label": "Answer" },
     more.before ? make("p", { className: "note", textContent: `Follow-up to: ${more.before}` }) : null,
     make("h2", { textContent: answer.question.body }), understood(answer), suggested(answer, more.correct),
     verdictBanner(answer), statesExact(answer) ? exactView(answer) : null, paragraphOf(answer, cite),
     ...(answer.caveats ?? []).map((caveat) => make("p", { className: "caveat", textContent: caveat })),
-    lossLine(answer), filters ? make("p", { className: "note", textContent: filters }) : null,
-    sidesView(answer, cite),
+    more.details ? lossLine(answer, more.details) : lossFold(answer), filters ? make("p", { className: "note", textContent: filters }) : null,
+    agreementLine(answer), sidesView(answer, cite),
     referenceList(pmids, { title: isUnanswered(answer) ? "Nearest citations" : "References", idOf, stub: (pmid) => stubOf(answer, pmid), badge, passage, records }),
     make("div", { className: "row actions" },
       button("Copy with references", async () => copy(await plainText(answer, pmids, records), "Answer with references")),
-      ...(more.actions ?? []), button("Print", () => print()), exports), more.opinion ?? null);
+      ...(more.actions ?? []), button("Print", () => print()), exportMenu(sets, answer)), more.opinion ?? null);
 }
 
 const ORDERS = {
@@ -143,4 +144,7 @@ function foundView(answer) {
 }
 
 /** All there is to show of an answer. */
-export const answerView = (answer, more) => [answerCard(answer, more), foundView(answer), detailsView(answer)];
+export function answerView(answer, more) {
+  const details = detailsView(answer);
+  return [answerCard(answer, { ...more, details }), answer.citations.length ? foundView(answer) : "", details];
+}

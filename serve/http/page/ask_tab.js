@@ -1,10 +1,9 @@
 // One question: its stages, the draft, the checked answer; its address, and the way back to it.
 
-import { abilities } from "./abilities.js";
 import { addressOf, answerAddress, answerIn, requestIn } from "./address.js";
 import { answerView } from "./answer_view.js";
 import { askInEvents } from "./api.js";
-import { button, byId, copy, say, showProblem } from "./dom.js";
+import { button, byId, copy, say, showProblem, when } from "./dom.js";
 import { chosenFilters, readyFilters, setFilters } from "./filters.js";
 import { offerExamples } from "./first_screen.js";
 import { feedbackRow } from "./feedback.js";
@@ -60,9 +59,9 @@ async function show({ request, answer, created }) {
   const actions = [button("Copy link", () => copy(location.href, "Link")), place];
   const before = request.turns?.at(-1)?.question ?? "";
   byId("answer").replaceChildren(...answerView(answer, { actions, opinion, before, correct: (question) => ask({ ...request, question }) }));
-  byId("progress").textContent = created ? `A stored answer of ${new Date(created).toLocaleString()}.` : "Done.";
+  byId("progress").textContent = created ? `A stored answer of ${when(created)}.` : "Done.";
   byId("answer").focus({ preventScroll: true });
-  byId("follow-form").hidden = !(await abilities()).takes("AnswerRequest", "turns");
+  byId("follow-form").hidden = false;
   byId("follow").value = "";
   const kept = (written) => keep(request, written);
   place.replaceChildren(await storeButton(request, answer, kept), await watchButton(request));
@@ -179,7 +178,7 @@ export function openAddress() {
 }
 
 export function readyAskTab() {
-  readyFilters(abilities());
+  readyFilters();
   readySuggestions();
   byId("ask-form").addEventListener("submit", (event) => {
     event.preventDefault();

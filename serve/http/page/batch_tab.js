@@ -58,7 +58,7 @@ function inWords(job) {
   const unanswered = job.verdicts?.not_enough_evidence ?? 0;
   const left = job.eta_s ? `about ${Math.ceil(job.eta_s)} s left` : "";
   return [`${job.state}: ${job.done} of ${job.total}`, job.failed_count ? `${job.failed_count} failed` : "",
-    unanswered ? `${unanswered} without enough evidence` : "", losses ? `${losses} losses` : "", left, job.error ?? ""].filter(Boolean).join(", ");
+    unanswered ? `${unanswered} without enough evidence` : "", losses ? "some answers had to do without something" : "", left, job.error ?? ""].filter(Boolean).join(", ");
 }
 
 async function watch(shown) {

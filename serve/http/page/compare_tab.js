@@ -3,7 +3,7 @@
 import { askInEvents } from "./api.js";
 import { exactView, paragraphOf, referenceList } from "./answer_view.js";
 import { citeLink } from "./cite_hint.js";
-import { lossList } from "./details_view.js";
+import { lossFold } from "./details_view.js";
 import { byId, make, shortened } from "./dom.js";
 import { openPassage } from "./passage_dialog.js";
 import { citedIn, stubOf } from "./references.js";
@@ -70,7 +70,7 @@ function tableOf(entries, pmids, reference) {
 
 function cardOf(name, answer, cite) {
   return make("article", { className: "card", "aria-label": name }, make("h2", { textContent: titleOf(name) }),
-    verdictBanner(answer), exactView(answer), paragraphOf(answer, cite), lossList(answer));
+    verdictBanner(answer), exactView(answer), paragraphOf(answer, cite), lossFold(answer));
 }
 
 /** The table, the answers, and one list of references with the numbers of all of them. */
@@ -97,6 +97,10 @@ async function compare(event) {
   const own = running = new AbortController();
   const question = byId("compare-question").value;
   const systems = chosen();
+  if (!systems.length) {
+    byId("compare-progress").textContent = "Choose a method to compare.";
+    return;
+  }
   const answers = {};
   let ended = 0;
   byId("compared").replaceChildren();

@@ -15,14 +15,13 @@ const ORIGINS = {
 const heading = (textContent) => make("h3", { textContent });
 
 /** One line on the card itself, for where a part of the search or the writing did not run. */
-export function lossLine(answer) {
+export function lossLine(answer, details) {
   const [there, all] = answer.coverage.split("/").map(Number);
   const partly = there < all ? "A part of the index could not be searched. " : "";
   if (!answer.degraded.length) return partly ? make("p", { className: "note lost", textContent: partly }) : null;
   const see = make("button", {
     type: "button", className: "link", textContent: "see Details",
     onclick: () => {
-      const details = see.closest("#answer").querySelector(".details");
       details.open = true;
       details.firstChild.focus();
     },
@@ -30,8 +29,12 @@ export function lossLine(answer) {
   return make("p", { className: "note lost" }, `${partly}This answer had to do without something: `, see, ".");
 }
 
-/** The same in full, for where there are no Details. */
-export const lossList = (answer) => make("ul", { className: "note lost" }, ...answer.degraded.map((loss) => make("li", { textContent: loss })));
+/** The same folded, for a card that has no Details under it; null for nothing. */
+export function lossFold({ degraded }) {
+  if (!degraded.length) return null;
+  return make("details", { className: "note" }, make("summary", { textContent: "This answer had to do without something" }),
+    make("ul", { className: "lost" }, ...degraded.map((loss) => make("li", { textContent: loss }))));
+}
 
 function facts(answer) {
   const shown = answer.shown && answer.shown.length < answer.evidence.length

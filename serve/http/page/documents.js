@@ -1,7 +1,6 @@
 // What leaves the page as a file: references in a reference manager's formats, answers as documents.
 // Both are the server's work (GET /v1/references, POST /v1/answers/document).
 
-import { abilities } from "./abilities.js";
 import { send } from "./api.js";
 import { button, make, save, say } from "./dom.js";
 
@@ -31,18 +30,9 @@ const rowOf = (title, formats, work) => [make("p", { className: "hint", textCont
 const menu = (rows) => make("details", { className: "menu" }, make("summary", { textContent: "Export" }),
   make("div", { className: "menu-body" }, ...rows));
 
-/**
- * Puts the menu into `place`, as far as the server has its routes. `sets` are named lists of PMIDs,
- * such as [["References cited", [1, 2]]]; `answer` is offered as a document where it is given.
- */
-export async function offerExport(place, sets, answer = null) {
-  const { has } = await abilities();
-  const rows = [];
-  if (has("get", REFERENCES)) {
-    for (const [title, pmids] of sets.filter(([, list]) => list.length)) {
-      rows.push(...rowOf(`${title} (${pmids.length})`, FORMATS, (format) => saveReferences(pmids, format)));
-    }
-  }
-  if (answer && has("post", DOCUMENT)) rows.push(...rowOf("This answer with its references", FORMS, (form) => saveDocument(answer, form)));
-  place.replaceChildren(rows.length ? menu(rows) : "");
-}
+/** A menu of files of `answer` and of `sets`, named lists of PMIDs such as [["References", [1, 2]]]. */
+export const exportMenu = (sets, answer) => menu([
+  ...sets.filter(([, pmids]) => pmids.length)
+    .flatMap(([title, pmids]) => rowOf(`${title} (${pmids.length})`, FORMATS, (format) => saveReferences(pmids, format))),
+  ...rowOf("This answer with its references", FORMS, (form) => saveDocument(answer, form)),
+]);

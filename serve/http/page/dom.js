@@ -67,6 +67,9 @@ export function save(blob, name) {
   URL.revokeObjectURL(url);
 }
 
+/** A time of the server's in the reader's own form. */
+export const when = (time) => new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+
 export function shortened(text, most) {
   const line = text.replace(/\s+/gu, " ").trim();
   return line.length <= most ? line : `${line.slice(0, most).replace(/\s\S*$/u, "")}…`;

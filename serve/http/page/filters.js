@@ -84,15 +84,14 @@ export function filtersInWords(filters) {
   if (!filters) return "";
   const flag = (name, yes, no) => (filters[name] === true ? yes : filters[name] === false ? no : "");
   const parts = [
-    yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).join(" or ")),
+    yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).map((one) => (name === "languages" ? named(name, one) : one)).join(" or ")),
     flag("humans", ...FLAG_WORDS.humans), flag("has_abstract", ...FLAG_WORDS.has_abstract),
     flag("retracted", "retracted", "not retracted"),
   ].filter(Boolean);
   return parts.length ? `Only citations ${parts.join(", ")}.` : "";
 }
 
-/** `can` says whether the server filters by authors. */
-export function readyFilters(can) {
+export function readyFilters() {
   for (const name of LISTS) {
     field(name).addEventListener("change", () => add(name));
     field(name).addEventListener("keydown", (event) => {
@@ -108,5 +107,4 @@ export function readyFilters(can) {
     byId("question").focus();
   });
   showChips();
-  can.then(({ takes }) => { byId("authors-field").hidden = !takes("FilterForm", "authors"); });
 }

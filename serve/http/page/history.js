@@ -1,6 +1,6 @@
 // Earlier questions with what they were asked with and their answers, in this browser alone.
 
-import { byId, make } from "./dom.js";
+import { byId, make, when } from "./dom.js";
 
 const PLACE = "citeray-history";
 const MOST = 20;
@@ -39,7 +39,7 @@ export function showHistory(open) {
   byId("history-card").hidden = !entries.length;
   byId("history").replaceChildren(...entries.map((entry) => make("li", {},
     make("button", { type: "button", textContent: requestOf(entry).question, onclick: () => open(recalled(entry)) }),
-    make("span", { className: "hint", textContent: ` ${new Date(entry.at).toLocaleString()}, ${entry.answer.system}` }))));
+    make("span", { className: "hint", textContent: ` ${when(entry.at)}, ${entry.answer.system}` }))));
 }
 
 const recalled = (entry) => ({ at: entry.at, request: requestOf(entry), answer: entry.answer });

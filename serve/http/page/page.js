@@ -6,6 +6,7 @@ import { readyBatchTab } from "./batch_tab.js";
 import { readyHint } from "./cite_hint.js";
 import { readyCompareTab } from "./compare_tab.js";
 import { byId, showProblem } from "./dom.js";
+import { readyFeedbackTab } from "./feedback_tab.js";
 import { tellIndex } from "./first_screen.js";
 import { readyDialogs } from "./passage_dialog.js";
 import { readySavedTab } from "./saved_tab.js";
@@ -41,8 +42,7 @@ function readyTabs() {
       const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1 }[key];
       if (to === undefined) return;
       const next = tabs.at(to % tabs.length);
-      select(next);
-      bring(next);
+      next.click();
       next.focus();
     });
   }
@@ -99,6 +99,7 @@ readyAskTab();
 readyCompareTab();
 readyBatchTab();
 readySavedTab();
+readyFeedbackTab();
 tellIndex();
 readPresets();
 openAddress();

@@ -7,14 +7,8 @@ const MOST_AUTHORS = 6;
 const MOST_A_REQUEST = 100;
 const known = new Map();
 
-// What a later notice says of a citation, by the kind of link that its record bears.
-const NOTICES = {
-  RetractionIn: "Retracted", RetractedandRepublishedIn: "Retracted",
-  ExpressionOfConcernIn: "The journal has published an expression of concern",
-  ErratumIn: "Corrected since", CorrectedandRepublishedIn: "Corrected since",
-  PartialRetractionIn: "Corrected since", UpdateIn: "Updated since",
-};
-const GRAVE = new Set(["Retracted", "The journal has published an expression of concern"]);
+// How a notice begins that takes nothing back: a correction, or that the article is a notice itself.
+const MILD = /^(Corrected|It is) /u;
 
 /** The PMIDs of `answer` in the order of their numbers: what is cited, then what speaks against. */
 export function citedIn(answer) {
@@ -35,20 +29,9 @@ export async function recordsOf(pmids) {
 /** What an answer itself knows of a citation, for as long as its record is not there. */
 export function stubOf(answer, pmid) {
   const cited = answer.citations.find((citation) => citation.pmid === pmid);
-  const { title, year } = cited ?? answer.evidence.find((item) => item.passage.pmid === pmid) ?? {};
-  return {
-    pmid, title: title ?? "", year: year ?? null, authors: [], links: [], publication_types: cited?.retracted ? ["Retracted Publication"] : [],
-  };
-}
-
-/** [{words, pmids, grave}] of what later notices say, the worst first. */
-export function noticesOf({ links, publication_types: types }) {
-  const found = new Map(types.includes("Retracted Publication") ? [["Retracted", []]] : []);
-  for (const { kind, pmid } of links) {
-    if (NOTICES[kind]) found.set(NOTICES[kind], [...(found.get(NOTICES[kind]) ?? []), ...(pmid ? [pmid] : [])]);
-  }
-  return [...found].map(([words, pmids]) => ({ words, pmids, grave: GRAVE.has(words) }))
-    .sort((one, other) => Number(other.grave) - Number(one.grave));
+  const { title, year, notice } = cited ?? answer.evidence.find((item) => item.passage.pmid === pmid) ?? {};
+  // Answers of an earlier version, in a history, say of a citation only that it was retracted.
+  return { pmid, title: title ?? "", year: year ?? null, authors: [], notice: notice ?? (cited?.retracted ? "Retracted." : "") };
 }
 
 function authorsOf(record) {
@@ -67,25 +50,22 @@ function placeOf({ journal, journal_abbreviation: short, year, volume, issue, pa
 
 /** The reference as one line of plain text. */
 export function referenceText(record) {
-  const notices = noticesOf(record).map(({ words }) => `[${words}]`).join(" ");
   const parts = [
-    notices, withStop(authorsOf(record)), withStop(record.title || "Untitled"), placeOf(record),
+    record.notice ? `[${record.notice}]` : "", withStop(authorsOf(record)), withStop(record.title || "Untitled"), placeOf(record),
     record.doi ? `doi: ${record.doi}.` : "", `PMID: ${record.pmid}.`, record.pmcid ? `PMCID: ${record.pmcid}.` : "",
     pubmedAddress(record.pmid),
   ];
   return parts.filter(Boolean).join(" ");
 }
 
-/** A banner for each notice, or "" for none. */
-export function noticeBanner(record) {
-  const notices = noticesOf(record);
-  if (!notices.length) return "";
-  return make("span", { className: "notices" }, ...notices.map(({ words, pmids, grave }) => make("strong", { className: grave ? "notice bad" : "notice" },
-    words, pmids.length ? ": see " : ".",
-    ...pmids.flatMap((pmid, at) => [at ? ", " : "", linkTo(pubmedAddress(pmid), `PMID ${pmid}`)]), pmids.length ? "." : "")));
+/** What became of the article, by the API's `notice`, its PMIDs as links; "" for nothing. */
+export function noticeBanner({ notice }) {
+  if (!notice) return "";
+  const parts = notice.split(/(PMID \d+)/u).map((part, at) => (at % 2 ? linkTo(pubmedAddress(part.slice(5)), part) : part));
+  return make("span", { className: "notices" }, make("strong", { className: MILD.test(notice) ? "notice" : "notice bad" }, ...parts));
 }
 
-/** The reference as elements: notices, authors, linked title, journal, identifiers. */
+/** The reference as elements: notice, authors, linked title, journal, identifiers. */
 export function referenceParts(record) {
   const { doi, pmid, pmcid } = record;
   return [

@@ -3,12 +3,11 @@
 import { abilities } from "./abilities.js";
 import { answerCard } from "./answer_view.js";
 import { readJson, send } from "./api.js";
-import { button, byId, make, say, showProblem } from "./dom.js";
+import { button, byId, make, say, showProblem, when } from "./dom.js";
 import { choice } from "./systems.js";
 
 const ROUTE = "/v1/watches";
 const one = (id) => `${ROUTE}/${encodeURIComponent(id)}`;
-const when = (text) => new Date(text).toLocaleString();
 
 /** A button that saves the question of an answer; "" where the server saves none. */
 export async function watchButton(request) {

@@ -56,6 +56,16 @@ export function quotedSides(answer) {
   return con.length && !isUnanswered(answer) ? { pro: pro.slice(0, MOST_A_SIDE), con: con.slice(0, MOST_A_SIDE) } : null;
 }
 
+/** How far several sources agree, as the command line says it; null for fewer. */
+export function agreementLine({ agreement }) {
+  const { sources = 0, supporting, weighted } = agreement ?? {};
+  if (sources < 2) return null;
+  const share = Math.round(weighted * 100);
+  const words = supporting === sources ? `All ${sources} sources that take a side support this answer.`
+    : `${supporting} of ${sources} sources that take a side support this answer (${share}% if stronger study designs count more).`;
+  return make("p", { className: "note", textContent: words });
+}
+
 /** Both sides beside each other; `cite(pmid, said, against)` makes the number of a source. */
 export function sidesView(answer, cite) {
   const sides = quotedSides(answer);

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from cluster.answers import Answer, ExactAnswer
 from serve.saved.compare_answers import Comparison
-from serve.saved.opinion import Rating
+from serve.saved.opinion import Decision, Rating
 
 
 class AnswerSummary(BaseModel):
@@ -60,7 +60,9 @@ class Replay(BaseModel):
 class GivenFeedback(BaseModel):
     """Feedback with the question and the verdict that it is about.
 
-    `mine` tells whether it came with this key. Times are ISO 8601 in UTC.
+    `mine` tells whether it came with this key. `state` is `open` until a reviewer accepts or
+    rejects the feedback, at `reviewed`; `reviewed_by` is the name of the reviewer's key, which
+    reviewers alone are told. Times are ISO 8601 in UTC.
     """
 
     id: str
@@ -77,16 +79,21 @@ class GivenFeedback(BaseModel):
     exact: ExactAnswer
     pmids: list[int]
     note: str
+    state: Decision | Literal["open"] = "open"
+    reviewed: str | None = None
+    reviewed_by: str = ""
 
 
 class FeedbackList(BaseModel):
-    """What this key said and what was said of its answers, newest first.
+    """What this key said and what was said of its answers, newest first; for a reviewer, all.
 
-    `next` is what to give as `before` for those that follow, "" at the end.
+    `may_review` tells whether this key is a reviewer's. `next` is what to give as `before` for
+    those that follow, "" at the end.
     """
 
     feedback: list[GivenFeedback]
     next: str
+    may_review: bool = False
 
 
 class Gold(BaseModel):

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import FastAPI, Query
 from pydantic import BaseModel
 
-from cluster.records import Citation
+from cluster.weighing import WeighedCitation
 from serve.graph.watch_stages import StageLostError
 from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import MAX_CITATIONS
@@ -30,9 +30,12 @@ Pmids = Annotated[
 
 
 class CitationList(BaseModel):
-    """The records in the order asked for, each once; `missing` are PMIDs not in this index."""
+    """The records in the order asked for, each once, with what they are worth.
 
-    citations: list[Citation]
+    `missing` are PMIDs that are not in this index.
+    """
+
+    citations: list[WeighedCitation]
     missing: list[int]
 
 
@@ -47,6 +50,6 @@ def add_citations(api: FastAPI, service: Service) -> None:
         wanted = list(dict.fromkeys(int(pmid) for pmid in pmids.split(",")))
         found = await asyncio.gather(*(service.citation(pmid) for pmid in wanted))
         return CitationList(
-            citations=[citation for citation in found if citation is not None],
+            citations=[WeighedCitation.of(citation) for citation in found if citation is not None],
             missing=[p for p, citation in zip(wanted, found, strict=True) if citation is None],
         )

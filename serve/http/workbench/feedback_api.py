@@ -1,15 +1,15 @@
 """Feedback over HTTP.
 
 POST /v1/answers/{answer_id}/feedback   GET /v1/feedback   GET /v1/feedback/gold
-DELETE /v1/feedback/{feedback_id}
+POST /v1/feedback/{feedback_id}/review   DELETE /v1/feedback/{feedback_id}
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import FastAPI, Path
+from fastapi import FastAPI, Path, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,7 +25,8 @@ from serve.http.workbench.answers_api import ID, AnswerId, Before, Limit
 from serve.saved.export_feedback import gold_rows
 from serve.saved.feedback import Feedback
 from serve.saved.keep import Saved
-from serve.saved.opinion import Opinion, Rating
+from serve.saved.opinion import Decision, Opinion, Rating, ReviewState
+from serve.saved.saved_error import SavedError
 
 MOST_CHARACTERS = 5000
 MOST_NAME = 300
@@ -75,9 +76,27 @@ class FeedbackRequest(BaseModel):
         return Opinion(self.rating, self.ideal.strip(), exact, pmids, self.note.strip())
 
 
+class ReviewRequest(BaseModel):
+    """What a reviewer makes of feedback; `open` takes a decision back."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"state": "accepted"}]}
+    )
+
+    state: Decision | Literal["open"]
+
+
+RatingFilter = Annotated[Rating | None, Query(description="Only feedback with this rating.")]
+StateFilter = Annotated[
+    ReviewState | None,
+    Query(
+        description="Only feedback in this state of its review; `reviewed` is accepted or rejected."
+    ),
+]
 ADDED = problems(*KEYED, 404, 409, 422, 503, 507)
 LISTED = problems(*KEYED, 404, 422, 503)
-GOLD = problems(*KEYED, 409, 503)
+GOLD = problems(*KEYED, 409, 422, 503)
+REVIEWED = problems(*KEYED, 403, 404, 422, 503, 507)
 DELETED = {204: {"description": "It is gone."}, **problems(*KEYED, 404, 422, 503, 507)}
 
 
@@ -92,17 +111,44 @@ def add_feedback(api: FastAPI, saved: Saved) -> None:
         return given(await asyncio.to_thread(saved.feedback.add, answer_id, opinion, asker()))
 
     @api.get("/v1/feedback", responses=LISTED)
-    async def list_feedback(limit: Limit = 50, before: Before = "") -> FeedbackList:
-        """What this key said and what was said of its answers, newest first."""
-        found = await asyncio.to_thread(saved.feedback.list, asker(), limit, before)
-        next_one = found[-1].id if len(found) == limit else ""
-        return FeedbackList(feedback=[given(item) for item in found], next=next_one)
+    async def list_feedback(
+        limit: Limit = 50,
+        before: Before = "",
+        rating: RatingFilter = None,
+        state: StateFilter = None,
+    ) -> FeedbackList:
+        """What this key said and what was said of its answers, newest first; reviewers see all."""
+        reviews = is_reviewer(saved)
+        found = await asyncio.to_thread(
+            saved.feedback.list, seen_by(saved), limit, before, rating=rating, state=state
+        )
+        return FeedbackList(
+            feedback=[given(item, reviews) for item in found],
+            next=found[-1].id if len(found) == limit else "",
+            may_review=reviews,
+        )
 
     @api.get("/v1/feedback/gold", responses=GOLD)
-    async def gold() -> Gold:
-        """The approved and corrected answers of that list as a BioASQ gold file."""
-        found = await asyncio.to_thread(saved.feedback.all, asker())
+    async def gold(state: StateFilter = None) -> Gold:
+        """The approved and corrected answers of that list as a BioASQ gold file.
+
+        Feedback that a reviewer rejected is left out; `state=accepted` takes only what one
+        accepted.
+        """
+        found = await asyncio.to_thread(saved.feedback.all, seen_by(saved), state=state)
         return Gold(questions=gold_rows(found))
+
+    @api.post("/v1/feedback/{feedback_id}/review", responses=REVIEWED)
+    async def review(feedback_id: FeedbackId, request: ReviewRequest) -> GivenFeedback:
+        """Accept or reject feedback, for the gold file of what was accepted; reviewers may."""
+        if not is_reviewer(saved):
+            raise SavedError(
+                "this key may not review feedback; serve.saved.reviewers names the keys that may",
+                403,
+            )
+        decision = None if request.state == "open" else request.state
+        item = await asyncio.to_thread(saved.feedback.review, feedback_id, decision, asker())
+        return given(item, reviews=True)
 
     @api.delete("/v1/feedback/{feedback_id}", status_code=204, responses=DELETED)
     async def delete(feedback_id: FeedbackId) -> Response:
@@ -111,9 +157,19 @@ def add_feedback(api: FastAPI, saved: Saved) -> None:
         return Response(status_code=204)
 
 
-def given(item: Feedback) -> GivenFeedback:
-    """Feedback as a reply tells it."""
-    answer, said = item.answer, item.opinion
+def is_reviewer(saved: Saved) -> bool:
+    """Whether this request may review: everybody may where no keys are asked for."""
+    return asker() in ("", *saved.settings.reviewers)
+
+
+def seen_by(saved: Saved) -> str | None:
+    """Whose feedback this request sees; None: everybody's."""
+    return None if is_reviewer(saved) else asker()
+
+
+def given(item: Feedback, reviews: bool = False) -> GivenFeedback:
+    """Feedback as a reply tells it, to a reviewer with the name of who reviewed it."""
+    answer, said, review = item.answer, item.opinion, item.review
     return GivenFeedback(
         id=item.id,
         created=when(item.created) or "",
@@ -129,4 +185,7 @@ def given(item: Feedback) -> GivenFeedback:
         exact=said.exact,
         pmids=list(said.pmids),
         note=said.note,
+        state=review.state if review else "open",
+        reviewed=when(review.at) if review else None,
+        reviewed_by=review.by if review and reviews else "",
     )

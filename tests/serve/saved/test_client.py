@@ -32,6 +32,9 @@ def test_what_is_kept_is_read_and_written_as_typed_records(tmp_path: Path) -> No
         assert (replayed.comparison.same_text, replayed.now.exact) == (True, "yes")
         given = citeray.give_feedback(kept.id, "down", exact="no", pmids=[2])
         assert [item.id for item in citeray.feedback().feedback] == [given.id]
+        assert citeray.review(given.id, "accepted").state == "accepted"
+        assert citeray.feedback(state="open").feedback == []
+        assert [item.id for item in citeray.feedback(rating="down").feedback] == [given.id]
         citeray.delete_answer(kept.id)
         with pytest.raises(BadRequestError, match="no stored answer"):
             citeray.stored_answer(kept.id)

@@ -10,13 +10,13 @@ import pytest
 
 from cluster.answers import Answer, Evidence, RankedCitation, Sentence
 from cluster.records import Citation, Entity, Passage
-from cluster.weighing import Sort
+from cluster.weighing import Agreement, Sort
 from serve.weighing.arrange_result import arranged, count_evidence
 from serve.weighing.cover_concepts import cover_concepts
 from serve.weighing.list_sides import list_sides, measure_agreement
 from serve.weighing.tell_caveats import tell_caveats
 from serve.weighing.weigh_answer import weigh_answer
-from serve.weighing.weight_words import notice_lines, weight_lines
+from serve.weighing.weight_words import agreement_words, notice_lines, weight_lines
 from tests.serve.answering import answer
 
 MICE, RATS = ("mice",), ("rats",)
@@ -197,11 +197,29 @@ def test_notices_are_told_of_what_an_answer_names_alone() -> None:
     assert notice_lines(near) == ["PMID 3: Retracted: see PMID 4."]
 
 
+@pytest.mark.parametrize(
+    ("agreed", "words"),
+    [
+        (Agreement(1, 1, 1.0, 1.0), "the one source that takes a side supports this answer"),
+        (Agreement(1, 0, 0.0, 0.0), "the one source that takes a side contradicts this answer"),
+        (Agreement(4, 4, 1.0, 1.0), "all 4 sources that take a side support this answer"),
+        (
+            Agreement(4, 1, 0.25, 0.1),
+            "1 of 4 sources that take a side support this answer "
+            "(10% if stronger study designs count more)",
+        ),
+    ],
+)
+def test_agreement_is_a_clause_that_reads_well_for_any_count(agreed: Agreement, words: str) -> None:
+    assert agreement_words(agreed) == words
+
+
 def test_details_tell_designs_agreement_and_concepts() -> None:
     whole = arranged(replace(LISTED, ideal=IDEAL, evidence=tuple(SIDED), entities=(AMPK,)), "date")
     assert weight_lines(weigh_answer(whole)) == [
         "citations by design: meta-analysis 2, case report 1, unknown 1",
-        "agreement: 2 of 3 sources that take a stance support the answer (50% by design)",
+        "agreement: 2 of 3 sources that take a side support this answer "
+        "(50% if stronger study designs count more)",
         "concepts of the question: AMPK not in the cited evidence; AMPK not in the answer",
     ]
     assert weight_lines(answer()) == []

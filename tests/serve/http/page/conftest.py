@@ -1,19 +1,20 @@
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route
+from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
+from serve.saved.keep import Saved
 from tests.chromium import open_browser
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
+from tests.serve.http.page.library import library_service
 from tests.serve.http_server import serving
+from tests.serve.saved.kept import saved_at
 from tests.serve.service import SmallService
 
 SAID = "Metformin activates AMPK in the liver of diabetic mice."
@@ -70,6 +71,37 @@ def page(browser: Browser, url: str) -> Iterator[Page]:
     context.close()
 
 
+@pytest.fixture(scope="package")
+def library_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    api = create_api(library_service(tmp_path_factory.mktemp("library")), load_settings().serve)
+    with serving(api) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def library(browser: Browser, library_url: str) -> Iterator[Page]:
+    """The page of a server with more citations than a question asks for."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    with watched(context, library_url) as page:
+        yield page
+    context.close()
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Saved:
+    return saved_at(tmp_path)
+
+
+@pytest.fixture
+def keeping(browser: Browser, service: SmallService, saved: Saved) -> Iterator[Page]:
+    """The page of a server that keeps answers, feedback and questions."""
+    api = create_api(service, load_settings().serve, saved=saved)
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    with serving(api) as port, watched(context, f"http://127.0.0.1:{port}") as page:
+        yield page
+    context.close()
+
+
 class Hand:
     """Uses a page as a person does, and counts: a click, a choice from a list, a page opened."""
 
@@ -90,43 +122,3 @@ class Hand:
 @pytest.fixture
 def hand(page: Page) -> Hand:
     return Hand(page)
-
-
-def pretend(page: Page, routes: Mapping[str, Any], fields: Mapping[str, Sequence[str]]) -> None:
-    """Let the server seem to have `routes` ("get /v1/x": the reply) and `fields` by form.
-
-    They are of parts of the server that are tested by themselves, and not in every one.
-    """
-
-    def document(route: Route) -> None:
-        told = route.fetch().json()
-        for named in routes:
-            method, path = named.split(" ")
-            told["paths"].setdefault(path, {})[method] = {}
-        for form, names in fields.items():
-            known = told["components"]["schemas"][form]["properties"]
-            known.update({name: {} for name in names})
-        route.fulfill(json=told)
-
-    def reply_with(reply: Any) -> Callable[[Route], None]:
-        told: dict[str, Any] = {"body": reply} if isinstance(reply, str) else {"json": reply}
-        return lambda route: route.fulfill(**told)
-
-    page.route("**/openapi.json", document)
-    for named, reply in routes.items():
-        pattern = re.sub(r"\{\w+\}", "[^/]+", named.split(" ")[1])
-        page.route(re.compile(rf"{pattern}(\?.*)?$"), reply_with(reply))
-    page.reload()
-
-
-def change_answers(page: Page, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """What `change` makes of a request joins its reply; it takes out what the server lacks."""
-
-    def answer(route: Route) -> None:
-        body = {**route.request.post_data_json, "stream": False}
-        added = change(body)
-        reply = {**route.fetch(post_data=body).json(), **added}
-        event = f"event: answer\ndata: {json.dumps(reply)}\n\n"
-        route.fulfill(body=event, headers={"content-type": "text/event-stream"})
-
-    page.route("**/v1/answer", answer)

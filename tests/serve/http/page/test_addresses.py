@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 from playwright.sync_api import Page, expect
 
-from tests.serve.http.page.conftest import CLIPBOARD, SAID, change_answers, pretend
+from tests.serve.http.page.library import EXAMPLE
 from tests.serve.http.page.test_page import CONTRAST, QUESTION, ask
 from tests.serve.service import SmallService
 
 OTHER = "Does warfarin inhibit VKORC1?"
-STORED = "0f8fad5bd9cb469fa16570867728950e"
 
 
 def heading(page: Page, text: str) -> None:
@@ -105,47 +102,12 @@ def test_history_is_bounded_and_holds_each_question_once(page: Page) -> None:
     assert kept.count(QUESTION) == 1
 
 
-def test_a_stored_answer_is_shown_by_its_address(page: Page, url: str) -> None:
-    answer = httpx.post(f"{url}/v1/answer", json={"question": QUESTION}, timeout=30).json()
-    kept = {
-        "id": STORED,
-        "created": "2026-11-26T00:00:00+00:00",
-        "request": {"question": QUESTION, "system": "citeray"},
-        "answer": {**answer, "answer_id": STORED},
-    }
-    pretend(page, {"get /v1/answers/{answer_id}": kept}, {})
-    page.goto(f"{url}/?answer={STORED}")
-    heading(page, QUESTION)
-    expect(page.get_by_role("article", name="Answer")).to_contain_text(SAID)
-    expect(page.locator("#progress")).to_contain_text("A stored answer of")
-    expect(page.get_by_role("button", name="Copy permanent link")).to_be_visible()
-
-
-def test_save_and_share_stores_what_the_server_writes(page: Page) -> None:
-    pretend(page, {"get /v1/answers/{answer_id}": {}}, {"AnswerRequest": ["store"]})
-    page.evaluate(CLIPBOARD)
-    ask(page)
-    asked = []
-
-    def store(body: dict[str, Any]) -> dict[str, Any]:
-        asked.append(body.pop("store"))
-        return {"answer_id": STORED}
-
-    change_answers(page, store)
-    page.get_by_role("button", name="Save and share").click()
-    expect(page.locator("#said")).to_have_text("Saved. Permanent link copied.")
-    assert asked == [True]
-    assert page.evaluate("window.copied").endswith(f"/?answer={STORED}")
-    assert page.url.endswith(f"/?answer={STORED}")
-
-
-def test_did_you_mean_asks_the_corrected_question(page: Page) -> None:
-    change_answers(
-        page, lambda body: {} if body["question"] == QUESTION else {"did_you_mean": QUESTION}
-    )
-    ask(page, "Does metfromin activate AMPK?")
-    page.get_by_role("article", name="Answer").get_by_role("button", name=QUESTION).click()
-    heading(page, QUESTION)
+def test_did_you_mean_asks_the_corrected_question(library: Page) -> None:
+    ask(library, "Does metfromin activate AMPK?")
+    card = library.get_by_role("article", name="Answer")
+    card.get_by_role("button", name=QUESTION).click()
+    heading(library, QUESTION)
+    expect(card.get_by_text("Did you mean")).to_have_count(0)
 
 
 def test_the_first_screen_says_what_is_searched_and_warns(page: Page) -> None:
@@ -175,25 +137,24 @@ def test_presets_that_cannot_run_here_are_disabled_with_the_reason(
         service.models = before
 
 
-def test_examples_are_asked_with_one_click(page: Page) -> None:
-    pretend(page, {"get /v1/examples": [{"question": QUESTION, "type": "yesno"}]}, {})
-    with page.expect_request("**/v1/answer") as asked:
-        page.get_by_role("button", name=QUESTION).click()
-    assert asked.value.post_data_json["type"] == "yesno"
-    heading(page, QUESTION)
-    expect(page.get_by_text("Questions to begin with")).to_be_hidden()
+def test_examples_are_asked_with_one_click(library: Page) -> None:
+    with library.expect_request("**/v1/answer") as asked:
+        library.get_by_role("button", name=EXAMPLE.question).click()
+    assert asked.value.post_data_json["type"] == EXAMPLE.type
+    heading(library, EXAMPLE.question)
+    expect(library.get_by_role("article", name="Answer")).to_contain_text("Baloxavir is effective")
+    expect(library.get_by_text("Questions to begin with")).to_be_hidden()
 
 
-def test_names_complete_what_is_typed_by_keyboard(page: Page) -> None:
-    pretend(page, {"get /v1/suggest": [{"name": "metformin"}, {"name": "methotrexate"}]}, {})
-    page.locator("#question").press_sequentially("Does met")
-    names = page.get_by_role("listbox")
-    expect(names.get_by_role("option")).to_have_text(["metformin", "methotrexate"])
-    assert page.evaluate(CONTRAST) == []
-    page.keyboard.press("ArrowDown")
-    expect(page.locator("#question")).to_have_attribute("aria-activedescendant", "name-0")
-    page.keyboard.press("Enter")
-    expect(page.locator("#question")).to_have_value("Does metformin ")
+def test_names_complete_what_is_typed_by_keyboard(library: Page) -> None:
+    library.locator("#question").press_sequentially("Does met")
+    names = library.get_by_role("listbox")
+    expect(names.get_by_role("option")).to_have_text(["Metformin", "Metabolism"])
+    assert library.evaluate(CONTRAST) == []
+    library.keyboard.press("ArrowDown")
+    expect(library.locator("#question")).to_have_attribute("aria-activedescendant", "name-0")
+    library.keyboard.press("Enter")
+    expect(library.locator("#question")).to_have_value("Does Metformin ")
     expect(names).to_be_hidden()
 
 

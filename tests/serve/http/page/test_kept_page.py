@@ -3,52 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from cluster.answers import Answer
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
+from serve.http.workbench.ask_service import ServiceAsk
+from serve.request import Request
 from serve.saved.keep import Saved
 from serve.saved.watches.check_watches import Budget, check_watches
-from tests.serve.http.page.conftest import CLIPBOARD, SAID, Hand, watched
+from tests.serve.http.page.conftest import CLIPBOARD, SAID, Hand
 from tests.serve.http.page.test_page import QUESTION, ask
 from tests.serve.http_server import serving
-from tests.serve.saved.kept import saved_at
-from tests.serve.saved.watches.asking import Clock, FakeAsk, made_answer
-from tests.serve.service import SmallService
+from tests.serve.service import DISPUTED, SmallService, dispute
 from tests.small_index import citation
 
 
-@pytest.fixture
-def saved(tmp_path: Path) -> Saved:
-    return saved_at(tmp_path)
+class Updated(SmallService):
+    """As an index of the next version would answer."""
+
+    async def answer(self, request: Request) -> Answer:
+        return replace(await super().answer(request), index_version="v000002")
 
 
-@pytest.fixture
-def keeping(browser: Browser, service: SmallService, saved: Saved) -> Iterator[Page]:
-    """The page of a server that keeps answers and questions."""
-    api = create_api(service, load_settings().serve, saved=saved)
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    with serving(api) as port, watched(context, f"http://127.0.0.1:{port}") as page:
-        yield page
-    context.close()
+def ask_again(saved: Saved, service: SmallService, version: str) -> None:
+    ask = ServiceAsk(service, "citeray")
+    asyncio.run(check_watches(saved.watches, ask, version, Budget(6000.0)))
 
 
-def ask_again(saved: Saved, version: str, *supporting: int) -> None:
-    clock = Clock()
-    fake = FakeAsk(lambda body: made_answer(supporting, body=body, version=version))
-    budget = Budget(6000.0, None, clock=clock, sleep=clock.sleep)
-    asyncio.new_event_loop().run_until_complete(check_watches(saved.watches, fake, version, budget))
-
-
-def in_a_thread(work: object) -> None:
+def in_a_thread(work: Callable[..., None], *arguments: object) -> None:
     """Playwright's own loop runs in this thread."""
-    from threading import Thread
-
-    thread = Thread(target=work)  # type: ignore[arg-type]
+    thread = Thread(target=work, args=arguments)
     thread.start()
     thread.join()
 
@@ -83,20 +73,26 @@ def test_correct_an_answer_in_4_clicks(keeping: Page, saved: Saved) -> None:
 
 
 def test_save_a_question_and_see_what_an_update_changed_in_3_clicks(
-    keeping: Page, saved: Saved
+    keeping: Page, saved: Saved, service: SmallService, tmp_path: Path
 ) -> None:
     hand = Hand(keeping)
     ask(keeping)
     hand.click(keeping.get_by_role("button", name="Watch this question"))
     expect(keeping.get_by_role("button", name="Watched")).to_be_disabled()
-    in_a_thread(lambda: ask_again(saved, "v000001", 1))
-    in_a_thread(lambda: ask_again(saved, "v000002", 1, 2))
+    in_a_thread(ask_again, saved, service, "v000001")
+    updated = Updated(tmp_path / "updated", citations=DISPUTED, decide=dispute)
+    in_a_thread(ask_again, saved, updated, "v000002")
     hand.click(keeping.get_by_role("tab", name="Saved"))
     hand.click(keeping.get_by_role("button", name="Show changes and answer"))
     shown = keeping.locator("#watches")
-    expect(shown).to_contain_text("index v000002")
-    expect(shown).to_contain_text("PMID 2")
-    expect(shown.get_by_role("article", name="Answer")).to_contain_text("It helps.")
+    checks = shown.locator(".checks-made > li")
+    expect(checks).to_have_count(2)
+    newest, first = checks.all()
+    expect(newest).to_contain_text("index v000002")
+    expect(newest).to_contain_text('The verdict was "answered" and is now "mixed evidence".')
+    expect(newest).to_contain_text("New evidence against the answer: PMID 4")
+    expect(first).to_contain_text("index v000001")
+    expect(shown.get_by_role("article", name="Answer")).to_contain_text("Sources disagree")
     assert hand.clicks <= 3
     expect(shown.get_by_role("link", name="Feed")).to_have_attribute(
         "href", f"/v1/watches/{saved.watches.list('')[0].id}/feed"
@@ -113,17 +109,20 @@ def test_an_answer_is_shared_by_an_address_that_is_its_own(keeping: Page) -> Non
     expect(keeping.locator("#said")).to_contain_text("Permanent link copied")
     address = keeping.evaluate("window.copied")
     assert "/?answer=" in address
+    assert keeping.url == address
     keeping.goto(address)
     expect(keeping.get_by_role("article", name="Answer")).to_contain_text(SAID)
     expect(keeping.locator("#progress")).to_contain_text("A stored answer of")
+    expect(keeping.get_by_role("button", name="Copy permanent link")).to_be_visible()
 
 
 def test_a_server_that_keeps_nothing_offers_neither(page: Page) -> None:
     ask(page)
     expect(page.get_by_role("article", name="Answer")).to_be_visible()
-    for name in ("Right", "Not right", "Watch this question"):
+    for name in ("Right", "Not right", "Watch this question", "Save and share"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
-    expect(page.get_by_role("tab", name="Saved")).to_be_hidden()
+    for tab in ("Saved", "Feedback"):
+        expect(page.get_by_role("tab", name=tab)).to_be_hidden()
 
 
 def test_designs_are_badges_and_counts_and_the_strongest_can_come_first(

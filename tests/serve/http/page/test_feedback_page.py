@@ -1,0 +1,180 @@
+"""The tab on which reviewers read, accept and reject what was said of answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from cluster.settings.settings import load_settings
+from evaluation.bioasq.read_bioasq import read_gold
+from serve.http.api import create_api
+from serve.saved.keep import Saved
+from tests.serve.http.page.conftest import SAID, Hand, watched
+from tests.serve.http.page.test_page import CONTRAST, QUESTION
+from tests.serve.http_server import serving
+from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
+from tests.serve.service import SmallService
+
+EVIL = "<img src=x onerror=alert()> [bold]"
+SAYINGS = (
+    {"rating": "up"},
+    {"rating": "down", "exact": "no", "ideal": "Only in mice.", "pmids": [2, 3], "note": EVIL},
+)
+
+
+def say(home: str, saying: dict[str, object], **headers: str) -> str:
+    """Store an answer, give feedback on it, and return the answer's id."""
+    asked = {"question": QUESTION, "type": "yesno", "store": True}
+    with httpx.Client(base_url=home, headers=headers, timeout=30) as http:
+        answer: str = http.post("/v1/answer", json=asked).json()["answer_id"]
+        assert http.post(f"/v1/answers/{answer}/feedback", json=saying).status_code == 201
+    return answer
+
+
+def open_tab(page: Page) -> Locator:
+    page.get_by_role("tab", name="Feedback").click()
+    return page.get_by_role("list", name="Feedback").locator("> li")
+
+
+@pytest.fixture
+def answers(keeping: Page) -> list[str]:
+    """The answers that a thumb and a correction are about."""
+    return [say(keeping.url, saying) for saying in SAYINGS]
+
+
+def test_feedback_comes_newest_first_with_all_that_was_said(
+    keeping: Page, answers: list[str]
+) -> None:
+    items = open_tab(keeping)
+    expect(items).to_have_count(2)
+    newest, oldest = items.all()
+    for word in ("Not right", "Exact answer", "No", "Only in mice.", EVIL, "Not reviewed"):
+        expect(newest).to_contain_text(word)
+    expect(newest.get_by_role("link", name="PMID 2")).to_have_attribute(
+        "href", "https://pubmed.ncbi.nlm.nih.gov/2/"
+    )
+    expect(oldest.locator(".rated strong")).to_have_text("Right")
+    expect(keeping.locator("#feedback-count")).to_have_text("2 entries shown")
+    assert keeping.evaluate(CONTRAST) == []
+
+
+def test_read_an_answer_and_accept_its_correction_in_3_clicks(
+    keeping: Page, answers: list[str], saved: Saved
+) -> None:
+    hand = Hand(keeping)
+    hand.click(keeping.get_by_role("tab", name="Feedback"))
+    item = keeping.locator("#feedback > li").first
+    hand.click(item.get_by_role("button", name="Show the answer"))
+    expect(item.get_by_role("article", name="Answer")).to_contain_text(SAID)
+    hand.click(item.get_by_role("button", name="Accept"))
+    expect(keeping.locator("#said")).to_have_text("Accepted.")
+    expect(item.locator(".stance")).to_contain_text("Accepted ")
+    expect(item.get_by_role("button", name="Undo the review")).to_be_focused()
+    assert hand.clicks <= 3
+    assert [kept.answer_id for kept in saved.feedback.list("", 9, state="accepted")] == answers[1:]
+
+
+def test_an_entry_leads_to_the_page_of_its_answer(keeping: Page, answers: list[str]) -> None:
+    open_tab(keeping).first.get_by_role("link", name="Open the answer").click()
+    expect(keeping.get_by_role("article", name="Answer")).to_contain_text(SAID)
+    assert keeping.url.endswith(f"/?answer={answers[1]}")
+
+
+def test_filters_leave_what_is_to_be_reviewed(keeping: Page, answers: list[str]) -> None:
+    items = open_tab(keeping)
+    expect(items).to_have_count(2)
+    items.first.get_by_role("button", name="Reject").click()
+    keeping.locator("#feedback-state").select_option("not reviewed")
+    expect(items).to_have_count(1)
+    expect(items.locator(".rated strong")).to_have_text("Right")
+    keeping.get_by_label("Rating").select_option("not right")
+    expect(keeping.locator("#feedback-count")).to_have_text("There is none.")
+    keeping.locator("#feedback-state").select_option("rejected")
+    expect(items).to_have_count(1)
+    items.get_by_role("button", name="Undo the review").click()
+    expect(items.get_by_role("button", name="Accept")).to_be_focused()
+
+
+def test_what_is_accepted_is_downloaded_as_a_gold_file(
+    keeping: Page, answers: list[str], tmp_path: Path
+) -> None:
+    items = open_tab(keeping)
+    download = keeping.get_by_role("button", name="Download what is accepted")
+    download.click()
+    expect(keeping.locator("#said")).to_have_text("Nothing that is accepted says what is right.")
+    items.first.get_by_role("button", name="Accept").click()
+    expect(keeping.locator("#said")).to_have_text("Accepted.")
+    with keeping.expect_download() as got:
+        download.click()
+    gold = tmp_path / got.value.suggested_filename
+    got.value.save_as(gold)
+    assert [row["exact_answer"] for row in json.loads(gold.read_bytes())["questions"]] == ["no"]
+    assert read_gold(gold)[answers[1]].exact == (("no",),)
+
+
+def test_long_lists_are_read_page_by_page(keeping: Page, answers: list[str]) -> None:
+    path = f"{keeping.url}v1/answers/{answers[0]}/feedback"
+    for number in range(20):
+        httpx.post(path, json={"rating": "up", "note": f"note {number}"})
+    items = open_tab(keeping)
+    expect(items).to_have_count(20)
+    expect(keeping.locator("#feedback-count")).to_have_text("20 entries shown; there are more")
+    keeping.get_by_role("button", name="Show more").click()
+    expect(items).to_have_count(22)
+    expect(items.nth(20).get_by_role("button", name="Accept")).to_be_focused()
+    expect(keeping.get_by_role("button", name="Show more")).to_be_hidden()
+
+
+def test_the_tab_is_used_by_keyboard_alone(keeping: Page, answers: list[str]) -> None:
+    keeping.get_by_role("tab", name="Ask").focus()
+    keeping.keyboard.press("End")
+    expect(keeping.get_by_role("tab", name="Feedback")).to_be_focused()
+    items = keeping.locator("#feedback > li")
+    expect(items).to_have_count(2)
+    for _ in range(20):
+        keeping.keyboard.press("Tab")
+        if keeping.evaluate("document.activeElement.textContent") == "Accept":
+            break
+    keeping.keyboard.press("Enter")
+    expect(items.first.locator(".stance")).to_contain_text("Accepted ")
+
+
+def test_a_phone_shows_the_tab_without_sideways_scrolling(
+    keeping: Page, answers: list[str]
+) -> None:
+    keeping.set_viewport_size({"width": 360, "height": 740})
+    item = open_tab(keeping).first
+    item.get_by_role("button", name="Show the answer").click()
+    expect(item.get_by_role("article", name="Answer")).to_be_visible()
+    assert keeping.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.fixture
+def keyed_url(
+    service: SmallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    monkeypatch.setenv("CITERAY_API_KEYS", KEYS_ENV)
+    saved = saved_at(tmp_path, reviewers='["bob"]')
+    with serving(create_api(service, load_settings().serve, saved=saved)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize(("name", "buttons"), [("alice", 0), ("bob", 1)])
+def test_who_may_not_review_sees_their_own_feedback_without_buttons(
+    browser: Browser, keyed_url: str, name: str, buttons: int
+) -> None:
+    say(keyed_url, SAYINGS[0], **KEYS["alice"])
+    context = browser.new_context()
+    with watched(context, keyed_url) as page:
+        page.get_by_label("This server asks for an API key").fill(KEYS[name]["X-API-Key"])
+        page.get_by_role("button", name="Use it").click()
+        expect(page.locator("#system option:checked")).to_contain_text("(recommended)")
+        item = open_tab(page)
+        expect(item).to_have_count(1)
+        expect(item.get_by_role("button", name="Accept")).to_have_count(buttons)
+    context.close()

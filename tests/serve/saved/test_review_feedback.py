@@ -1,0 +1,206 @@
+"""Reviewers accept or reject feedback, and take a gold file of what was accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from evaluation.bioasq.read_bioasq import read_gold
+from serve.saved.keep import Saved
+from serve.saved.tables import REVIEWS
+from serve.synergy.keep_examples import read_round
+from tests.commands.run_here import run_here
+from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
+from tests.serve.saved.kept_api import client_of
+from tests.serve.saved.test_feedback import ASKED, QUESTION, say, stored
+from tests.serve.service import SmallService
+
+
+def review(http: TestClient, feedback_id: str, state: str, **sent: Any) -> Any:
+    return http.post(f"/v1/feedback/{feedback_id}/review", json={"state": state}, **sent)
+
+
+def listed(http: TestClient, query: str = "", **sent: Any) -> list[str]:
+    found = http.get(f"/v1/feedback?{query}", **sent).json()["feedback"]
+    return [item["id"] for item in found]
+
+
+@pytest.fixture
+def four(http: TestClient) -> list[str]:
+    """Newest first: an open correction, an open thumb, a rejected thumb, an accepted correction."""
+    place = stored(http)
+    said = (
+        {"rating": "down", "exact": "no"},
+        {"rating": "up"},
+        {"rating": "up", "note": "again"},
+        {"rating": "down", "exact": "no", "note": "twice"},
+    )
+    ids = [say(http, place, **one).json()["id"] for one in said]
+    review(http, ids[0], "accepted")
+    review(http, ids[1], "rejected")
+    return ids[::-1]
+
+
+def test_feedback_is_open_until_a_reviewer_decides_and_may_be_opened_again(
+    http: TestClient,
+) -> None:
+    given = say(http, stored(http), rating="up").json()
+    assert (given["state"], given["reviewed"], given["reviewed_by"]) == ("open", None, "")
+    accepted = review(http, given["id"], "accepted")
+    assert accepted.status_code == 200
+    assert accepted.json()["state"] == "accepted"
+    assert accepted.json()["reviewed"] >= given["created"]
+    assert http.get("/v1/feedback").json()["feedback"] == [accepted.json()]
+    assert review(http, given["id"], "rejected").json()["state"] == "rejected"
+    assert review(http, given["id"], "open").json() == given
+
+
+@pytest.mark.parametrize(
+    ("query", "places"),
+    [
+        ("", [0, 1, 2, 3]),
+        ("rating=up", [1, 2]),
+        ("rating=down", [0, 3]),
+        ("state=open", [0, 1]),
+        ("state=reviewed", [2, 3]),
+        ("state=accepted", [3]),
+        ("state=rejected", [2]),
+        ("state=open&rating=down", [0]),
+    ],
+)
+def test_feedback_is_filtered_by_rating_and_by_state(
+    http: TestClient, four: list[str], query: str, places: list[int]
+) -> None:
+    assert listed(http, query) == [four[place] for place in places]
+
+
+def test_a_list_goes_on_after_what_was_reviewed_meanwhile(
+    http: TestClient, four: list[str]
+) -> None:
+    page = http.get("/v1/feedback?state=open&limit=1").json()
+    review(http, four[0], "accepted")
+    assert listed(http, f"state=open&limit=1&before={page['next']}") == [four[1]]
+
+
+@pytest.mark.parametrize("query", ["rating=maybe", "state=done", "state="])
+def test_a_filter_that_makes_no_sense_is_one_sentence(http: TestClient, query: str) -> None:
+    reply = http.get(f"/v1/feedback?{query}")
+    assert reply.status_code == 422
+    assert query.partition("=")[0] in reply.json()["error"]
+
+
+def test_what_is_no_review_is_refused(http: TestClient) -> None:
+    assert review(http, "0" * 32, "accepted").status_code == 404
+    given = say(http, stored(http), rating="up").json()["id"]
+    assert review(http, given, "fine").status_code == 422
+
+
+def keyed(service: SmallService, folder: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    """Keys of alice, bob and carol; carol reviews."""
+    monkeypatch.setenv("CITERAY_API_KEYS", f"{KEYS_ENV} carol:{'c' * 32}")
+    return client_of(service, saved_at(folder, reviewers='["carol"]'))
+
+
+CAROL = {"X-API-Key": "c" * 32}
+
+
+def given_by(http: TestClient, giver: Mapping[str, str], **said: Any) -> str:
+    asked = http.post("/v1/answer", json=ASKED, headers=KEYS["alice"]).json()["answer_id"]
+    path = f"/v1/answers/{asked}/feedback"
+    given: str = http.post(path, json=said, headers=dict(giver)).json()["id"]
+    return given
+
+
+def test_reviewers_see_all_feedback_and_only_they_review(
+    service: SmallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http = keyed(service, tmp_path, monkeypatch)
+    given = given_by(http, KEYS["bob"], rating="up")
+    assert listed(http, headers=CAROL) == [given]
+    for key in KEYS.values():
+        refused = review(http, given, "accepted", headers=key)
+        assert refused.status_code == 403
+        assert "serve.saved.reviewers" in refused.json()["error"]
+        assert http.get("/v1/feedback", headers=key).json()["may_review"] is False
+    assert review(http, given, "accepted", headers=CAROL).json()["reviewed_by"] == "carol"
+    (seen,) = http.get("/v1/feedback", headers=KEYS["bob"]).json()["feedback"]
+    assert (seen["state"], seen["reviewed_by"]) == ("accepted", "")
+    assert http.get("/v1/feedback", headers=CAROL).json()["may_review"] is True
+
+
+def test_the_gold_file_of_a_reviewer_has_what_was_accepted_of_all_keys(
+    service: SmallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http = keyed(service, tmp_path, monkeypatch)
+    accepted = given_by(http, KEYS["bob"], rating="down", exact="no")
+    given_by(http, KEYS["alice"], rating="up")
+    review(http, accepted, "accepted", headers=CAROL)
+
+    def exact(query: str, key: Mapping[str, str]) -> list[str]:
+        rows = http.get(f"/v1/feedback/gold{query}", headers=dict(key)).json()["questions"]
+        return [row["exact_answer"] for row in rows]
+
+    assert exact("?state=accepted", CAROL) == ["no"]
+    assert exact("", CAROL) == ["no", "yes"]
+    assert exact("?state=accepted", KEYS["alice"]) == ["no"]
+
+
+def test_what_a_reviewer_rejected_is_never_gold(http: TestClient) -> None:
+    place = stored(http)
+    say(http, place, rating="up")
+    wrong = say(http, place, rating="down", exact="no").json()["id"]
+    review(http, wrong, "rejected")
+    (row,) = http.get("/v1/feedback/gold").json()["questions"]
+    assert row["exact_answer"] == "yes"
+
+
+def test_the_operator_reviews_and_what_was_accepted_becomes_examples(
+    http: TestClient, tmp_path: Path
+) -> None:
+    place, other = stored(http), stored(http, question="Does warfarin inhibit VKORC1?")
+    given = say(http, place, rating="down", exact="no", ideal="Only in mice.").json()["id"]
+    say(http, other, rating="up")
+    url = f"serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db"
+    gold, memory = tmp_path / "gold.json", tmp_path / "memory"
+    export = ("feedback", "export", "--accepted", "-o", gold, "--set", url)
+    code, _, err = run_here(*export)
+    assert (code, "0 pieces of accepted feedback" in err, gold.exists()) == (2, True, False)
+    code, out, _ = run_here("feedback", "review", given, "accepted", "--set", url)
+    assert (code, out.startswith(f"{given}: accepted 20")) == (0, True)
+    code, out, _ = run_here("feedback", "list", "--state", "open", "--set", url)
+    assert (given in out, "not reviewed" in out, other in out) == (False, True, True)
+    code, out, _ = run_here(*export, "--json")
+    assert (code, json.loads(out)["questions"]) == (0, 1)
+    assert read_gold(gold)[place].exact == (("no",),)
+    code, out, _ = run_here("remember", gold, "--set", f"llm.examples={memory}")
+    assert (code, "1 examples" in out) == (0, True)
+    (example,) = read_round(memory).examples
+    assert (example.body, example.ideal, example.exact) == (QUESTION, "Only in mice.", "no")
+    code, _, err = run_here("feedback", "review", "0" * 32, "accepted", "--set", url)
+    assert (code, "no feedback" in err) == (2, True)
+
+
+def test_a_database_from_before_reviews_is_read_and_reviewed(
+    service: SmallService, saved: Saved, tmp_path: Path
+) -> None:
+    http = client_of(service, saved)
+    given = say(http, stored(http), rating="up").json()["id"]
+    with saved.database.write() as connection:
+        REVIEWS.drop(connection)
+    saved.database.close()
+    again = client_of(service, saved_at(tmp_path))
+    assert listed(again, "state=open") == [given]
+    assert review(again, given, "accepted").status_code == 200
+
+
+def test_a_review_goes_with_its_feedback(http: TestClient, saved: Saved) -> None:
+    given = say(http, stored(http), rating="up").json()["id"]
+    review(http, given, "accepted")
+    http.delete(f"/v1/feedback/{given}")
+    with saved.database.read() as connection:
+        assert connection.execute(REVIEWS.select()).all() == []
