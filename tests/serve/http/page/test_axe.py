@@ -1,6 +1,6 @@
 """Every page and state by axe-core: in light on a desk, and in dark on a phone.
 
-The package axe-playwright-python brings axe-core; without it these tests are skipped.
+The package axe-playwright-python brings axe-core.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from cluster.settings.settings import load_settings
@@ -22,7 +23,7 @@ from tests.serve.http_server import serving
 from tests.serve.saved.kept import saved_at
 from tests.serve.service import DISPUTED, SmallService, dispute, unsure_of
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+axe = Axe()
 # Every rule runs in both; a colour is the same at either width.
 LOOKS = (("light", 1280), ("dark", 390))
 
