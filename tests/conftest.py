@@ -52,6 +52,7 @@ LONG = (
     "/pipelines/test_update_histories.py",
     "/pipelines/train/",
     "/pipelines/update/test_late_sources.py",
+    "/pipelines/verify/test_damages.py::test_every_random_damage_is_named_by_its_file[five-hundred]",
     "/images/test_containerfiles.py::test_the_builds_own_steps",
     "/planning/measure/test_calibrate.py",
     "/test_wheel.py",

@@ -84,7 +84,7 @@ def put_segment(aside: Path, directory: Place, entry: SegmentEntry) -> SegmentEn
         _send(aside, directory.parent / name, entry)
         return entry
     # Fails where remove_partials took the folder away.
-    (aside / SEGMENT).write_bytes(_text(entry))
+    (aside / SEGMENT).write_bytes(entry_text(entry))
     try:
         aside.rename(directory)
     except OSError:
@@ -109,8 +109,9 @@ def remove_partials(index: Place) -> None:
 def _send(aside: Path, directory: StoredPlace, entry: SegmentEntry) -> None:
     with ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
         list(pool.map(lambda name: upload(aside / name, directory / name), entry.artefacts))
-    write_atomically(directory / SEGMENT, _text(entry))
+    write_atomically(directory / SEGMENT, entry_text(entry))
 
 
-def _text(entry: SegmentEntry) -> bytes:
+def entry_text(entry: SegmentEntry) -> bytes:
+    """What the file SEGMENT of a segment holds."""
     return entry.model_dump_json(indent=1).encode()
