@@ -1,11 +1,13 @@
 """Indexes made of update files without Ray and without a model, and what they must hold.
 
 A history is a list of files, a file a list of events in their order: a PMID with the text
-of a new record, or with None where the file deletes it.
+of a new record, or with None where the file deletes it. A text may begin with a version, as
+"v2 aspirin" does, and "-v2" deletes that version alone.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -33,9 +35,20 @@ File = Sequence[Event]
 ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
 
 
+def version_of(text: str | None) -> int:
+    """Of a record, or that a deletion names; 0: any."""
+    found = re.match(r"-?v(\d)", text or "")
+    return int(found[1]) if found else int(text is not None)
+
+
+def deletes(text: str | None) -> bool:
+    return text is None or text.startswith("-")
+
+
 def record(pmid: int, text: str, source: str, position: int) -> Citation:
     """A record whose keyword and title tell which it is; what it is filtered by follows them."""
     fields = {
+        "version": version_of(text),
         "keywords": (text,),
         "source": source,
         "position": position,
@@ -56,10 +69,12 @@ def live(files: Sequence[File]) -> dict[int, Citation]:
     held: dict[int, Citation] = {}
     for number, events in enumerate(files, 1):
         for position, (pmid, text) in enumerate(events):
-            if text is None:
+            known = held[pmid].version if pmid in held else 0
+            if text is not None and not deletes(text):
+                if version_of(text) >= known:
+                    held[pmid] = record(pmid, text, name_of(number), position)
+            elif version_of(text) in (0, known):
                 held.pop(pmid, None)
-            else:
-                held[pmid] = record(pmid, text, name_of(number), position)
     return held
 
 
@@ -91,8 +106,14 @@ class SmallIndex:
         for number, events in enumerate(files, self.applied + 1):
             name = name_of(number)
             directory = self.path / "staging" / name
-            rows = [record(p, t, name, n) for n, (p, t) in enumerate(events) if t is not None]
-            gone = [Deletion(p, name, n) for n, (p, t) in enumerate(events) if t is None]
+            rows = [
+                record(p, t, name, n)
+                for n, (p, t) in enumerate(events)
+                if t is not None and not deletes(t)
+            ]
+            gone = [
+                Deletion(p, name, n, version_of(t)) for n, (p, t) in enumerate(events) if deletes(t)
+            ]
             told = account(
                 name, len(rows), read=len(events), deletions=len(gone), sha256=f"{events!r}"
             )

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import IndexFormatError
-from cluster.index.layout import CURRENT, LEASE, quantiser_file
+from cluster.index.layout import CURRENT, LEASE
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import current_version, read_manifest
-from pipelines.build.plan_build import quantiser_of
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.test_small_disk import OWN_MOUNTS, ROOT, may_mount
 from tests.pipelines.verify.built_index import HERE, SEGMENT, flip_byte, only
@@ -74,15 +73,6 @@ def test_an_earlier_versions_damaged_manifest_is_named(history: Path, tmp_path: 
     finding = only(verify_index(index))
     assert finding.place == "versions/v000001.json"
     assert "--as-of cannot show v000001" in finding.mend
-
-
-def test_an_update_refuses_the_quantiser_that_verify_finds_damaged(index: Path) -> None:
-    manifest = read_manifest(index)
-    file = quantiser_file(manifest.quantiser.sha256)
-    flip_byte(index / file)
-    assert only(verify_index(index)).place == str(file)
-    with pytest.raises(IndexFormatError, match="checksum is not the manifest's"):
-        quantiser_of(index, manifest)
 
 
 READ_ONLY = """
