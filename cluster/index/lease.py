@@ -127,13 +127,20 @@ class Lease:
             ) from error
 
     def fence(self) -> None:
-        """Write the token into CURRENT, so that no earlier holder can switch any more."""
+        """Write the token into CURRENT, so that no earlier holder can switch any more.
+
+        Raises LeaseLostError where a later holder has done so.
+        """
         for _ in range(_TRIES):
             found = read_stamped(self.index / CURRENT)
             if found is None:
                 return
             try:
                 pointer = read_pointer(found.data, self.index / CURRENT)
+                if pointer.token > self.token:
+                    # Stopped since it took the lease, it would fence its own successor out.
+                    self._lost = self._lost or self._sentence()
+                    raise LeaseLostError(self._lost)
                 fenced = _text(pointer.model_copy(update={"token": self.token}))
                 self._current = swap(self.index / CURRENT, found, fenced)
                 return

@@ -192,7 +192,8 @@ def describe_readiness(
     """`stages` says which are loaded, `versions` what those that answer and read the index serve.
 
     `lost` are loaded and do not answer: what they hold is missing in answers, so that the graph
-    is not ready, though it goes on answering. Without any shard's word the version is the one `deployed`.
+    is not ready, though it goes on answering. Without any shard's word the version is the one
+    `deployed`.
     """
     shards = [name for name in stages if name.startswith("shard-")]
     serving = [versions[name] for name in shards if name in versions]
