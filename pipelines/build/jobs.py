@@ -261,6 +261,7 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
     index = settings.index.place
     require_writable(index)
     with hold_lease(index, "compact") as lease:
+        drop_taken(lease)
         manifest = read_manifest(index)
         kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}
         like = settings.index.model_copy(update=kept)

@@ -166,7 +166,7 @@ def search(machine: type[Protocol], examples: int) -> None:
 
 @pytest.mark.parametrize("machine", [Protocol, Sweeping])
 def test_the_protocol_holds_in_every_order_that_is_drawn(machine: type[Protocol]) -> None:
-    search(machine, 60)
+    search(machine, 40)
 
 
 def test_the_protocol_holds_in_many_more_orders() -> None:
