@@ -163,11 +163,12 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A PMID named by a DeleteCitation element of `source`."""
+    """A PMID named by a DeleteCitation element of `source`, of one version; 0: of any."""
 
     pmid: int
     source: str
     position: int
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

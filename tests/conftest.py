@@ -43,6 +43,7 @@ LONG = (
     "/evaluation/ablation/test_reproduce.py::test_biogen",
     "/evaluation/ablation/test_reproduce.py::test_biorag",
     "/evaluation/ablation/test_runs_go_on.py",
+    "/faults/test_faults.py::test_many_more_rounds_of_faults",
     "/hostile/test_injections.py::test_a_model_that_always_lies",
     "/hostile/test_pattern_time.py",
     "/hostile/test_planted_orders.py",
@@ -53,10 +54,12 @@ LONG = (
     "/pipelines/test_update_histories.py",
     "/pipelines/train/",
     "/pipelines/update/test_late_sources.py",
+    "/pipelines/verify/test_damages.py::test_every_random_damage_is_named_by_its_file[five-hundred]",
     "/images/test_containerfiles.py::test_the_builds_own_steps",
     # All of what is kept once more; tests/serve/saved/test_postgres.py has the short form.
     "[postgres",
     "/planning/measure/test_calibrate.py",
+    "/protocol/test_protocol.py::test_the_protocol_holds_in_many_more_orders",
     "/test_wheel.py",
 )
 

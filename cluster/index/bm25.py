@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -126,12 +127,24 @@ def _lucene_idf(frequency: int, units: int) -> float:
 
 
 def _links_to(directory: Path) -> TemporaryDirectory[str]:
-    """A folder of links to the files of one that is read-only: tantivy locks what it opens."""
     # tantivy's own threads may be taking the lock away just then.
     folder = TemporaryDirectory(prefix="citeray-bm25-", ignore_cleanup_errors=True)
     for path in (p for p in directory.iterdir() if p.suffix != ".lock"):
         (Path(folder.name) / path.name).symlink_to(path.resolve())
     return folder
+
+
+@contextmanager
+def postings_of(directory: Path) -> Iterator[tantivy.Index]:
+    """The tantivy index at `directory`, which stays as it is: tantivy locks what it opens.
+
+    It is opened through links, so that the directory may be read-only. Raises ValueError or
+    OSError where tantivy cannot read it.
+    """
+    with _links_to(directory) as links:
+        index = tantivy.Index.open(links)
+        index.reload()
+        yield index
 
 
 class Bm25Index:

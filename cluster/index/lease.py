@@ -17,16 +17,13 @@ Readers need none of this: to them CURRENT names a version and its checksum.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from pydantic import ValidationError
-
-from cluster.errors import CiteRayError, IndexFormatError, StorageError
+from cluster.errors import CiteRayError, StorageError
 from cluster.index.layout import CURRENT, LEASE
 from cluster.index.lease_record import (
     LeaseRecord,
@@ -35,7 +32,7 @@ from cluster.index.lease_record import (
     new_record,
     record_of,
 )
-from cluster.index.manifest import Pointer, current_pointer
+from cluster.index.manifest import Pointer, current_pointer, read_pointer
 from cluster.storage.compare_and_swap import (
     SwapConflictError,
     read_stamped,
@@ -44,6 +41,7 @@ from cluster.storage.compare_and_swap import (
 )
 from cluster.storage.conditional_store import Stamped
 from cluster.storage.places import Place, StoredPlace
+from cluster.storage.sealed_text import seal
 
 LEASE_S = 120.0
 RENEW_S = 20.0
@@ -80,7 +78,9 @@ class Lease:
     @property
     def version(self) -> str | None:
         """The published version, as this holder found or left it."""
-        return _pointer_of(self._current).version if self._current else None
+        if self._current is None:
+            return None
+        return read_pointer(self._current.data, self.index / CURRENT).version
 
     def check(self) -> None:
         """Raise LeaseLostError if the lease is known to be lost; asks nothing of the storage."""
@@ -115,7 +115,7 @@ class Lease:
         was changed by something that holds no lease; nothing is published then.
         """
         self.renew()
-        data = _pointer_text(Pointer(version=version, sha256=sha256), self.token)
+        data = _text(Pointer(version=version, sha256=sha256, token=self.token))
         try:
             self._current = swap(self.index / CURRENT, self._current, data)
         except SwapConflictError as error:
@@ -127,14 +127,22 @@ class Lease:
             ) from error
 
     def fence(self) -> None:
-        """Write the token into CURRENT, so that no earlier holder can switch any more."""
+        """Write the token into CURRENT, so that no earlier holder can switch any more.
+
+        Raises LeaseLostError where a later holder has done so.
+        """
         for _ in range(_TRIES):
             found = read_stamped(self.index / CURRENT)
             if found is None:
                 return
             try:
-                text = _pointer_text(_pointer_of(found, self.index), self.token)
-                self._current = swap(self.index / CURRENT, found, text)
+                pointer = read_pointer(found.data, self.index / CURRENT)
+                if pointer.token > self.token:
+                    # Stopped since it took the lease, it would fence its own successor out.
+                    self._lost = self._lost or self._sentence()
+                    raise LeaseLostError(self._lost)
+                fenced = _text(pointer.model_copy(update={"token": self.token}))
+                self._current = swap(self.index / CURRENT, found, fenced)
                 return
             except SwapConflictError:
                 continue
@@ -172,8 +180,7 @@ class Lease:
             record = self._record.model_copy(update=changes)
             begun = time.monotonic()
             try:
-                text = record.model_dump_json(indent=1).encode()
-                self._stamped = swap(self.index / LEASE, self._stamped, text)
+                self._stamped = swap(self.index / LEASE, self._stamped, _text(record))
             except SwapConflictError as error:
                 self._lost = self._sentence()
                 raise LeaseLostError(self._lost) from error
@@ -229,7 +236,7 @@ def _acquire(index: Place, command: str) -> Lease:
             )
         record = new_record(index, before, command)
         try:
-            stamped = swap(place, found, record.model_dump_json(indent=1).encode())
+            stamped = swap(place, found, _text(record))
         except SwapConflictError:
             continue
         if isinstance(place, StoredPlace):
@@ -238,13 +245,5 @@ def _acquire(index: Place, command: str) -> Lease:
     raise LeaseHeldError(f"{index}: several commands ask for its lease at once; run this again")
 
 
-def _pointer_of(stamped: Stamped, index: Place | None = None) -> Pointer:
-    try:
-        return Pointer.model_validate_json(stamped.data)
-    except ValidationError as error:
-        place = index / CURRENT if index else CURRENT
-        raise IndexFormatError(f"{place}: damaged; restore it or build the index again") from error
-
-
-def _pointer_text(pointer: Pointer, token: int) -> bytes:
-    return json.dumps({**pointer.model_dump(), "token": token}).encode()
+def _text(record: Pointer | LeaseRecord) -> bytes:
+    return seal(record.model_dump())

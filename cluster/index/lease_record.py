@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from cluster.errors import IndexFormatError
 from cluster.index.layout import LEASE
 from cluster.index.manifest import current_pointer
 from cluster.storage.conditional_store import Stamped
 from cluster.storage.places import Place, file_names
+from cluster.storage.sealed_text import unseal
 
 _VERSION = re.compile(r"v(\d{6,})\.")
 # The holders of this process, so that a lease which it failed to release is known as dead.
@@ -30,6 +31,8 @@ class LeaseRecord(BaseModel):
     `version` is the highest version number ever reserved. `machine`, `pid` and `started`
     tell a live process from a dead one; they mean nothing on another machine.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     token: int
     version: int
@@ -89,8 +92,8 @@ def _highest_version(index: Place, before: LeaseRecord | None) -> int:
 def record_of(stamped: Stamped, index: Place) -> LeaseRecord:
     """Raises IndexFormatError where `LEASE` is damaged."""
     try:
-        return LeaseRecord.model_validate_json(stamped.data)
-    except ValidationError as error:
+        return LeaseRecord.model_validate(unseal(stamped.data))
+    except ValueError as error:
         raise IndexFormatError(
             f"{index / LEASE}: damaged; remove it if no command is changing the index"
         ) from error

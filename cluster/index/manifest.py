@@ -15,6 +15,7 @@ from cluster.errors import IndexFormatError
 from cluster.index.layout import CURRENT, manifest_file
 from cluster.storage.object_store import File
 from cluster.storage.places import Place
+from cluster.storage.sealed_text import unseal
 from cluster.storage.whole_files import sha256_of, write_atomically
 
 # Format 2 had no token vectors, no columns to filter by and no statistics of the whole.
@@ -80,11 +81,14 @@ class FormatOnly(BaseModel):
     format: int | str | None = None
 
 
-class Pointer(BaseModel):
-    """What CURRENT holds: the published version, and its manifest's checksum."""
+class Pointer(Entry):
+    """What CURRENT holds: the published version, its manifest's checksum, and the token of the
+    writer that published it (cluster/index/lease.py).
+    """
 
     version: Name
     sha256: Sha256
+    token: Count = 0
 
 
 class ShardEntry(Entry):
@@ -168,8 +172,7 @@ class Manifest(Entry):
     `superseded` and `deleted` count records that a later one replaced or removed.
     `failed_sources` were asked for, could not be read to their end, and are left out whole.
     `quantiser` is the trained, empty FAISS index that all segments share. `tokens` is None where
-    no token vectors are kept. `history` names
-    the versions before this one, oldest first.
+    no token vectors are kept. `history` names the versions before this one, oldest first.
     """
 
     format: int
@@ -241,10 +244,17 @@ def current_pointer(index: Place) -> dict[str, str] | None:
     """What CURRENT says, the published `version` and its manifest's `sha256`; None without it."""
     path = index / CURRENT
     try:
-        return Pointer.model_validate_json(path.read_bytes()).model_dump()
+        pointer = read_pointer(path.read_bytes(), path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValidationError as error:
+    return {"version": pointer.version, "sha256": pointer.sha256}
+
+
+def read_pointer(data: bytes, path: Place) -> Pointer:
+    """What the bytes of CURRENT at `path` say; raises IndexFormatError where they are damaged."""
+    try:
+        return Pointer.model_validate(unseal(data))
+    except ValueError as error:
         raise IndexFormatError(f"{path}: damaged; restore it or build the index again") from error
 
 

@@ -22,7 +22,7 @@ from cluster.index.layout import SEGMENT
 from cluster.index.manifest import SegmentEntry, check_artefact
 from cluster.storage.disk_faults import naming_disk_faults
 from cluster.storage.places import Place, StoredPlace, list_files, scratch_folder, upload
-from cluster.storage.whole_files import write_atomically
+from cluster.storage.whole_files import sync, write_atomically
 
 _SENT_AT_ONCE = 4
 
@@ -84,15 +84,20 @@ def put_segment(aside: Path, directory: Place, entry: SegmentEntry) -> SegmentEn
         _send(aside, directory.parent / name, entry)
         return entry
     # Fails where remove_partials took the folder away.
-    (aside / SEGMENT).write_bytes(_text(entry))
+    (aside / SEGMENT).write_bytes(entry_text(entry))
+    # A version that names it may be published at once, and must then survive a loss of power.
+    with ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
+        list(pool.map(sync, (*aside.rglob("*"), aside)))
     try:
         aside.rename(directory)
+        sync(directory.parent)
     except OSError:
         # Another has put a whole segment there meanwhile, or a damaged one is there.
         if (there := read_entry(directory)) is not None:
             return there
         shutil.rmtree(directory, ignore_errors=True)
         aside.rename(directory)
+        sync(directory.parent)
     return entry
 
 
@@ -109,8 +114,9 @@ def remove_partials(index: Place) -> None:
 def _send(aside: Path, directory: StoredPlace, entry: SegmentEntry) -> None:
     with ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
         list(pool.map(lambda name: upload(aside / name, directory / name), entry.artefacts))
-    write_atomically(directory / SEGMENT, _text(entry))
+    write_atomically(directory / SEGMENT, entry_text(entry))
 
 
-def _text(entry: SegmentEntry) -> bytes:
+def entry_text(entry: SegmentEntry) -> bytes:
+    """What the file SEGMENT of a segment holds."""
     return entry.model_dump_json(indent=1).encode()

@@ -77,9 +77,9 @@ class SegmentRecords:
         rows, pmids = rows[inside], pmids[inside]
         return np.asarray(rows[self.pmids[rows] == pmids], np.int64)
 
-    def table(self, rows: Rows) -> pa.Table:
-        """Citation rows in CITATION_SCHEMA, in the order asked for."""
-        return self._citation_rows.take(rows)
+    def table(self, rows: Rows, columns: Sequence[str] | None = None) -> pa.Table:
+        """Citation rows in CITATION_SCHEMA, all of it or some, in the order asked for."""
+        return self._citation_rows.take(rows, columns)
 
     def citation(self, row: int) -> Citation:
         """The citation at `row`, live or superseded; raises IndexError beyond the last row."""

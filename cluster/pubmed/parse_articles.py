@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import IO, Any, TypeAlias, cast
 
@@ -12,7 +12,14 @@ from lxml import etree
 
 from cluster.errors import SourceError, cut
 from cluster.pubmed.parse_citation import parse_citation
-from cluster.pubmed.read_elements import Element, number_fault, read_number, read_text
+from cluster.pubmed.read_elements import (
+    Element,
+    number_fault,
+    parse_number,
+    read_number,
+    read_text,
+)
+from cluster.pubmed.set_aside import MAX_DAMAGED, Window, opening
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage.object_store import File
 
@@ -28,6 +35,8 @@ DOCTYPE = (
 MAX_BYTES = 4 * 1024**3
 # The largest citations (thousands of collaborators) take a few MiB.
 MAX_RECORD_BYTES = 16 * 1024**2
+# Why a record is Rejected that could not be read at all.
+SET_ASIDE = ("damaged", "too-large")
 CHUNK_BYTES = 32 * 1024
 
 _ROOT = "PubmedArticleSet"
@@ -36,31 +45,40 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_records(
-    path: File, source: str | None = None, *, max_bytes: int = MAX_BYTES
+    path: File, source: str | None = None, *, max_bytes: int = MAX_BYTES, strict: bool = True
 ) -> Iterator[Record]:
     """Yield the records of one file in file order; gzip is told by its magic, not its name.
 
     `source` names the file in records and errors (default: the file's name).
-    Raises SourceError where the file stops being readable, after yielding all before.
+    Raises SourceError where the file stops being readable, after yielding all before; unless
+    `strict`, a single record that cannot be read is Rejected, and what follows it is read.
     """
     source = path.name if source is None else source
     try:
         with path.open("rb") as raw:
             packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
             stream = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else raw
-            yield from parse_stream(stream, source, max_bytes=max_bytes)
+            yield from parse_stream(stream, source, max_bytes=max_bytes, strict=strict)
     except OSError as error:
         raise SourceError(f"{source}: {error.strerror or error}; check the path {path}") from error
 
 
-def parse_stream(stream: IO[bytes], source: str, *, max_bytes: int = MAX_BYTES) -> Iterator[Record]:
+def parse_stream(
+    stream: IO[bytes], source: str, *, max_bytes: int = MAX_BYTES, strict: bool = True
+) -> Iterator[Record]:
     """Yield the records of decompressed XML in file order; `position` counts them from 0.
 
     A record that cannot be kept is yielded as Rejected. Raises SourceError where the
-    XML or the stream breaks, after yielding every record that ended before.
+    XML or the stream breaks, after yielding every record that ended before. Unless `strict`, a
+    record that is not well-formed or too large is Rejected too, as long as the stream goes on to
+    its end, MAX_DAMAGED are enough and none of them is a deletion.
     """
     position = 0
-    for element in _top_elements(_chunks(stream, source, max_bytes), source):
+    for element in _top_elements(_chunks(stream, source, max_bytes), source, strict=strict):
+        if isinstance(element, tuple):
+            yield Rejected(*element, source, position)
+            position += 1
+            continue
         for record in _records(element, source, position):
             yield record
             position += 1
@@ -89,33 +107,83 @@ def _chunks(stream: IO[bytes], source: str, max_bytes: int) -> Iterator[bytes]:
         raise SourceError(f"{source}: the file is empty; download it again")
 
 
-def _top_elements(chunks: Iterable[bytes], source: str) -> Iterator[Element]:
-    """Yield the root's children in order, each whole; one is freed when the next is asked for."""
-    probe, parser = _safe_parser(events=("start",)), _safe_parser(events=("end",), tag=_RECORDS)
+def _top_elements(
+    chunks: Iterator[bytes], source: str, *, strict: bool
+) -> Iterator[Element | tuple[str, str]]:
+    """Yield the root's children in order, each whole; one is freed when the next is asked for.
+
+    A record that cannot be read comes as its reason and detail, unless `strict`.
+    """
+    probe, parser = _safe_parser(events=("start",)), _record_parser()
     root_known = False
-    records = bytes_since = 0
-    for chunk in chunks:
+    records = bytes_since = damaged = 0
+    window, start = Window(), b""
+    chunk = next(chunks, None)
+    while chunk is not None:
         root_known = root_known or _root_seen(probe, chunk, source)
+        start = start or opening(chunk)
         failure = _feed(parser, chunk)
         bytes_since += len(chunk)
+        ended = 0
         for _, element in parser.read_events():
             for child in _finished(cast(Element, element)):
+                ended += child.tag in _RECORDS
                 yield child
                 records += 1
                 bytes_since = 0
-        if failure is not None:
-            raise _not_xml(source, records, failure)
-        if bytes_since > MAX_RECORD_BYTES:
-            raise SourceError(
-                f"{source}: after {records} records no other ends within {MAX_RECORD_BYTES} "
-                "bytes, as in no PubMed file; download it again"
-            )
+        window.add(chunk, ended)
+        fault = _fault(source, records, failure, bytes_since, window.read if damaged else 0)
+        if fault is not None:
+            damaged += 1
+            parser = _record_parser()
+            # Where the head of the file is damaged itself no parser can begin with it.
+            may_go_on = not strict and start and damaged <= MAX_DAMAGED and not _feed(parser, start)
+            found = window.find_damage(chunks, _is_sound) if may_go_on else None
+            if found is None:
+                raise fault
+            place, rest = found
+            yield SET_ASIDE[failure is None], f"{place}: {_reason(failure)}"
+            records, bytes_since = records + 1, 0
+            window.resume(place.end)
+            chunk = rest
+            continue
+        chunk = next(chunks, None)
     try:
         root = parser.close()
     except etree.XMLSyntaxError as error:
-        raise _not_xml(source, records, error) from error
+        raise _not_xml(source, records, error, window.read if damaged else 0) from error
     if root.tag == _ROOT:
         yield from (child for child in root if child.tag not in _RECORDS)
+
+
+def _record_parser() -> etree.XMLPullParser:
+    return _safe_parser(events=("end",), tag=_RECORDS)
+
+
+def _is_sound(between: bytes) -> bool:
+    """Whether what stands between two records is well-formed."""
+    parser = _safe_parser()
+    return not any(_feed(parser, data) for data in (b"<x>", between, b"</x>"))
+
+
+def _fault(
+    source: str, records: int, failure: etree.XMLSyntaxError | None, size: int, read: int
+) -> SourceError | None:
+    if failure is not None:
+        return _not_xml(source, records, failure, read)
+    if size > MAX_RECORD_BYTES:
+        return SourceError(
+            f"{source}: after {records} records no other ends within {MAX_RECORD_BYTES} "
+            "bytes, as in no PubMed file; download it again"
+        )
+    return None
+
+
+def _reason(failure: etree.XMLSyntaxError | None) -> str:
+    if failure is None:
+        return f"more than {MAX_RECORD_BYTES} bytes"
+    # Its line and column are those of the parser, which may have begun anywhere.
+    return f"not well-formed XML ({cut((failure.msg or '').partition(', line ')[0])})"
 
 
 # No entity is resolved, nothing fetched; libxml2's own limits guard depth, length and growth.
@@ -140,9 +208,11 @@ def _feed(parser: etree.XMLPullParser, chunk: bytes) -> etree.XMLSyntaxError | N
     return None
 
 
-def _not_xml(source: str, records: int, error: etree.XMLSyntaxError) -> SourceError:
+def _not_xml(source: str, records: int, error: etree.XMLSyntaxError, read: int) -> SourceError:
+    """`read` is how many bytes were, where lines are not counted from the file's first."""
+    place = f"within its first {read} bytes" if read else f"at line {error.lineno}"
     return SourceError(
-        f"{source}: not well-formed XML after {records} records, at line {error.lineno} "
+        f"{source}: not well-formed XML after {records} records, {place} "
         f"({cut(error.msg or '')}); download it again"
     )
 
@@ -194,7 +264,8 @@ def _records(element: Element, source: str, position: int) -> Iterator[Record]:
             if number is None:
                 yield Rejected("bad-pmid", number_fault("DeleteCitation/PMID", pmid), source, at)
             else:
-                yield Deletion(number, source, at)
+                # The DTD requires the attribute; without it, or with nonsense, any version goes.
+                yield Deletion(number, source, at, parse_number(pmid.get("Version", "")) or 0)
     elif element.tag == _BOOK:
         book_pmid = element.find("BookDocument/PMID")
         name = "unknown" if book_pmid is None else cut(read_text(book_pmid))

@@ -5,7 +5,7 @@ Element names and their meaning: https://dtd.nlm.nih.gov/ncbi/pubmed/doc/out/250
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -59,6 +59,8 @@ def parse_citation(record: Element, source: str, position: int) -> Citation | Re
     for name in _GATHERED:
         if name in fields:
             fields[name] = tuple(fields[name])
+    if not fields.get("sections"):
+        fields["sections"] = _english_abstract(fields.get("other_abstracts", ()))
     citation = Citation(**fields)
     size = _characters(citation)
     if size > MAX_CHARACTERS:
@@ -82,6 +84,11 @@ def _characters(citation: Citation) -> int:
     own = (c.title, c.journal, c.journal_abbreviation, c.volume, c.issue, c.pages, c.doi, c.pmcid)
     lists = (*own, *c.keywords, *c.languages, *c.publication_types)
     return len(parts) + sum(parts) + sum(map(len, lists))
+
+
+def _english_abstract(others: Sequence[OtherAbstract]) -> tuple[Section, ...]:
+    """The first English one of `others`: some records have their only abstract there."""
+    return next((o.sections for o in others if o.language == "eng" and o.sections), ())
 
 
 class _UnusableError(CiteRayError):

@@ -33,8 +33,9 @@ def _blocks(path: File) -> Iterator[bytes]:
             yield block
 
 
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have a file's bytes, or a folder's names, on the disk before any loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -49,19 +50,17 @@ def write_atomically(path: Place, data: bytes) -> None:
     if isinstance(path, StoredPlace):
         put(path, data)
         return
-    with published_atomically(path) as aside, aside.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    _sync_directory(path.parent)
+    with published_atomically(path) as aside:
+        aside.write_bytes(data)
 
 
 @contextmanager
 def published_atomically(path: Place) -> Iterator[Path]:
     """Give a path beside `path` to write one file to; it takes `path`'s place on success.
 
-    What is for an object store is written on this machine and sent whole. Raises
-    StorageError where the disk is full, or it or the store may not be written.
+    It is on the disk before that, and so is its name after it. What is for an object store is
+    written on this machine and sent whole. Raises StorageError where the disk is full, or it or
+    the store may not be written.
     """
     if isinstance(path, StoredPlace):
         with scratch_folder(path) as folder:
@@ -73,7 +72,9 @@ def published_atomically(path: Place) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield aside
+            sync(aside)
             os.replace(aside, path)
+            sync(path.parent)
         finally:
             aside.unlink(missing_ok=True)
 

@@ -18,7 +18,7 @@ from cluster.ray.session import ray_session
 from commands.context import Config, Json, Overrides, make_context
 from commands.index_jobs.show_progress import reporter
 from commands.index_jobs.show_result import tell
-from commands.index_jobs.update import AllowGap, compact, update
+from commands.index_jobs.update import AllowGap, Strict, compact, update
 from commands.index_jobs.verify import verify
 from pipelines.build.find_sources import find_sources
 
@@ -34,6 +34,7 @@ index.command("verify")(verify)
 def build(
     sources: Annotated[list[str], typer.Argument(help="PubMed XML files, folders or globs.")],
     allow_gap: AllowGap = False,
+    strict: Strict = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -41,7 +42,8 @@ def build(
     """Build an index from PubMed XML and publish it at index.path.
 
     Run again after an interruption, it goes on where it stopped. Files that cannot be
-    read are left out whole and named; the exit code is then 1.
+    read are left out whole and named; the exit code is then 1. A single record that cannot
+    be read is set aside and named.
     """
     from pipelines.build.jobs import build_index
 
@@ -53,7 +55,7 @@ def build(
     context.log.print(f"{len(paths)} source files -> {settings.index.path}", soft_wrap=True)
     begun = time.monotonic()
     with ray_session(settings.ray), reporter(context) as report:
-        result = build_index(paths, settings, report)
+        result = build_index(paths, settings, report, strict=strict)
     seconds = time.monotonic() - begun
     tell(context, result, seconds, json=json)
     if result.failed:

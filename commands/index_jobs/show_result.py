@@ -22,8 +22,20 @@ def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -
                 context.log.print(f"dropped: {example}", soft_wrap=True, markup=False)
         if result.manifest:
             tell_version(context, result.manifest, seconds)
+    _tell_damaged(context, result)
     for source in result.failed:
         context.log.print(f"failed: {source.error}", style="red", soft_wrap=True, markup=False)
+
+
+def _tell_damaged(context: Context, result: BuildResult) -> None:
+    for place in result.damaged:
+        context.log.print(f"set aside: {place}", style="red", soft_wrap=True, markup=False)
+    if result.damaged:
+        context.log.print(
+            f"records that could not be read and are not in the index: {len(result.damaged)}; if "
+            "NLM's files have them whole, download these again and build the index again",
+            soft_wrap=True,
+        )
 
 
 def tell_version(context: Context, manifest: Manifest, seconds: float) -> None:

@@ -19,6 +19,10 @@ AllowGap = Annotated[
     bool, typer.Option("--allow-gap", help="Accept missing numbers among the files.")
 ]
 
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse a file with a record that cannot be read.")
+]
+
 
 def update(
     sources: Annotated[list[str], typer.Argument(help="PubMed XML files, folders or globs.")],
@@ -26,6 +30,7 @@ def update(
         bool, typer.Option("--each", help="Publish a version for every source, for --as-of.")
     ] = False,
     allow_gap: AllowGap = False,
+    strict: Strict = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -34,7 +39,8 @@ def update(
 
     Sources that the index holds are skipped, so the whole download folder may be named. Run
     again after an interruption, it goes on where it stopped. A source that cannot be read
-    holds up those after it; the exit code is then 1.
+    holds up those after it; the exit code is then 1. A single record that cannot be read is
+    set aside and named.
     """
     from pipelines.build.jobs import update_index
 
@@ -43,7 +49,9 @@ def update(
     paths = find_sources(sources)
     begun = time.monotonic()
     with ray_session(settings.ray), reporter(context) as report:
-        result = update_index(paths, settings, report, each=each, allow_gap=allow_gap)
+        result = update_index(
+            paths, settings, report, each=each, allow_gap=allow_gap, strict=strict
+        )
     if json or result.sources:
         tell(context, result, time.monotonic() - begun, json=json)
     if not result.sources:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import faiss
@@ -20,12 +20,13 @@ from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, write_segm
 from cluster.records import Citation
 from cluster.storage.places import Place
 from cluster.storage.whole_files import published_atomically
-from pipelines.build.order_records import Events, LiveRows, live_rows
+from pipelines.build.order_records import NO_EVENTS, Events, LiveRows, join_events, live_rows
 from pipelines.build.stage_citations import read_deletions, read_parts
 from pipelines.update.late_sources import SourceOrder
 from pipelines.vocabulary.mine_vocabulary import count_terms, write_counts
 
 BATCH_ROWS = 2000
+EVENT_COLUMNS = ("pmid", "version", "position")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,12 @@ class StagedShard:
 
     table: pa.Table
     live: LiveRows
+    records: Events
+    deletions: Events
+
+    def beside(self, held: Events) -> StagedShard:
+        """The same rows, of which those are live that count beside what an index holds."""
+        return replace(self, live=live_rows(self.records, self.deletions, held))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The live rows in PMID order, in batches of up to BATCH_ROWS; reads lazily."""
@@ -57,11 +64,17 @@ class StagedShard:
             yield from map(citation_from_row, batch.select(CITATION_SCHEMA.names).to_pylist())
 
 
-def _events(
-    pmids: Sequence[np.ndarray], places: Sequence[np.ndarray], ranks: Sequence[int]
-) -> Events:
-    files = [np.full(len(p), rank, np.int64) for p, rank in zip(pmids, ranks, strict=True)]
-    return Events(np.concatenate(pmids), np.concatenate(files), np.concatenate(places))
+def _events(tables: Sequence[pa.Table], ranks: Sequence[int]) -> Events:
+    parts = [
+        Events(
+            _column(table, "pmid"),
+            np.full(len(table), rank, np.int64),
+            _column(table, "position"),
+            _column(table, "version"),
+        )
+        for table, rank in zip(tables, ranks, strict=True)
+    ]
+    return join_events([NO_EVENTS, *parts])
 
 
 def _column(table: pa.Table, name: str) -> np.ndarray:
@@ -76,25 +89,26 @@ def read_staged(
 ) -> StagedShard:
     """Everything staged for `shard`, from sources in the order in which they apply.
 
-    `columns`, all or some, must hold what tells which rows are live: pmid and position.
+    `columns`, all or some, must hold what tells which rows are live: EVENT_COLUMNS.
     With `order` the deletions of sources that the index holds count too, for PMIDs of which
     the staged sources speak.
     """
     tables = [read_parts(directory, shard, columns) for directory in directories]
-    deletions = [read_deletions(d) for d in directories]
     ranks = list(order.staged) if order else list(range(len(directories)))
-    pmids = [_column(t, "pmid") for t in tables]
-    gone = [_column(t, "pmid") for t in deletions]
-    places = [_column(t, "position") for t in deletions]
-    records = _events(pmids, [_column(t, "position") for t in tables], ranks)
+    records = _events(tables, ranks)
+    deletions = _events([read_deletions(d) for d in directories], ranks)
     if order:
-        touched = np.concatenate([*pmids, *gone])
-        for rank, held in order.deletions.items():
-            gone.append(held[np.isin(held, touched)])
-            places.append(np.zeros(len(gone[-1]), np.int64))
-            ranks.append(rank)
-    live = live_rows(records, _events(gone, places, ranks))
-    return StagedShard(pa.concat_tables(tables), live)
+        touched = np.union1d(records.pmids, deletions.pmids)
+        held = [_held_deletions(rank, gone, touched) for rank, gone in order.deletions.items()]
+        deletions = join_events([deletions, *held])
+    live = live_rows(records, deletions)
+    return StagedShard(pa.concat_tables(tables), live, records, deletions)
+
+
+def _held_deletions(rank: int, gone: np.ndarray, touched: np.ndarray) -> Events:
+    """Those of `touched` PMIDs; what the same source holds live of one came after them."""
+    pmids, versions = gone[np.isin(gone[:, 0], touched)].T
+    return Events(pmids, np.full(len(pmids), rank), np.full(len(pmids), -1), versions)
 
 
 def sample_vectors(
@@ -107,7 +121,7 @@ def sample_vectors(
     """
     keys, counts = [], []
     for shard in range(shards):
-        staged = read_staged(directories, shard, ("pmid", "position", "spans"))
+        staged = read_staged(directories, shard, (*EVENT_COLUMNS, "spans"))
         pmids = _column(staged.table, "pmid")[staged.live.rows]
         # Fibonacci hashing: spreads neighbouring PMIDs, needs no seed.
         keys.append(pmids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
@@ -118,7 +132,7 @@ def sample_vectors(
     last = every[order[:taken]].max(initial=0)
     found: list[tuple[int, bytes]] = []
     for shard, of_shard in enumerate(keys):
-        staged = read_staged(directories, shard, ("pmid", "position", "vectors"))
+        staged = read_staged(directories, shard, (*EVENT_COLUMNS, "vectors"))
         chosen = np.flatnonzero(of_shard <= last)
         taker = RowTaker(staged.table)
         blobs = taker.take(staged.live.rows[chosen], ["vectors"])["vectors"].to_pylist()

@@ -39,6 +39,7 @@ from pipelines.build.plan_build import (
     build_id,
     coded_tokens,
     quantiser_of,
+    refuse_damaged,
     segment_id,
     segment_plan,
     staged_account,
@@ -75,33 +76,39 @@ def _stage(
     models: Models,
     tokens: CodedTokens | None,
     report: Report,
+    *,
+    strict: bool,
 ) -> tuple[ParsedSource, ...]:
     """Stage what an earlier, interrupted run has not; gives the accounts of all sources."""
     pending = [(p, d) for p, d in places if complete_account(d, p) is None]
     if pending:
         embed_sources(pending, settings, models.encoder, tokens, report)
-    return tuple(staged_account(p, d) for p, d in places)
+    accounts = (staged_account(path, directory) for path, directory in places)
+    return tuple(refuse_damaged(account) if strict else account for account in accounts)
 
 
-def build_index(sources: Sequence[File], settings: Settings, report: Report) -> BuildResult:
+def build_index(
+    sources: Sequence[File], settings: Settings, report: Report, *, strict: bool = False
+) -> BuildResult:
     """Build a version from `sources`, in their order, and publish it.
 
     Citations staged by an earlier, interrupted run are not embedded again. A source that
     cannot be read is left out whole and named in the result; the staging is then kept,
-    so that a rerun reads only that source. Raises CiteRayError when none can be read, and
-    where another command changes the index.
+    so that a rerun reads only that source. `strict` leaves out a source with a record that
+    cannot be read too, which is else set aside alone. Raises CiteRayError when none can be read,
+    and where another command changes the index.
     """
     index = settings.index.place
     require_writable(index)
     with hold_lease(index, "build") as lease:
         drop_taken(lease)
-        result = _build(sources, settings, lease, lease.checking(report))
+        result = _build(sources, settings, lease, lease.checking(report), strict=strict)
         drop_taken(lease)
         return result
 
 
 def _build(
-    sources: Sequence[File], settings: Settings, lease: Lease, report: Report
+    sources: Sequence[File], settings: Settings, lease: Lease, report: Report, *, strict: bool
 ) -> BuildResult:
     index = lease.index
     models = fetch_models(settings, report)
@@ -110,7 +117,7 @@ def _build(
     build = index / "staging" / staging_name(name, tokens)
     places = [(path, staging_directory(build, path)) for path in sources]
     coded = coded_tokens(index, tokens)
-    result = BuildResult(None, _stage(places, settings, models, coded, report))
+    result = BuildResult(None, _stage(places, settings, models, coded, report, strict=strict))
     good = [(d, a) for (_, d), a in zip(places, result.sources, strict=True) if not a.error]
     if not good:
         return result
@@ -150,13 +157,14 @@ def update_index(
     *,
     each: bool = False,
     allow_gap: bool = False,
+    strict: bool = False,
 ) -> BuildResult:
     """Publish a version with what of `sources` is new since the published one.
 
     `each` publishes one for every source, so that the state after each can be asked for.
-    Staging and resuming are as in a build. What follows a source that cannot be read must
-    wait for it, so that only the sources before it are applied. The result names the new
-    sources alone; without any, it is the published version, and nothing is written; what
+    Staging and resuming are as in a build, and so is `strict`. What follows a source that cannot
+    be read must wait for it, so that only the sources before it are applied. The result names the
+    new sources alone; without any, it is the published version, and nothing is written; what
     a run that died once it had published has staged is removed. A late
     source, before the last that the index holds, changes what no later source speaks of.
     Raises InputError for sources that changed, for a late one without the later files that
@@ -181,7 +189,8 @@ def update_index(
             held = [source.name for source in manifest.sources]
             check_gaps([*held, *(path.name for path in new)], after=manifest.last_source)
         result = _update(
-            new, sources, manifest, settings, lease, lease.checking(report), each=each
+            new, sources, manifest, settings, lease, lease.checking(report),
+            each=each, strict=strict,
         )  # fmt: skip
         drop_taken(lease)
         return result
@@ -211,6 +220,7 @@ def _update(
     report: Report,
     *,
     each: bool,
+    strict: bool,
 ) -> BuildResult:
     index = lease.index
     quantiser = quantiser_of(index, manifest)
@@ -220,7 +230,7 @@ def _update(
     build = index / "staging" / staging_name(name, manifest.tokens)
     places = [(path, staging_directory(build, path)) for path in new]
     coded = coded_tokens(index, manifest.tokens)
-    accounts = _stage(places, settings, models, coded, report)
+    accounts = _stage(places, settings, models, coded, report, strict=strict)
     result = BuildResult(None, accounts)
     good = applicable(accounts)
     groups = [[account] for account in good] if each else [good]
@@ -251,6 +261,7 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
     index = settings.index.place
     require_writable(index)
     with hold_lease(index, "compact") as lease:
+        drop_taken(lease)
         manifest = read_manifest(index)
         kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}
         like = settings.index.model_copy(update=kept)

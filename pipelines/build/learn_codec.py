@@ -50,7 +50,7 @@ def sample_passages(sources: Sequence[File], splitter: Splitter, limit: int) -> 
 
 
 def _texts(source: File, splitter: Splitter) -> Iterator[str]:
-    for record in read_records(source):
+    for record in read_records(source, strict=False):
         if isinstance(record, Citation):
             yield from (passage.text for passage in split_citation(record, splitter))
 

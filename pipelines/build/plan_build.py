@@ -20,6 +20,9 @@ from pipelines.build.read_source import BYTES_PER_CITATION
 from pipelines.build.stage_citations import ParsedSource, read_account, staged_positions
 from pipelines.build.stage_steps import CodedTokens
 
+# Of another form no staging is reused. The first had no versions of deletions.
+STAGING_FORMAT = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -46,6 +49,19 @@ class BuildResult:
         """Sources that could not be read to their end; each has an `error`."""
         return tuple(s for s in self.sources if s.error)
 
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """Where each record stands that could not be read and was set aside, and why."""
+        return tuple(place for s in self.sources if not s.error for place in s.damaged)
+
+
+def refuse_damaged(account: ParsedSource) -> ParsedSource:
+    """`account` as that of a source that cannot be read, if a record of it was set aside."""
+    if account.error or not account.damaged:
+        return account
+    error = f"{account.damaged[0]}; download it again, or go on without it, without --strict"
+    return account.model_copy(update={"error": error})
+
 
 def _digest(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
@@ -58,7 +74,7 @@ def build_id(settings: Settings, model_sum: str) -> str:
     """
     tokens, shards = settings.encoder.max_tokens, settings.index.shards
     coded = settings.index.token_codec
-    facts = [settings.split.model_dump(), model_sum, tokens, shards]
+    facts = [STAGING_FORMAT, settings.split.model_dump(), model_sum, tokens, shards]
     return _digest([*facts, coded.model_dump() if coded else None])
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from cluster.errors import SourceError
-from cluster.pubmed.parse_articles import read_records
+from cluster.pubmed.parse_articles import SET_ASIDE, read_records
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage.object_store import File
 from cluster.storage.places import Place
@@ -32,10 +32,13 @@ class _Tally:
     deletions: list[Deletion] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
 
     def drop(self, record: Rejected) -> None:
         self.dropped[record.reason] += 1
-        if len(self.examples) < EXAMPLES:
+        if record.reason in SET_ASIDE:
+            self.damaged.append(f"{record.source}, {record.detail}")
+        elif len(self.examples) < EXAMPLES:
             self.examples.append(
                 f"{record.source}, record {record.position}: {record.reason}: {record.detail}"
             )
@@ -43,7 +46,7 @@ class _Tally:
 
 def _batches(path: File, tally: _Tally, staged: frozenset[int]) -> Iterator[list[Citation]]:
     batch: list[Citation] = []
-    for record in read_records(path):
+    for record in read_records(path, strict=False):
         if isinstance(record, Citation):
             tally.kept += 1
             if record.position not in staged:
@@ -65,6 +68,7 @@ def read_source(
 
     Citations at positions in the runs `staged` are counted and left out. They are given, not
     looked up here: a step that Ray repeats must give the same tables, whatever is staged since.
+    A record that cannot be read is set aside and named in the account.
     A file that cannot be read to its end is accounted with its error and raises nothing:
     the other files go on, and the build says so when it ends.
     """
@@ -90,6 +94,7 @@ def read_source(
         deletions=len(tally.deletions),
         dropped=dict(tally.dropped),
         examples=tuple(tally.examples),
+        damaged=tuple(tally.damaged),
         error=error,
     )
     write_account(directory, account, tally.deletions)

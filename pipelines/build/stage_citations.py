@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,17 @@ RUNS_PER_NAME = 8
 READS_AT_ONCE = 16
 # Metadata of a part: the number type that its vectors were computed in.
 DTYPE = "dtype"
-DELETION_SCHEMA = pa.schema([("pmid", pa.int64()), ("position", pa.int64())])
+DELETION_SCHEMA = pa.schema(
+    [("pmid", pa.int64()), ("position", pa.int64()), ("version", pa.int64())]
+)
 Positions = npt.NDArray[np.int64]
 
 
 class ParsedSource(BaseModel):
-    """The account of one source file. With an `error` nothing of it is used."""
+    """The account of one source file. With an `error` nothing of it is used.
+
+    `damaged` says of each record that could not be read where it stands and why.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -60,6 +66,7 @@ class ParsedSource(BaseModel):
     deletions: int = 0
     dropped: dict[str, int] = {}
     examples: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -191,7 +198,7 @@ def staged_dtype(directories: Sequence[Place]) -> str:
 
 def write_account(directory: Place, account: ParsedSource, deletions: Sequence[Deletion]) -> None:
     """Record that a source was read to its end, or how it failed."""
-    rows = [{"pmid": d.pmid, "position": d.position} for d in deletions]
+    rows = [asdict(deletion) for deletion in deletions]
     with (
         published_atomically(directory / DELETIONS) as aside,
         ipc.new_file(aside, DELETION_SCHEMA) as writer,

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from cluster.errors import CiteRayError, InputError
-from cluster.index.layout import TERM_COUNTS, segment_directory
-from cluster.index.lease import Lease, hold_lease
+from cluster.index.layout import CURRENT, LEASE, TERM_COUNTS, segment_directory
+from cluster.index.lease import LEASE_S, Lease, hold_lease
 from cluster.index.manifest import Manifest, SegmentEntry, ShardEntry
 from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardReader
@@ -143,7 +143,18 @@ def _remove_others(lease: Lease, manifest: Manifest) -> list[str]:
     parts = [name.split("/") for name in list_files(index / "segments")]
     found += ["/".join(("segments", *part[:2])) for part in parts if len(part) > 1]
     removed = [name for name in dict.fromkeys(found) if name not in named_by(manifest)]
+    removed += _asides(index)
     for name in removed:
         lease.check()
         remove(index / name)
     return removed
+
+
+def _asides(index: Place) -> list[str]:
+    """What killed writers left of CURRENT and LEASE: files that no lease is old enough for."""
+    if not isinstance(index, Path):
+        return []
+    # The lease was written a moment ago, by the clock of the same file system.
+    now = (index / LEASE).stat().st_mtime
+    found = (path for name in (CURRENT, LEASE) for path in index.glob(f".{name}.*"))
+    return [path.name for path in found if now - path.stat().st_mtime > LEASE_S]

@@ -14,12 +14,11 @@ import numpy as np
 
 from cluster.errors import InputError
 from cluster.index.manifest import Manifest
-from cluster.index.read_records import Rows, SegmentRecords
+from cluster.index.read_records import Rows
 from cluster.pubmed.parse_articles import read_records
 from cluster.pubmed.source_order import natural_key
 from cluster.records import Deletion
 from cluster.storage.object_store import File
-from pipelines.build.order_records import LiveRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,8 @@ class SourceOrder:
     """Where the sources of an update stand among those that the index holds.
 
     `ranks` has the place of every source by its name, `staged` those of the update's own in
-    their order. `deletions` are the PMIDs that held sources delete, by the source's rank.
+    their order. `deletions` are the PMIDs that held sources delete, each with the version that
+    goes, by the source's rank.
     """
 
     ranks: Mapping[str, int]
@@ -53,9 +53,11 @@ def files_of(names: Sequence[str], sources: Sequence[File], late: str) -> list[F
 
 
 def deleted_in(path: File) -> Rows:
-    """The PMIDs that the source deletes, ascending."""
-    found = (record.pmid for record in read_records(path) if isinstance(record, Deletion))
-    return np.unique(np.fromiter(found, np.int64))
+    """The PMIDs that the source deletes, each with the version that goes (n, 2)."""
+    found = [
+        (r.pmid, r.version) for r in read_records(path, strict=False) if isinstance(r, Deletion)
+    ]
+    return np.unique(np.asarray(found, np.int64).reshape(-1, 2), axis=0)
 
 
 def order_of(
@@ -66,34 +68,3 @@ def order_of(
     ranks = {name: rank for rank, name in enumerate(every)}
     by_rank = {ranks[name]: pmids for name, pmids in deletions.items()}
     return SourceOrder(ranks, [ranks[name] for name in names], by_rank)
-
-
-def without_overridden(
-    live: LiveRows,
-    pmids: Rows,
-    segments: Sequence[SegmentRecords],
-    rows: Sequence[Rows],
-    order: SourceOrder,
-) -> LiveRows:
-    """`live` without the PMIDs of which the index holds a record of a later source.
-
-    `pmids` are those of the staged rows, `rows` each segment's rows that are live and touched.
-    """
-    overridden = [np.empty(0, np.int64)]
-    for segment, chosen in zip(segments, rows, strict=True):
-        held = segment.pmids[chosen]
-        names = segment.table(chosen).column("source").to_pylist()
-        ranks = np.asarray([order.ranks[name] for name in names], np.int64)
-        newest = live.touched_files[np.searchsorted(live.touched, held)]
-        # The same rank is of a source that deletes a PMID and then gives it a record.
-        overridden.append(held[ranks >= newest])
-    gone = np.concatenate(overridden)
-    touched = ~np.isin(live.touched, gone)
-    return LiveRows(
-        rows=live.rows[~np.isin(pmids[live.rows], gone)],
-        records=live.records,
-        deleted_pmids=np.setdiff1d(live.deleted_pmids, gone),
-        removed=np.setdiff1d(live.removed, gone),
-        touched=live.touched[touched],
-        touched_files=live.touched_files[touched],
-    )

@@ -8,7 +8,7 @@ are copied to the machine first, once: their records alone, not what they are se
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
@@ -42,9 +42,9 @@ from cluster.storage.object_store import File
 from cluster.storage.places import Place
 from cluster.text.analysis import ANALYSER, analyse
 from pipelines.build.build_shard import BATCH_ROWS, StagedShard, read_staged
-from pipelines.build.order_records import LiveRows
+from pipelines.build.order_records import NO_EVENTS, Events, LiveRows, join_events
 from pipelines.build.stage_citations import ParsedSource
-from pipelines.update.late_sources import SourceOrder, without_overridden
+from pipelines.update.late_sources import SourceOrder
 from pipelines.vocabulary.mine_vocabulary import count_terms, merge_counts, negated, write_counts
 
 
@@ -145,6 +145,22 @@ def _live_among(segments: Sequence[SegmentRecords], pmids: Rows) -> list[Rows]:
     return found[::-1]
 
 
+def _held(segments: Sequence[SegmentRecords], pmids: Rows, order: SourceOrder | None) -> Events:
+    """The live records of `pmids`, where they stand among the events of an update."""
+    parts = [NO_EVENTS]
+    for segment, rows in zip(segments, _live_among(segments, pmids), strict=True):
+        held = segment.table(rows, ("version", "position", "source"))
+        versions, positions = (
+            np.asarray(held.column(name).to_numpy(), np.int64) for name in ("version", "position")
+        )
+        # Without a late source all that is held comes before all that is new.
+        names = held.column("source").to_pylist() if order else []
+        ranks = [order.ranks[name] for name in names] if order else [-1] * len(rows)
+        files = np.asarray(ranks, np.int64)
+        parts.append(Events(segment.pmids[rows], files, positions, versions))
+    return join_events(parts)
+
+
 def _change(segments: Sequence[SegmentRecords], live: LiveRows) -> _Change:
     dead = _live_among(segments, live.touched)
     parts = [segment.pmids[rows] for segment, rows in zip(segments, dead, strict=True)]
@@ -207,11 +223,7 @@ def update_shard(
         SegmentRecords(at_hand(index / segment_directory(shard, s.id), s.artefacts, *read))
         for s in before.segments
     ]
-    if order:
-        pmids = np.asarray(staged.table.column("pmid").to_numpy(), np.int64)
-        rows = _live_among(segments, staged.live.touched)
-        live = without_overridden(staged.live, pmids, segments, rows, order)
-        staged = replace(staged, live=live)
+    staged = staged.beside(_held(segments, staged.live.touched, order))
     change = _change(segments, staged.live)
     if not staged.live.records and not len(change.supersedes.pmids):
         return None

@@ -20,7 +20,7 @@ def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None
     try:
         found = sha256_of(path)
     except OSError as error:
-        return f"cannot be read: {error.strerror}"
+        return f"cannot be read: {error.strerror or error}"
     if found != expected.sha256:
         return f"sha256 {found[:12]}... where the manifest says {expected.sha256[:12]}..."
     return None

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tantivy
 
+from cluster.index.bm25 import postings_of
 from cluster.index.filters import post_filters
 from cluster.index.filters.filters import LISTS
 from cluster.index.filters.write_filters import (
@@ -142,15 +143,14 @@ def _check_postings(directory: Path, side: str, expected: _Expected, notes: Note
 
 def _miscounted(directory: Path, expected: _Expected) -> int:
     """How many terms and years are in another number of documents than expected."""
-    index = tantivy.Index.open(str(directory))
-    index.reload()
-    searcher = index.searcher()
     wrong = 0
-    for term, count in expected.terms.items():
-        wrong += searcher.doc_freq(post_filters.TERMS, term) != count
-    for year, count in expected.years.items():
-        query = tantivy.Query.range_query(
-            index.schema, post_filters.YEAR, tantivy.FieldType.Integer, year, year
-        )
-        wrong += searcher.search(query, 1).count != count
+    with postings_of(directory) as index:
+        searcher = index.searcher()
+        for term, count in expected.terms.items():
+            wrong += searcher.doc_freq(post_filters.TERMS, term) != count
+        for year, count in expected.years.items():
+            query = tantivy.Query.range_query(
+                index.schema, post_filters.YEAR, tantivy.FieldType.Integer, year, year
+            )
+            wrong += searcher.search(query, 1).count != count
     return wrong

@@ -20,6 +20,7 @@ from cluster.index.layout import (
     CITATIONS,
     FILTERS,
     PASSAGES,
+    SEGMENT,
     SUPERSEDES,
     TERMS,
     TOKENS,
@@ -29,6 +30,7 @@ from cluster.index.layout import (
     shard_of,
 )
 from cluster.index.manifest import Manifest, SegmentEntry
+from cluster.index.put_segment import entry_text
 from cluster.index.terms.bags import BAGS, Bags
 from pipelines.verify.check_artefact import artefact_fault
 from pipelines.verify.check_filters import check_filters
@@ -107,6 +109,7 @@ class SegmentChecker:
             notes.note("missing-segment", f"missing, with its {entry.citations:,} citations")
             return CheckedSegment(notes.findings, None, nothing)
         self._check_artefacts()
+        self._check_entry()
         supersedes = self._read_supersedes()
         rows = self._read_citations()
         if rows is not None:
@@ -130,6 +133,19 @@ class SegmentChecker:
         # Readers obey it wherever it is.
         if SUPERSEDES not in named and (self._directory / SUPERSEDES).exists():
             self._notes.note("artefact", "the manifest does not name it", file=SUPERSEDES)
+
+    def _check_entry(self) -> None:
+        """That the segment says of itself what the manifest says of it, to the byte."""
+        try:
+            found = (self._directory / SEGMENT).read_bytes()
+        except FileNotFoundError:
+            self._notes.note("artefact", "missing", file=SEGMENT)
+            return
+        except OSError as error:
+            self._notes.note("artefact", f"cannot be read: {error}", file=SEGMENT)
+            return
+        if found != entry_text(self._entry):
+            self._notes.note("artefact", "not what the manifest says", file=SEGMENT)
 
     def _read_supersedes(self) -> Ints:
         if SUPERSEDES not in self._entry.artefacts or SUPERSEDES in self._unsound:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cluster.index.copies import fresh_copy
-from cluster.index.layout import SUPERSEDES, segment_directory
+from cluster.index.layout import SEGMENT, SUPERSEDES, segment_directory
 from cluster.index.manifest import Manifest, SegmentEntry
 from cluster.storage.places import Place
 from pipelines.verify.check_segment import CheckedSegment, Rows, SegmentChecker, join_rows
@@ -38,7 +38,7 @@ def check_shard(
 
     def check(entry: SegmentEntry) -> CheckedSegment:
         folder = index / segment_directory(shard, entry.id)
-        with fresh_copy(folder, {*entry.artefacts, SUPERSEDES}) as here:
+        with fresh_copy(folder, {*entry.artefacts, SEGMENT, SUPERSEDES}) as here:
             checker = SegmentChecker(here, manifest, shard, entry, quick=quick, files=files)
             return checker.check()
 

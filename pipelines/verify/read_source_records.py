@@ -26,8 +26,8 @@ _MD5 = re.compile(r"\b[0-9a-fA-F]{32}\b")
 class SourceRecords:
     """The citations and deletions of a file, in its order: parallel arrays.
 
-    `kept` is false for a deletion, whose version is 0. `whole` is false where the file
-    cannot be read to its end; the arrays are then empty.
+    `kept` is false for a deletion, whose version is the one that goes; 0: any. `whole` is false
+    where the file cannot be read to its end; the arrays are then empty.
     """
 
     name: str
@@ -47,11 +47,11 @@ def read_source_records(path: File, entry: SourceEntry | None) -> SourceRecords:
     whole = True
     try:
         _check_file(path, entry, notes)
-        for record in read_records(path):
+        for record in read_records(path, strict=False):
             if isinstance(record, Citation):
                 rows.append((record.pmid, record.version, record.position, True))
             elif isinstance(record, Deletion):
-                rows.append((record.pmid, 0, record.position, False))
+                rows.append((record.pmid, record.version, record.position, False))
             else:
                 dropped[record.reason] += 1
     except (SourceError, OSError) as error:

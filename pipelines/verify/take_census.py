@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.index.manifest import Manifest
+from pipelines.build.order_records import ANY_VERSION, Events, deciding_events
 from pipelines.verify.check_segment import Rows
 from pipelines.verify.note_findings import Finding, Ints, first_pmids
 from pipelines.verify.read_source_records import SourceRecords
@@ -17,7 +18,7 @@ NAMED_FILES = 3
 
 
 class Census:
-    """What should be live: for each PMID its newest record by (file, position).
+    """What should be live: for each PMID the record that decides (order_records.py).
 
     `names` are the source files in the order in which they apply, those that were not read
     included; `read` are those that were, in the same order. Holds some 50 bytes a record.
@@ -31,14 +32,18 @@ class Census:
         # The last stands for a file that has no number: what came from it is no source's.
         self._was_read = np.ones(len(names) + 1, bool)
         self._was_read[:-1] = np.isin(names, [r.name for r in read])
-        pmids = _joined([r.pmids for r in read])
-        order = np.argsort(pmids, kind="stable")
-        newest = order[np.diff(pmids[order], append=-1) != 0]
-        self._pmids = pmids[newest]
-        self._files = _joined([np.full(len(r.pmids), numbers[r.name]) for r in read])[newest]
-        self._positions = _joined([r.positions for r in read])[newest]
-        self._versions = _joined([r.versions for r in read])[newest]
-        self._kept = _joined([r.kept for r in read])[newest].astype(bool)
+        files = _joined([np.full(len(r.pmids), numbers[r.name]) for r in read])
+        events = Events(
+            _joined([r.pmids for r in read]),
+            files,
+            _joined([r.positions for r in read]),
+            _joined([r.versions for r in read]),
+        )
+        kept = _joined([r.kept for r in read]).astype(bool)
+        newest = deciding_events(events, ~kept)
+        self._pmids, self._files = events.pmids[newest], files[newest]
+        self._positions, self._versions = events.positions[newest], events.versions[newest]
+        self._kept = kept[newest]
         self._seen = np.zeros(len(newest), bool)
         # What a file that was not read may have deleted cannot be told to be missing.
         names_read = {r.name for r in read}
@@ -65,8 +70,15 @@ class Census:
             & (newest(self._positions) == live.positions)
             & (newest(self._versions) == live.versions)
         )
-        # A record of a file that was not read stands unless a later file speaks of its PMID.
-        judged = self._was_read[live.files] | (files > live.files)
+        # A record of a file that was not read stands unless a later file speaks of its PMID, and
+        # of no lower version.
+        versions = newest(self._versions)
+        spoken = np.where(
+            kept,
+            versions >= live.versions,
+            np.isin(versions, ANY_VERSION) | (versions == live.versions),
+        )
+        judged = self._was_read[live.files] | ((files > live.files) & spoken)
         extra, stale = judged & ~kept, judged & kept & ~same
         self._extra.append((live.pmids[extra], live.files[extra]))
         self._stale.append((live.pmids[stale], files[stale]))

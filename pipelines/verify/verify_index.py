@@ -25,6 +25,7 @@ from cluster.storage.places import Place
 from cluster.text.analysis import ANALYSER
 from cluster.text.vocabulary import Vocabulary
 from pipelines.verify.check_artefact import artefact_fault
+from pipelines.verify.check_records import check_earlier, check_lease, check_pointer
 from pipelines.verify.check_shard import CheckedShard, check_shard
 from pipelines.verify.check_terms import check_version_terms
 from pipelines.verify.find_leftovers import find_leftovers
@@ -73,11 +74,15 @@ def verify_index(
     """
     if not index.is_dir():
         raise InputError(f"{index}: no such directory; name the index with --set index.path=DIR")
+    pointer = check_pointer(index)
+    if isinstance(pointer, Finding):
+        return Verification(None, 0, 0, 0, (pointer,), ())
     try:
         manifest = read_manifest(index)
     except IndexFormatError as error:
         return Verification(None, 0, 0, 0, (_manifest_finding(index, error),), ())
-    findings = _check_vocabulary(index, manifest, quick=quick)
+    findings = check_lease(index, pointer) + check_earlier(index, manifest)
+    findings += _check_vocabulary(index, manifest, quick=quick)
     findings += _check_shared(index, manifest, quick=quick) + _check_sources(manifest)
     findings += check_version_terms(index, manifest, quick=quick)
     findings += [] if allow_gap else _check_numbers(manifest)

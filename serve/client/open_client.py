@@ -160,13 +160,18 @@ def endpoint_url(settings: Settings) -> str:
 
 
 def running_client(settings: Settings) -> HttpClient | None:
-    """A client of the endpoint at serve.host:serve.port if it is ready, else None."""
+    """A client of the endpoint at serve.host:serve.port if it answers questions, else None.
+
+    It does so with a stage that is lost, too, and says so in its answers.
+    """
     url = endpoint_url(settings)
     try:
-        ready = httpx.get(f"{url}/readyz", timeout=PROBE_TIMEOUT_S)
-        if ready.status_code != 200 or "index_version" not in ready.json():
+        reply = httpx.get(f"{url}/readyz", timeout=PROBE_TIMEOUT_S)
+        found = reply.json()
+        answers = reply.status_code == 200 or "loading" not in found["stages"].values()
+        if "index_version" not in found or not answers:
             return None
-    except (httpx.HTTPError, ValueError, TypeError):
+    except (httpx.HTTPError, AttributeError, KeyError, ValueError, TypeError):
         return None
     return HttpClient(url, timeout_s=settings.serve.request_deadline_s + 10)
 

@@ -38,7 +38,7 @@ from serve.saved.keep import open_saved
 from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper
 
 # What a stage may take to say which version it serves; one that takes longer is not counted.
-VERSION_S = 1.0
+VERSION_S = 2.0
 LOG = logging.getLogger("citeray")
 
 
@@ -55,7 +55,8 @@ class Cluster:
 class Gateway:
     """Composes the stages and serves them over HTTP.
 
-    Ready once every stage has answered; a stage lost later degrades answers instead.
+    Answers once every stage has answered; a stage lost later degrades answers, and `/readyz`
+    says so.
     """
 
     def __init__(
@@ -177,7 +178,8 @@ class Gateway:
         versions = {n: v for n, v in zip(followers, asked, strict=True) if v is not None}
         stages = {name: name in self._loaded for name in self._backend.handles}
         stages["gateway"] = not self._admission.draining
-        return describe_readiness(self._settings, self._manifest, stages, versions)
+        lost = [n for n in followers if n in self._loaded and n not in versions]
+        return describe_readiness(self._settings, self._manifest, stages, versions, lost)
 
 
 def describe_readiness(
@@ -185,17 +187,20 @@ def describe_readiness(
     deployed: Manifest,
     stages: Mapping[str, bool],
     versions: Mapping[str, StageVersion],
+    lost: Sequence[str] = (),
 ) -> Readiness:
     """`stages` says which are loaded, `versions` what those that answer and read the index serve.
 
-    Without any shard's word the version is the one `deployed`.
+    `lost` are loaded and do not answer: what they hold is missing in answers, so that the graph
+    is not ready, though it goes on answering. Without any shard's word the version is the one
+    `deployed`.
     """
     shards = [name for name in stages if name.startswith("shard-")]
     serving = [versions[name] for name in shards if name in versions]
     read = oldest([v.name for v in serving]) if serving else VersionName.of(deployed)
     counts = {v.name: v.citations for v in serving}
     return Readiness(
-        ready=all(stages.values()),
+        ready=all(stages.values()) and not lost,
         index_version=read.version,
         last_source=read.last_source,
         coverage=f"{len(serving)}/{len(shards)}",
@@ -210,7 +215,10 @@ def describe_readiness(
                 if name != "judge" and role.kind != "none"
             },
         },
-        stages={name: "ready" if loaded else "loading" for name, loaded in stages.items()},
+        stages={
+            name: "lost" if name in lost else "ready" if loaded else "loading"
+            for name, loaded in stages.items()
+        },
         versions={name: v.name.version for name, v in versions.items()},
         refused={name: v.refused for name, v in versions.items() if v.refused},
     )

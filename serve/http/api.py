@@ -229,7 +229,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
 
     @api.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
     async def readyz() -> Any:
-        """200 once every stage can serve, 503 before."""
+        """200 while every stage can serve, 503 before that and while one is lost."""
         readiness = await service.readiness()
         status = 200 if readiness.ready else 503
         return JSONResponse(readiness.model_dump(), status)

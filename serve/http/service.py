@@ -16,7 +16,7 @@ from serve.request import Request
 
 
 class Readiness(BaseModel):
-    """`coverage` is shards answering of all, as "2/2"; `stages` says "ready" or "loading".
+    """`coverage` is shards answering of all, as "2/2"; `stages` says "ready", "loading" or "lost".
 
     `versions` is what one replica of each stage that reads the index serves now, and
     `index_version` the oldest among the shards'; `refused` says of a stage why it does not

@@ -141,6 +141,19 @@ def test_the_token_alone_stops_a_switch_whose_lease_was_checked_before(
 
 
 @pytest.mark.usefixtures("brief")
+def test_a_writer_stopped_before_it_marked_current_does_not_fence_its_successor_out(
+    index: Place,
+) -> None:
+    with hold_lease(index, "build") as lease:
+        publish_with(lease)
+    stopped = leases._acquire(index, "update")
+    with hold_lease(index, "update") as other:
+        with pytest.raises(LeaseLostError):
+            stopped.fence()
+        assert publish_with(other) == "v000002"
+
+
+@pytest.mark.usefixtures("brief")
 def test_of_two_first_builds_the_paused_one_publishes_nothing(index: Place) -> None:
     with hold_lease(index, "build") as paused:
         mine = paused.reserve_version()

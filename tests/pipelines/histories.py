@@ -1,16 +1,19 @@
 """Indexes made of update files without Ray and without a model, and what they must hold.
 
 A history is a list of files, a file a list of events in their order: a PMID with the text
-of a new record, or with None where the file deletes it.
+of a new record, or with None where the file deletes it. A text may begin with a version, as
+"v2 aspirin" does, and "-v2" deletes that version alone.
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cluster.index.layout import shard_of
-from cluster.index.lease import hold_lease
+from cluster.index.lease import Lease, hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.index.read_shard import ShardReader
 from cluster.records import Citation, Deletion
@@ -21,7 +24,13 @@ from pipelines.build.build_shard import build_shard, train_quantiser
 from pipelines.build.embed_passages import embed_citations, split_citations
 from pipelines.build.plan_build import quantiser_of, segment_id, segment_plan
 from pipelines.build.publish_index import publish_build, publish_compaction, publish_update
-from pipelines.build.stage_citations import ParsedSource, write_account, write_part
+from pipelines.build.stage_citations import (
+    ParsedSource,
+    read_account,
+    staged_positions,
+    write_account,
+    write_part,
+)
 from pipelines.update.compact_index import compact_shard
 from pipelines.update.update_index import update_shard
 from pipelines.vocabulary.give_names import NO_NAMES
@@ -33,9 +42,20 @@ File = Sequence[Event]
 ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
 
 
+def version_of(text: str | None) -> int:
+    """Of a record, or that a deletion names; 0: any."""
+    found = re.match(r"-?v(\d)", text or "")
+    return int(found[1]) if found else int(text is not None)
+
+
+def deletes(text: str | None) -> bool:
+    return text is None or text.startswith("-")
+
+
 def record(pmid: int, text: str, source: str, position: int) -> Citation:
     """A record whose keyword and title tell which it is; what it is filtered by follows them."""
     fields = {
+        "version": version_of(text),
         "keywords": (text,),
         "source": source,
         "position": position,
@@ -56,10 +76,12 @@ def live(files: Sequence[File]) -> dict[int, Citation]:
     held: dict[int, Citation] = {}
     for number, events in enumerate(files, 1):
         for position, (pmid, text) in enumerate(events):
-            if text is None:
+            known = held[pmid].version if pmid in held else 0
+            if text is not None and not deletes(text):
+                if version_of(text) >= known:
+                    held[pmid] = record(pmid, text, name_of(number), position)
+            elif version_of(text) in (0, known):
                 held.pop(pmid, None)
-            else:
-                held[pmid] = record(pmid, text, name_of(number), position)
     return held
 
 
@@ -90,13 +112,20 @@ class SmallIndex:
         places, accounts = [], []
         for number, events in enumerate(files, self.applied + 1):
             name = name_of(number)
-            directory = self.path / "staging" / name
-            rows = [record(p, t, name, n) for n, (p, t) in enumerate(events) if t is not None]
-            gone = [Deletion(p, name, n) for n, (p, t) in enumerate(events) if t is None]
+            directory = self.staged_at(number, events)
+            rows = [
+                record(p, t, name, n)
+                for n, (p, t) in enumerate(events)
+                if t is not None and not deletes(t)
+            ]
+            gone = [
+                Deletion(p, name, n, version_of(t)) for n, (p, t) in enumerate(events) if deletes(t)
+            ]
             told = account(
                 name, len(rows), read=len(events), deletions=len(gone), sha256=f"{events!r}"
             )
-            if not directory.is_dir():
+            whole = len(staged_positions(directory)) == len(rows)
+            if read_account(directory) != told or not whole:
                 table = embed_citations(split_citations(rows, SPLITTER), embed_words, None)
                 write_part(table, directory, self.shards)
                 write_account(directory, told, gone)
@@ -104,29 +133,35 @@ class SmallIndex:
             accounts.append(told)
         return places, accounts
 
+    def staged_at(self, number: int, events: File) -> Place:
+        """Where file `number` is staged: as of a build, a folder belongs to one state of it."""
+        state = zlib.crc32(repr(events).encode())
+        return self.path / "staging" / f"{name_of(number)}-{len(events)}-{state}"
+
     def build(self, files: Sequence[File]) -> Manifest:
+        with hold_lease(self.path, "build") as lease:
+            return self._build(lease, files)
+
+    def _build(self, lease: Lease, files: Sequence[File]) -> Manifest:
         places, accounts = self.stage(files)
         quantiser = self.path / "staging" / "quantiser.faiss"
         name = segment_id("build", self.settings.index, accounts)
         plan = segment_plan(name, quantiser, DIMENSIONS, self.settings.index)
         train_quantiser(bag_of_words(self.quantiser_from), quantiser, plan)
         told = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
-        with hold_lease(self.path, "build") as lease:
-            self.manifest = publish_build(
-                lease,
-                quantiser,
-                keep_codec(self.path),
-                self.settings,
-                ENCODER,
-                NO_NAMES,
-                accounts,
-                told,
-            )
+        codec = keep_codec(self.path)
+        self.manifest = publish_build(
+            lease, quantiser, codec, self.settings, ENCODER, NO_NAMES, accounts, told
+        )
         self.applied += len(files)
         return self.manifest
 
     def update(self, files: Sequence[File], *, crash_after: int | None = None) -> Manifest:
         """`crash_after` so many shards' segments, with the next one half-written."""
+        with hold_lease(self.path, "update") as lease:
+            return self._update(lease, files, crash_after)
+
+    def _update(self, lease: Lease, files: Sequence[File], crash_after: int | None) -> Manifest:
         assert self.manifest is not None
         places, accounts = self.stage(files)
         name = segment_id("build", self.settings.index, accounts, self.manifest)
@@ -141,10 +176,7 @@ class SmallIndex:
         if crash_after is not None:
             return self.manifest
         vocabulary = self.settings.vocabulary
-        with hold_lease(self.path, "update") as lease:
-            self.manifest = publish_update(
-                lease, self.manifest, vocabulary, NO_NAMES, accounts, told
-            )
+        self.manifest = publish_update(lease, self.manifest, vocabulary, NO_NAMES, accounts, told)
         self.applied += len(files)
         return self.manifest
 
@@ -153,6 +185,10 @@ class SmallIndex:
         write_atomically(half / "citations.arrow", b"half of it")
 
     def compact(self, *, crash_after: int | None = None) -> Manifest:
+        with hold_lease(self.path, "compact") as lease:
+            return self._compact(lease, crash_after)
+
+    def _compact(self, lease: Lease, crash_after: int | None) -> Manifest:
         assert self.manifest is not None
         quantiser = quantiser_of(self.path, self.manifest)
         plan = segment_plan("", quantiser, DIMENSIONS, self.settings.index)
@@ -163,8 +199,7 @@ class SmallIndex:
             told.append(compact_shard(self.path, number, shard, plan, CODEC))
         if crash_after is not None:
             return self.manifest
-        with hold_lease(self.path, "compact") as lease:
-            self.manifest = publish_compaction(lease, self.manifest, told)
+        self.manifest = publish_compaction(lease, self.manifest, told)
         return self.manifest
 
     def readers(self, manifest: Manifest | None = None) -> list[ShardReader]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,24 @@ import pytest
 from cluster.errors import CiteRayError, InputError
 from cluster.index.layout import terms_file, vocabulary_file
 from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
-from cluster.index.manifest import Artefact, current_version
+from cluster.index.manifest import Artefact, Manifest, SegmentEntry, current_version
 from cluster.settings.settings import Settings, load_settings
-from cluster.storage.places import list_files
+from cluster.storage.places import list_files, remove
 from pipelines.build import publish_index
 from pipelines.build.drop_staging import drop_taken, note_taken
 from pipelines.build.jobs import build_index, compact_index, update_index
-from pipelines.build.publish_index import publish_update, publish_vocabulary
-from pipelines.update.compact_index import prune
+from pipelines.build.plan_build import quantiser_of, segment_plan
+from pipelines.build.publish_index import (
+    publish_compaction,
+    publish_update,
+    publish_vocabulary,
+)
+from pipelines.update.compact_index import compact_shard, prune
+from pipelines.verify.verify_index import verify_index
 from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.histories import File, SmallIndex, live, name_of
 from tests.pipelines.staging import account
+from tests.small_index import CODEC, DIMENSIONS
 
 FIRST: File = [(1, "aspirin"), (2, "warfarin")]
 SECOND: File = [(2, "heparin"), (3, "iron")]
@@ -165,6 +173,45 @@ def test_a_publish_that_fails_leaves_no_file_and_its_number_to_nobody(tmp_path: 
         )  # fmt: skip
     assert list_files(tmp_path / "versions") == before
     assert index.update([SECOND]).version == "v000003"
+
+
+def test_an_update_beside_a_stopped_compaction_leaves_nothing_that_a_prune_does_not_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = built(tmp_path)
+    index.update([SECOND])
+    before = index.manifest
+    assert before is not None
+    plan = segment_plan("", quantiser_of(tmp_path, before), DIMENSIONS, index.settings.index)
+    folded = [compact_shard(tmp_path, n, s, plan, CODEC) for n, s in enumerate(before.shards)]
+    monkeypatch.setattr("cluster.index.lease.LEASE_S", -1000.0)
+    with pytest.raises(LeaseLostError):
+        publish_overtaken(index, before, folded)
+    monkeypatch.undo()
+    remove(tmp_path / "staging")
+    assert index.manifest is not None
+    prune(tmp_path, index.manifest)
+    found = verify_index(tmp_path)
+    assert (found.version, found.findings, found.leftovers) == ("v000003", (), ())
+    assert index.citations(range(1, 5)).keys() == live([FIRST, SECOND, THIRD]).keys()
+
+
+def publish_overtaken(index: SmallIndex, before: Manifest, folded: list[SegmentEntry]) -> None:
+    with hold_lease(index.path, "compact") as lease:
+        index.update([THIRD])
+        publish_compaction(lease, before, folded)
+
+
+def test_a_prune_removes_what_killed_writers_left_of_the_lease(tmp_path: Path) -> None:
+    index = built(tmp_path)
+    remove(tmp_path / "staging")
+    old, new = tmp_path / ".LEASE.0123", tmp_path / ".CURRENT.4567"
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (0, 0))
+    assert index.manifest is not None
+    assert prune(tmp_path, index.manifest) == [old.name]
+    assert new.exists()
 
 
 def staged(index: Path, *names: str) -> Path:

@@ -386,7 +386,7 @@ def test_the_quantiser_is_trained_on_the_same_sample_as_in_a_folder(
 ) -> None:
     here = SmallIndex(tmp_path / "index", "sq8", overrides=SMALL)
     samples = [
-        sample_vectors([index.path / "staging" / name_of(1)], 2, DIMENSIONS, 3)
+        sample_vectors([index.staged_at(1, FILES[0])], 2, DIMENSIONS, 3)
         for index in (grown, staged_first(here))
     ]
     assert len(samples[0]) == 3

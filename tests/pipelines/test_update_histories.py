@@ -22,7 +22,16 @@ from tests.pipelines.histories import SmallIndex, lengths, live
 from tests.small_index import bag_of_words
 
 PMIDS = range(1, 8)
-TEXTS = ["aspirin fever", "warfarin bleeding bleeding", "heparin", "statins and aspirin", ""]
+TEXTS = [
+    "aspirin fever",
+    "warfarin bleeding bleeding",
+    "heparin",
+    "statins and aspirin",
+    "",
+    "v2 aspirin",
+    "-v1",
+    "-v2",
+]
 QUESTIONS = ["aspirin bleeding", "heparin statins trial"]
 
 events = st.tuples(st.sampled_from(PMIDS), st.sampled_from([*TEXTS, None]))

@@ -40,9 +40,13 @@ def test_the_version_is_the_oldest_of_the_shards(deployed: Manifest) -> None:
     }
 
 
-def test_a_shard_that_does_not_answer_is_not_covered_but_was_ready(deployed: Manifest) -> None:
-    found = describe(deployed, shard_0001=serving(3))
-    assert (found.coverage, found.ready, found.index_version) == ("1/2", True, "v000003")
+def test_a_shard_that_does_not_answer_is_lost_and_the_graph_is_not_ready(
+    deployed: Manifest,
+) -> None:
+    versions = {"expander": serving(3), "shard-0001": serving(3)}
+    found = describe_readiness(load_settings(), deployed, STAGES, versions, ["shard-0000"])
+    assert (found.coverage, found.ready, found.index_version) == ("1/2", False, "v000003")
+    assert found.stages == {**dict.fromkeys(STAGES, "ready"), "shard-0000": "lost"}
 
 
 def test_without_a_shards_word_the_version_is_the_deployed_one(deployed: Manifest) -> None:

@@ -9,11 +9,11 @@ const TYPES = { yesno: "Yes or no", factoid: "A fact", list: "A list", summary: 
 /** Says how much is indexed and until where, or that the server still loads. */
 export async function tellIndex() {
   try {
-    const { ready, citations, last_source: last, coverage } = await readReadiness();
+    const { stages, citations, last_source: last, coverage } = await readReadiness();
     const [there, all] = coverage.split("/").map(Number);
     const until = last ? `, up to PubMed's file ${last.replace(/\.xml(\.gz)?$/u, "")}` : "";
     const partly = there < all ? ` A part of it is not available now (${coverage}).` : "";
-    byId("indexed").textContent = ready
+    byId("indexed").textContent = !Object.values(stages).includes("loading")
       ? `Searches ${counted(citations, "article")}${until}.${partly}` : "The server is still loading; questions can be asked in a moment.";
   } catch {
     byId("indexed").textContent = "The server cannot be reached; is it running?";

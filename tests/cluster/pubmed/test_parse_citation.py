@@ -93,7 +93,7 @@ def test_other_abstracts_keep_their_language_and_sections() -> None:
         OtherAbstract("spa", "Publisher", (Section("FIN", "Uno."), Section("", "Dos."))),
         OtherAbstract("eng", "KIE", (Section("", "Three."),)),
     )
-    assert citation.abstract == ""
+    assert citation.abstract == "Three."
 
 
 @pytest.mark.parametrize(

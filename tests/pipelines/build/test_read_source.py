@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.storage.whole_files import sha256_of
+from pipelines.build.plan_build import BuildResult, refuse_damaged
 from pipelines.build.read_source import BATCH_CITATIONS, EXAMPLES, read_source
 from pipelines.build.stage_citations import ParsedSource, read_account, read_deletions
 from tests.cluster.pubmed_sets import DOCTYPE, article
@@ -72,6 +73,27 @@ def test_what_is_dropped_is_counted_by_reason_and_shown(tmp_path: Path) -> None:
     assert "twelve" in account.examples[1]
 
 
+def test_a_record_that_cannot_be_read_is_set_aside_and_named_by_file_pmid_and_bytes(
+    tmp_path: Path,
+) -> None:
+    records = [
+        *([BOOK] * (EXAMPLES + 1)),
+        numbered(1),
+        numbered(2).replace("T2", "\0"),
+        numbered(3),
+    ]
+    tables, account = read(tmp_path / "n1.xml", xml(records))
+    assert tables == [[1, 3]]
+    assert account.dropped == {"book": EXAMPLES + 1, "damaged": 1}
+    assert account.error == ""
+    (place,) = account.damaged
+    assert place.startswith("n1.xml, PMID 2, bytes ")
+    refused = refuse_damaged(account)
+    assert refused.error.startswith("n1.xml, PMID 2, bytes ")
+    assert BuildResult(None, (account,)).damaged == (place,)
+    assert BuildResult(None, (refused,)).failed == (refused,)
+
+
 def test_beyond_a_bound_the_dropped_are_only_counted(tmp_path: Path) -> None:
     _, account = read(tmp_path / "n1.xml", xml([BOOK] * (EXAMPLES + 5)))
     assert account.dropped == {"book": EXAMPLES + 5}
@@ -81,8 +103,8 @@ def test_beyond_a_bound_the_dropped_are_only_counted(tmp_path: Path) -> None:
 def test_deletions_are_kept_with_their_positions(tmp_path: Path) -> None:
     read(tmp_path / "n1.xml", xml([numbered(1), DELETED]))
     assert read_deletions(tmp_path / "staging").to_pylist() == [
-        {"pmid": 8, "position": 1},
-        {"pmid": 9, "position": 2},
+        {"pmid": 8, "position": 1, "version": 0},
+        {"pmid": 9, "position": 2, "version": 0},
     ]
 
 

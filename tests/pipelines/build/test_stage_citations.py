@@ -125,11 +125,11 @@ def test_a_part_that_was_not_finished_is_no_part(tmp_path: Path) -> None:
 
 def test_account_and_deletions_come_back_as_written(tmp_path: Path) -> None:
     written = account("n1.xml", 3, dropped={"book": 2}, examples=("n1.xml, record 4: book",))
-    write_account(tmp_path, written, [Deletion(7, "n1.xml", 5), Deletion(9, "n1.xml", 6)])
+    write_account(tmp_path, written, [Deletion(7, "n1.xml", 5), Deletion(9, "n1.xml", 6, 2)])
     assert read_account(tmp_path) == written
     assert read_deletions(tmp_path).to_pylist() == [
-        {"pmid": 7, "position": 5},
-        {"pmid": 9, "position": 6},
+        {"pmid": 7, "position": 5, "version": 0},
+        {"pmid": 9, "position": 6, "version": 2},
     ]
 
 

@@ -17,7 +17,7 @@ from pipelines.build.publish_index import publish_update
 from pipelines.update.late_sources import files_of, later_deleting, order_of
 from pipelines.update.update_index import update_shard
 from pipelines.vocabulary.give_names import NO_NAMES
-from tests.pipelines.histories import File, SmallIndex, live, name_of
+from tests.pipelines.histories import File, SmallIndex, deletes, live, name_of, version_of
 from tests.pipelines.update.test_update_index import counts
 from tests.small_index import DIMENSIONS
 
@@ -33,7 +33,7 @@ def apply_late(index: SmallIndex, number: int, files: list[File]) -> Manifest:
     places, accounts = index.stage([files[number - 1]])
     index.applied = applied
     deleting = {
-        name: np.unique([p for p, text in files[int(name[9:13]) - 1] if text is None])
+        name: np.array([(p, version_of(t)) for p, t in files[int(name[9:13]) - 1] if deletes(t)])
         for name in later_deleting(before, name_of(number))
     }
     order = order_of(before, [name_of(number)], deleting)
@@ -84,6 +84,11 @@ def check(folder: Path, files: list[File], late: int) -> None:
         ([(5, "late")], [(5, None)]),
         ([(5, "late")], [(5, None), (5, "revived")]),
         ([(5, None)], [(6, "unrelated")]),
+        ([(2, "v2 late")], [(2, "later")]),
+        ([(2, "late")], [(2, "v2 later")]),
+        ([(2, "-v2")], [(3, "unrelated")]),
+        ([(2, "v2 late")], [(2, "-v1")]),
+        ([(2, "v2 late")], [(2, "-v2")]),
     ],
 )
 def test_a_late_file_gives_what_its_own_time_would_have(

@@ -68,6 +68,22 @@ def test_a_revived_pmid_that_is_deleted_again_counts_as_deleted(tmp_path: Path) 
     assert counts(index) == (2, 1, 1)
 
 
+def test_a_lower_version_replaces_nothing_in_its_file_or_in_a_later_one(tmp_path: Path) -> None:
+    index = built(tmp_path, [(1, "v2 aspirin"), (1, "aspirin"), (2, "v2 iron")], [(2, "iron")])
+    assert titles(index) == {1: "v2 aspirin", 2: "v2 iron"}
+    assert counts(index) == (2, 2, 0)
+    index.update([[(2, "v2 iron, revised"), (1, "v3 aspirin")]])
+    assert titles(index) == {1: "v3 aspirin", 2: "v2 iron, revised"}
+
+
+def test_a_deletion_removes_the_version_that_it_names_and_no_other(tmp_path: Path) -> None:
+    index = built(tmp_path, [(1, "v2 aspirin"), (2, "v2 iron"), (1, "-v1")], [(2, "-v1")])
+    assert titles(index) == {1: "v2 aspirin", 2: "v2 iron"}
+    assert counts(index) == (2, 0, 0)
+    index.update([[(2, "-v2"), (1, None)]])
+    assert titles(index) == {}
+
+
 def test_a_deletion_before_any_record_of_the_pmid_removes_nothing(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST, [(4, None)])
     assert counts(index) == (3, 0, 0)

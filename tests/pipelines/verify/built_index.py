@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
+from cluster.index.layout import SEGMENT as SEGMENT_FILE
 from cluster.index.layout import SUPERSEDES, segment_directory, shard_of
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import (
@@ -21,6 +22,7 @@ from cluster.index.manifest import (
     ShardEntry,
     read_manifest,
 )
+from cluster.index.put_segment import entry_text
 from cluster.index.write_segment import SegmentPlan, artefacts_of
 from cluster.settings.settings import load_settings
 from pipelines.build.build_shard import build_shard, sample_vectors, train_quantiser
@@ -97,6 +99,8 @@ def replace_segments(
     """Publish `manifest` with other segments in `shard`, its counts as they were."""
     shards = list(manifest.shards)
     shards[shard] = ShardEntry(segments=entries)
+    for entry in entries:
+        (index / segment_directory(shard, entry.id) / SEGMENT_FILE).write_bytes(entry_text(entry))
     changed = manifest.model_copy(update={"shards": tuple(shards)})
     publish(index, changed)
     return changed

@@ -223,3 +223,21 @@ def test_records_that_were_dropped_are_counted(folder: Path) -> None:
     path.write_bytes(gzip.compress(xml))
     path.with_name("n1.xml.gz.md5").unlink()
     assert census(folder)[-1].message == "1 dropped records where the manifest says 0"
+
+
+def versioned(pmid: int, version: int, text: str) -> str:
+    return record(pmid, text).replace('Version="1"', f'Version="{version}"')
+
+
+def test_versions_and_records_set_aside_are_in_the_census_as_in_the_index(tmp_path: Path) -> None:
+    first = [versioned(1, 2, "Two."), record(1, "One."), record(2, "Bad.").replace("Bad.", "\0")]
+    second = [record(1, "One, revised."), versioned(3, 2, "Three."), deletion(3)]
+    sources = [
+        write_source(tmp_path / "sources/n1.xml.gz", *first, record(3, "Old.")),
+        write_source(tmp_path / "sources/n2.xml.gz", *second),
+    ]
+    manifest = build_from(tmp_path / "index", sources)
+    found = verify_index(tmp_path / "index", sources)
+    assert found.findings == ()
+    assert (found.citations, manifest.superseded, manifest.deleted) == (2, 3, 0)
+    assert manifest.sources[0].dropped == {"damaged": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from cluster.index.layout import (
     vocabulary_file,
 )
 from cluster.index.manifest import ShardEntry, read_manifest
+from cluster.storage.sealed_text import seal, unseal
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
     HERE,
@@ -112,8 +112,8 @@ def test_an_artefact_that_the_manifest_does_not_name_is_found(index: Path) -> No
 
 
 def test_current_that_points_nowhere_is_found(index: Path) -> None:
-    pointer = json.loads((index / CURRENT).read_text())
-    (index / CURRENT).write_text(json.dumps({**pointer, "version": "v000009"}))
+    pointer = unseal((index / CURRENT).read_bytes())
+    (index / CURRENT).write_bytes(seal({**pointer, "version": "v000009"}))
     found = verify_index(index)
     assert (found.version, only(found).kind) == (None, "manifest")
     assert only(found).place == "versions/v000009.json"

@@ -1,0 +1,77 @@
+"""The small records that say what an index is: CURRENT, LEASE, and earlier versions' manifests."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePath
+
+from cluster.errors import IndexFormatError
+from cluster.index.layout import CURRENT, LEASE, manifest_file
+from cluster.index.lease_record import record_of
+from cluster.index.manifest import Manifest, Pointer, read_pointer
+from cluster.storage.conditional_store import Stamped
+from cluster.storage.places import Place, file_names
+from pipelines.verify.note_findings import Finding
+
+_RESTORE = "restore it from a copy, or build the index again"
+
+
+def check_pointer(index: Place) -> Pointer | Finding:
+    """What CURRENT says, or what is wrong with it."""
+    try:
+        return read_pointer((index / CURRENT).read_bytes(), index / CURRENT)
+    except IndexFormatError:
+        return Finding("pointer", CURRENT, "damaged: it is not what was published", _RESTORE)
+    except OSError as error:
+        versions = [n for n in file_names(index / "versions") if PurePath(n).match("v*.json")]
+        if not isinstance(error, FileNotFoundError):
+            message = f"cannot be read: {error.strerror or error}"
+        elif versions:
+            message = f"missing: no index here, but the manifests {', '.join(versions)}"
+        else:
+            message = "missing: no index here"
+        return Finding("pointer", CURRENT, message, _RESTORE)
+
+
+def check_lease(index: Place, pointer: Pointer) -> list[Finding]:
+    """What is wrong with the file of the lease; nothing where no command has written it.
+
+    An index that was published under a lease has one, and its numbers never fall.
+    """
+    mend = "remove it if no command is changing the index: the next one makes it anew"
+    try:
+        record = record_of(Stamped((index / LEASE).read_bytes(), ""), index)
+    except FileNotFoundError:
+        if not pointer.token:
+            return []
+        message = "missing, and versions were published under it"
+        return [Finding("lease", LEASE, message, "the next build, update or compact makes it anew")]
+    except IndexFormatError:
+        return [Finding("lease", LEASE, "damaged: it is not what was written", mend)]
+    except OSError as error:
+        return [Finding("lease", LEASE, f"cannot be read: {error.strerror or error}", mend)]
+    # A writer that begins takes the lease before it marks CURRENT: no lower, then.
+    if record.token < pointer.token or record.version < int(pointer.version[1:]):
+        message = f"it is of before {pointer.version} was published"
+        return [Finding("lease", LEASE, message, mend)]
+    return []
+
+
+def check_earlier(index: Place, manifest: Manifest) -> list[Finding]:
+    """The manifests of earlier versions that are damaged; those that are gone were pruned."""
+    findings = []
+    for entry in manifest.history:
+        file = manifest_file(entry.version)
+        try:
+            data = (index / file).read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            fault = f"cannot be read: {error.strerror or error}"
+        else:
+            if hashlib.sha256(data).hexdigest() == entry.sha256:
+                continue
+            fault = "changed since it was published"
+        mend = f"restore it from a copy; until then --as-of cannot show {entry.version}"
+        findings.append(Finding("earlier", str(file), fault, mend))
+    return findings

@@ -1,0 +1,154 @@
+"""A record that cannot be read is set aside by its place and PMID, and the file goes on."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pytest
+
+from cluster.errors import SourceError
+from cluster.pubmed.parse_articles import MAX_RECORD_BYTES, Record, parse_stream
+from cluster.pubmed.set_aside import MAX_DAMAGED
+from cluster.records import Citation, Deletion, Rejected
+from tests.cluster.pubmed.test_parse_articles import long_set
+from tests.cluster.pubmed_sets import DOCTYPE, article
+
+
+def lenient(data: bytes) -> list[Record]:
+    return list(parse_stream(io.BytesIO(data), "set.xml", strict=False))
+
+
+def small_set(records: Sequence[str], opening: str = DOCTYPE) -> bytes:
+    return f"{opening}<PubmedArticleSet>{''.join(records)}</PubmedArticleSet>".encode()
+
+
+def numbered(count: int) -> list[str]:
+    return [article(f"<PMID>{n + 1}</PMID>") for n in range(count)]
+
+
+SOUND = long_set(100)
+AT = SOUND.index(b"<PMID>61</PMID>")
+
+
+def only_damage(data: bytes) -> Rejected:
+    """The one record that is set aside; all the others are as they are in SOUND."""
+    found = lenient(data)
+    (damaged,) = (r for r in found if isinstance(r, Rejected))
+    assert [r for r in found if r is not damaged] == [
+        r for r in lenient(SOUND) if r.position != damaged.position
+    ]
+    return damaged
+
+
+def test_a_sound_set_is_the_same_either_way() -> None:
+    assert lenient(SOUND) == list(parse_stream(io.BytesIO(SOUND), "set.xml"))
+
+
+@pytest.mark.parametrize("place", [-20, 1, 50, 900, 1990, 2060, 2110])
+@pytest.mark.parametrize("bad", [b"\xff", b"\0", b"<"])
+def test_one_bad_byte_costs_its_record_alone(place: int, bad: bytes) -> None:
+    at = AT + place
+    damaged = only_damage(SOUND[:at] + bad + SOUND[at + 1 :])
+    assert (damaged.reason, damaged.position) == ("damaged", 60)
+    assert damaged.detail.startswith("PMID unknown, " if place == 1 else "PMID 61, ")
+    begin, end = (int(word) for word in damaged.detail.split() if word.isdigit() and len(word) > 3)
+    assert begin <= at < end
+
+
+def test_what_is_said_names_the_bytes_and_the_fault() -> None:
+    detail = only_damage(SOUND.replace(b"<PMID>61</PMID>", b"<PMID>61</PMUD>")).detail
+    begin = SOUND.rindex(b"<PubmedArticle>", 0, AT)
+    end = SOUND.index(b"<PubmedArticle>", AT)
+    assert detail == (
+        f"PMID 61, bytes {begin} to {end} of the decompressed file: not well-formed XML (Opening "
+        "and ending tag mismatch: PMID line 61 and PMUD)"
+    )
+
+
+@pytest.mark.parametrize("pmid", [1, 100])
+def test_the_first_and_the_last_record_are_set_aside_like_any(pmid: int) -> None:
+    tag = f"<PMID>{pmid}</PMID>".encode()
+    assert only_damage(SOUND.replace(tag, tag + b"</X>")).position == pmid - 1
+
+
+def test_several_damaged_records_are_named_one_by_one() -> None:
+    data = SOUND.replace(b"5</PMID>", b"5</PMUD>")
+    damaged = [r for r in lenient(data) if isinstance(r, Rejected)]
+    assert [r.position for r in damaged] == list(range(4, 100, 10))
+    assert [r.detail.split(",")[0] for r in damaged] == [f"PMID {n}" for n in range(5, 100, 10)]
+
+
+def test_a_record_that_is_too_large_is_set_aside() -> None:
+    huge = article("<PMID>2</PMID>", f"<X>{'<a/>' * (MAX_RECORD_BYTES // 3)}</X>")
+    first, damaged, last = lenient(small_set([*numbered(1), huge, article("<PMID>3</PMID>")]))
+    assert isinstance(damaged, Rejected)
+    assert (damaged.reason, damaged.position) == ("too-large", 1)
+    assert damaged.detail.startswith("PMID 2, bytes ")
+    assert damaged.detail.endswith(f": more than {MAX_RECORD_BYTES} bytes")
+    assert [r.pmid for r in (first, last) if isinstance(r, Citation)] == [1, 3]
+
+
+def test_an_encoding_that_the_file_declares_holds_after_the_damage() -> None:
+    opening = '<?xml version="1.0" encoding="iso-8859-1"?>'
+    records = [*numbered(2), article("<PMID>3</PMID>", "<ArticleTitle>Läuft</ArticleTitle>")]
+    data = small_set(records, opening).decode().encode("iso-8859-1")
+    _, damaged, last = lenient(data.replace(b"<PMID>2</PMID>", b"<PMID>2"))
+    assert isinstance(damaged, Rejected)
+    assert isinstance(last, Citation)
+    assert last.title == "Läuft"
+
+
+def test_comments_and_strays_between_records_are_no_damage() -> None:
+    records = numbered(3)
+    records[1] = "<!-- one --><Stray/>" + records[1].replace("</PMID>", "</PMUD>")
+    found = lenient(small_set(records))
+    assert [(r.reason, r.position) for r in found if isinstance(r, Rejected)] == [("damaged", 1)]
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        "<DeleteCitation><PMID>8</PMUD></DeleteCitation>",
+        "<DeleteCitatiom><PMID>8</PMID></DeleteCitation>",
+        "<DeleteCitation><PMID>8</PMID></DeleteCitatiom>",
+    ],
+)
+def test_a_file_of_which_a_deletion_is_damaged_is_refused(gone: str) -> None:
+    with pytest.raises(SourceError, match="not well-formed XML after 2 records"):
+        lenient(small_set([*numbered(2), gone, *numbered(1)]))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        SOUND[:-5],
+        SOUND[: len(SOUND) // 2],
+        SOUND + b" trailing",
+        b"\x00\x01\x02 not xml",
+        b"<html><br></head></html>",
+        small_set(numbered(2), '<!DOCTYPE PubmedArticleSet [<!ENTITY x "y">]>'),
+        small_set([r.replace("</PMID>", "</PMUD>") for r in numbered(MAX_DAMAGED + 1)]),
+        small_set([r.replace("</PMID>", "\xff") for r in numbered(3)]).decode().encode("utf-16"),
+    ],
+)
+def test_what_ends_early_or_is_no_set_of_records_is_refused_as_ever(data: bytes) -> None:
+    with pytest.raises(SourceError, match="download it again"):
+        lenient(data)
+
+
+def test_a_deletion_tells_its_version() -> None:
+    gone = '<PMID Version="1">8</PMID><PMID Version="2">9</PMID><PMID>10</PMID>'
+    found = lenient(small_set([f"<DeleteCitation>{gone}</DeleteCitation>"]))
+    assert [r.version for r in found if isinstance(r, Deletion)] == [1, 2, 0]
+
+
+def test_an_abstract_that_stands_only_as_another_one_in_english_is_the_abstract() -> None:
+    other = "<OtherAbstract Type='{}' Language='{}'><AbstractText>{}</AbstractText></OtherAbstract>"
+    after = other.format("Publisher", "spa", "Uno.") + other.format("AAMC", "eng", "One.")
+    own = "<ArticleTitle>T</ArticleTitle><Abstract><AbstractText>Own.</AbstractText></Abstract>"
+    alone, beside = lenient(small_set([article(after=after), article(inside=own, after=after)]))
+    assert isinstance(alone, Citation)
+    assert isinstance(beside, Citation)
+    assert (alone.abstract, beside.abstract) == ("One.", "Own.")
+    assert len(alone.other_abstracts) == 2

@@ -1,0 +1,187 @@
+"""An object store in memory, under the same calls as Arrow's, that fails when it is told to.
+
+An object is there whole or not at all, and is listed at once, as in S3 and GCS. What fails: every
+request from a moment on, a few requests ("throttled"), a read in its middle, and a conditional
+write of which the reply is lost.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import PurePosixPath
+from unittest.mock import patch
+
+import pyarrow as pa
+from pyarrow import fs
+
+from cluster.storage import compare_and_swap, object_store
+from cluster.storage.conditional_store import PreconditionError, Stamped
+from cluster.storage.object_store import StoredFile
+from tests.faults.inject import Killed
+
+STORE_FAULTS = ("store down", "throttled", "cut reply", "lost reply", "store kill")
+_THROTTLED = 3
+
+
+class MemoryStore:
+    """Objects by "bucket/key", each with the number of its last write."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, tuple[bytes, int]] = {}
+        self.fired = False
+        self._fault, self._at, self._moments = "", 0, 0
+
+    def fail(self, fault: str, at: int) -> None:
+        """From the request number `at` on; "" heals it."""
+        self._fault, self._at, self._moments, self.fired = fault, at, 0, False
+
+    def request(self, kind: str) -> bool:
+        """One request comes; raises as it fails. Whether its reply must be spoilt instead."""
+        self._moments += 1
+        since = self._moments - self._at
+        if not self._fault or since < 0:
+            return False
+        if self._fault in ("cut reply", "lost reply"):
+            wanted = "read" if self._fault == "cut reply" else "swap"
+            spoils = kind == wanted and not self.fired
+            self.fired = self.fired or spoils
+            return spoils
+        if self._fault == "throttled" and since >= _THROTTLED:
+            return False
+        self.fired = True
+        if self._fault == "store kill":
+            raise Killed
+        raise OSError(f"{'503 Slow Down' if self._fault == 'throttled' else '500'} on {kind}")
+
+    def put(self, key: str, data: bytes) -> str:
+        number = self.objects.get(key, (b"", 0))[1] + 1
+        self.objects[key] = (data, number)
+        return str(number)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Every store that is opened within the block is this one."""
+        opened = fs.PyFileSystem(_Handler(self))
+        with ExitStack() as stack:
+            stack.enter_context(patch.object(object_store, "_file_system", lambda *_: opened))
+            named = patch.object(
+                compare_and_swap, "conditional_object", lambda file: _Conditional(self, file)
+            )
+            stack.enter_context(named)
+            yield
+
+
+class _Conditional:
+    def __init__(self, store: MemoryStore, file: StoredFile) -> None:
+        self._store = store
+        self._key = file.url.partition("://")[2].partition("?")[0]
+
+    def read(self) -> Stamped | None:
+        self._store.request("read")
+        found = self._store.objects.get(self._key)
+        return Stamped(found[0], str(found[1])) if found else None
+
+    def write(self, data: bytes, expected: str | None) -> str:
+        spoilt = self._store.request("swap")
+        found = self._store.objects.get(self._key)
+        if (str(found[1]) if found else None) != expected:
+            raise PreconditionError(self._key)
+        stamp = self._store.put(self._key, data)
+        if spoilt:
+            # Tried again by the client, it is refused, as it was done.
+            raise PreconditionError(self._key)
+        return stamp
+
+
+class _Sink(io.BytesIO):
+    def __init__(self, store: MemoryStore, key: str) -> None:
+        super().__init__()
+        self._store, self._key = store, key
+
+    def close(self) -> None:
+        if not self.closed:
+            self._store.request("write")
+            self._store.put(self._key, self.getvalue())
+        super().close()
+
+
+class _Handler(fs.FileSystemHandler):
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def get_type_name(self) -> str:
+        return "memory"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def _info(self, path: str) -> fs.FileInfo:
+        path = path.rstrip("/")
+        if path in self._store.objects:
+            data, number = self._store.objects[path]
+            return fs.FileInfo(path, fs.FileType.File, size=len(data), mtime_ns=number)
+        is_folder = any(key.startswith(f"{path}/") for key in self._store.objects)
+        return fs.FileInfo(path, fs.FileType.Directory if is_folder else fs.FileType.NotFound)
+
+    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
+        self._store.request("look")
+        return [self._info(path) for path in paths]
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        self._store.request("list")
+        base = selector.base_dir.rstrip("/")
+        below = [key for key in sorted(self._store.objects) if key.startswith(f"{base}/")]
+        if not selector.recursive:
+            below = [key for key in below if str(PurePosixPath(key).parent) == base]
+        return [self._info(key) for key in below]
+
+    def delete_file(self, path: str) -> None:
+        self._store.request("delete")
+        if self._store.objects.pop(path, None) is None:
+            raise FileNotFoundError(path)
+
+    def delete_dir(self, path: str) -> None:
+        for key in [key for key in self._store.objects if key.startswith(f"{path}/")]:
+            self.delete_file(key)
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        spoilt = self._store.request("read")
+        if path not in self._store.objects:
+            raise FileNotFoundError(path)
+        data = self._store.objects[path][0]
+        return pa.PythonFile(_Cut(data) if spoilt else io.BytesIO(data), mode="r")
+
+    open_input_stream = open_input_file
+
+    def open_output_stream(self, path: str, metadata: object) -> pa.NativeFile:
+        self._store.request("write")
+        return pa.PythonFile(_Sink(self._store, path), mode="w")
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        raise NotImplementedError
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
+        raise NotImplementedError
+
+    def delete_root_dir_contents(self) -> None:
+        raise NotImplementedError
+
+    def move(self, src: str, dest: str) -> None:
+        raise NotImplementedError
+
+    def copy_file(self, src: str, dest: str) -> None:
+        raise NotImplementedError
+
+    def open_append_stream(self, path: str, metadata: object) -> pa.NativeFile:
+        raise NotImplementedError
+
+
+class _Cut(io.BytesIO):
+    """A reply of which the second half does not come."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() >= len(self.getvalue()) // 2:
+            raise OSError("connection reset")
+        return super().read(min(size or 0, max(1, len(self.getvalue()) // 2)) if size else size)

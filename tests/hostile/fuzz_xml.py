@@ -1,0 +1,174 @@
+"""Damaged files of records, by a seed: none may hang, swell, or change a record that is sound.
+
+    python -m tests.hostile.fuzz_xml --seed 0 --files 10000
+
+Each file is a sound set of records with a few damages: flipped, cut, doubled and moved bytes,
+pieces of XML in the wrong place, texts and nestings without end. Prints the seed of each file that
+took over 2 s, let the process grow by over 50 MiB, raised anything but a SourceError, or of which
+one damaged byte changed more than the record that it is in; exit code 1 if there is one.
+`--only SEED` repeats one file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import io
+import random
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.errors import SourceError
+from cluster.pubmed.parse_articles import SET_ASIDE, Record, parse_stream
+from cluster.records import Rejected
+from tests.hostile.hostile_sets import check_record, check_sentence
+from tests.hostile.test_xml_damage import SOUND
+
+MOST_SECONDS = 2.0
+MOST_MIB = 50
+PIECES = (
+    b"<PMID>", b"</PMID>", b"<PubmedArticle>", b"</PubmedArticle>", b"<!--", b"-->", b"<![CDATA[",
+    b"]]>", b"<?x ?>", b"&nbsp;", b"&#0;", b"&#xD800;", b'" a="', b"\xff", b"\xed\xa0\x80", b"\0",
+    b"<PubmedArticleSet>", b"</PubmedArticleSet>", b"<DeleteCitation>", b"</DeleteCitation>",
+    b"<DeleteCitation><PMID Version='2'>7</PMID></DeleteCitation>", b"<x:y/>", b"xmlns='u'",
+    b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"&a;",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Read:
+    """What became of reading a file, and in how many seconds."""
+
+    records: tuple[Record, ...]
+    sentence: str
+    seconds: float
+
+
+def read(data: bytes, *, strict: bool = False) -> Read:
+    begun, records, sentence = time.monotonic(), list[Record](), ""
+    packed = data.startswith(b"\x1f\x8b")
+    stream = gzip.GzipFile(fileobj=io.BytesIO(data)) if packed else io.BytesIO(data)
+    try:
+        records.extend(parse_stream(stream, "set.xml", strict=strict))  # type: ignore[arg-type]
+    except SourceError as error:
+        sentence = str(error)
+    return Read(tuple(records), sentence, time.monotonic() - begun)
+
+
+WHOLE = read(SOUND).records
+
+
+def _flip(data: bytes, dice: random.Random) -> bytes:
+    at = dice.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << dice.randrange(8)]) + data[at + 1 :]
+
+
+def _cut(data: bytes, dice: random.Random) -> bytes:
+    at = dice.randrange(len(data))
+    return data[:at] + data[at + dice.choice([1, 5, 400, 40_000]) :]
+
+
+def _insert(data: bytes, dice: random.Random) -> bytes:
+    at, piece = dice.randrange(len(data)), dice.choice(PIECES)
+    return data[:at] + piece * dice.choice([1, 1, 1, 300]) + data[at:]
+
+
+def _swell(data: bytes, dice: random.Random) -> bytes:
+    at = dice.randrange(len(data))
+    piece = dice.choice([b"x", b" ", b"<i>", b"<a/>", b"&lt;", b"<PMID>1</PMID>", b"\xff"])
+    return data[:at] + piece * (dice.choice([10, 1000, 100_000]) // len(piece)) + data[at:]
+
+
+def _move(data: bytes, dice: random.Random) -> bytes:
+    begin, length = dice.randrange(len(data)), dice.choice([10, 100, 3000])
+    piece, rest = data[begin : begin + length], data[:begin] + data[begin + length :]
+    at = dice.randrange(len(rest) + 1)
+    return rest[:at] + piece + rest[at:]
+
+
+DAMAGES = (_flip, _flip, _cut, _insert, _insert, _swell, _move)
+
+
+def draw(seed: int) -> tuple[bytes, bool]:
+    """A damaged file, and whether all its damage is one flipped byte."""
+    dice = random.Random(seed)
+    if dice.random() < 0.3:
+        return _flip(SOUND, dice), True
+    data = SOUND
+    for _ in range(dice.choice([1, 1, 2, 5])):
+        data = dice.choice(DAMAGES)(data, dice) or b"<"
+    if dice.random() < 0.1:
+        packed = gzip.compress(data, 1, mtime=0)
+        return (_flip(packed[10:], dice) if dice.random() < 0.5 else packed), False
+    return data, False
+
+
+def fault_of(seed: int) -> str:
+    """What is wrong with how the file of `seed` is read; "" if nothing is."""
+    data, is_one_byte = draw(seed)
+    found = read(data)
+    if found.seconds > MOST_SECONDS:
+        return f"it took {found.seconds:.1f} s"
+    if found.sentence:
+        check_sentence(found.sentence, "set.xml: ")
+    for record in found.records:
+        check_record(record)
+    if [record.position for record in found.records] != list(range(len(found.records))):
+        return "its positions are not consecutive"
+    if is_one_byte and not found.sentence:
+        changed = sum(a != b for a, b in zip(found.records, WHOLE, strict=False))
+        if len(found.records) != len(WHOLE) or changed > 1:
+            return f"{changed} records changed, {len(found.records)} of {len(WHOLE)} are there"
+    return ""
+
+
+def resident_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 1024**2
+
+
+def run(seeds: range) -> tuple[list[str], Counter[str]]:
+    """The faults of the files of `seeds`, and how the files ended."""
+    for seed in seeds[:50]:
+        read(draw(seed)[0])
+    before, faults, ended = resident_mib(), list[str](), Counter[str]()
+    for seed in seeds:
+        try:
+            fault = fault_of(seed)
+        except Exception as error:
+            fault = f"{type(error).__name__}: {error}"
+        if (grown := resident_mib() - before) > MOST_MIB:
+            fault = fault or f"the process grew by {grown:.0f} MiB"
+            before = resident_mib()
+        if fault:
+            faults.append(f"seed {seed}: {fault}")
+        found = read(draw(seed)[0]) if seed % 10 == 0 else None
+        if found:
+            aside = any(isinstance(r, Rejected) and r.reason in SET_ASIDE for r in found.records)
+            ended["refused" if found.sentence else "set aside" if aside else "whole"] += 1
+    return faults, ended
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=0, help="First seed; one file a seed.")
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--only", type=int, default=None, help="Repeat the file of this seed.")
+    given = parser.parse_args()
+    first, count = (given.seed, given.files) if given.only is None else (given.only, 1)
+    begun = time.monotonic()
+    faults, ended = run(range(first, first + count))
+    print(
+        f"{count} files in {time.monotonic() - begun:.0f} s: {len(faults)} faults",
+        *faults,
+        sep="\n",
+    )
+    print(f"of every tenth: {dict(ended)}; {resident_mib():.0f} MiB in use at the end")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Verify names every damage, whatever file it is to, and says nothing of an index that is sound."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import IndexFormatError
+from cluster.index.layout import CURRENT, LEASE
+from cluster.index.lease import hold_lease
+from cluster.index.manifest import current_version, read_manifest
+from pipelines.verify.verify_index import verify_index
+from tests.pipelines.test_small_disk import OWN_MOUNTS, ROOT, may_mount
+from tests.pipelines.verify.built_index import HERE, SEGMENT, flip_byte, only
+from tests.pipelines.verify.damages import make_history, unnamed
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_history(tmp_path_factory.mktemp("history"))
+
+
+def test_the_index_that_is_damaged_is_sound(history: Path) -> None:
+    found = verify_index(history)
+    assert (found.version, found.findings, found.leftovers) == ("v000003", (), ())
+
+
+@pytest.mark.parametrize(("seed", "count"), [(1, 25), pytest.param(0, 500, id="five-hundred")])
+def test_every_random_damage_is_named_by_its_file(history: Path, seed: int, count: int) -> None:
+    missed, drawn = unnamed(history, seed, count)
+    assert missed == []
+    assert drawn.total() == count
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "extend", "delete"])
+@pytest.mark.parametrize("file", [str(SEGMENT / "segment.json"), CURRENT, LEASE])
+def test_a_damaged_record_is_named(index: Path, file: str, damage: str) -> None:
+    path, data = index / file, (index / file).read_bytes()
+    if damage == "flip":
+        flip_byte(path)
+    elif damage == "delete":
+        path.unlink()
+    else:
+        path.write_bytes(data[:-1] if damage == "cut" else data + b"\n")
+    for quick in (True, False):
+        assert only(verify_index(index, quick=quick)).place == file
+
+
+def test_a_changed_token_in_current_is_seen_by_readers_and_writers(index: Path) -> None:
+    text = (index / CURRENT).read_text()
+    (index / CURRENT).write_text(text.replace('"token": 1', '"token": 3'))
+    with pytest.raises(IndexFormatError, match="CURRENT: damaged"):
+        read_manifest(index)
+    with pytest.raises(IndexFormatError, match="CURRENT: damaged"), hold_lease(index, "update"):
+        pass
+
+
+def test_a_pointer_of_before_the_checksum_is_read(index: Path) -> None:
+    pointer = json.loads((index / CURRENT).read_text())
+    (index / CURRENT).write_text(json.dumps({k: pointer[k] for k in ("version", "sha256")}))
+    assert current_version(index) == "v000001"
+    assert verify_index(index).findings == ()
+
+
+def test_an_earlier_versions_damaged_manifest_is_named(history: Path, tmp_path: Path) -> None:
+    index = Path(shutil.copytree(history, tmp_path / "index"))
+    flip_byte(index / "versions/v000001.json")
+    finding = only(verify_index(index))
+    assert finding.place == "versions/v000001.json"
+    assert "--as-of cannot show v000001" in finding.mend
+
+
+READ_ONLY = """
+import sys
+from pathlib import Path
+from pipelines.verify.verify_index import verify_index
+found = verify_index(Path(sys.argv[1]))
+print(found.version, found.citations, *found.findings, *found.leftovers, sep="\\n")
+"""
+
+
+def test_a_sound_index_on_a_read_only_disk_has_no_finding(index: Path) -> None:
+    if not may_mount():
+        pytest.skip("this machine lets nobody mount a disk of their own")
+    mounts = f"mount --bind {index} {index} && mount -o remount,ro,bind {index}"
+    command = f'{mounts} && exec {sys.executable} -c "$0" {index}'
+    done = subprocess.run(
+        [*OWN_MOUNTS, "sh", "-c", command, READ_ONLY],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout.split("\n"), done.returncode) == (["v000001", "40", ""], 0), done.stderr
+
+
+def test_verify_leaves_no_file_in_the_index(index: Path) -> None:
+    before = {p: p.stat().st_mtime_ns for p in index.rglob("*")}
+    assert len(HERE) < verify_index(index).citations
+    assert {p: p.stat().st_mtime_ns for p in index.rglob("*")} == before
