@@ -8,12 +8,13 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 # What is refused at the door, on every route, and by its key on those that ask for one.
-DOOR = (408, 413, 431, 500)
+DOOR = (403, 408, 413, 431, 500)
 KEYED = (401, 429)
 
 MEANINGS = {
     400: "The request cannot be read.",
     401: "No valid API key; none is asked for where the server has no keys.",
+    403: "The server does not answer to this name, or to this web page.",
     404: "There is no such thing.",
     408: "The body did not arrive in time.",
     409: "It contradicts what is there.",
