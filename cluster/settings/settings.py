@@ -368,12 +368,14 @@ class HttpSettings(Strict):
 
 class BatchSettings(Strict):
     """Batches over HTTP: `concurrent` questions of one batch at a time, `waiting` batches at
-    most. They lie in `folder`, ended ones for `keep_days`; on a cluster a shared folder.
+    most, of one API key `waiting_per_key`. They lie in `folder`, ended ones for `keep_days`; on
+    a cluster a shared folder.
     """
 
     folder: Path
     concurrent: Positive
     waiting: Positive
+    waiting_per_key: Positive = 20
     keep_days: Annotated[float, Field(gt=0)]
 
 
