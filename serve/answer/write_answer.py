@@ -53,6 +53,7 @@ from serve.support.attribute_sentences import (
     SimilaritySupport,
     Stance,
     SupportScorer,
+    WordingSupport,
 )
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import ExampleMemory
@@ -60,6 +61,8 @@ from serve.synergy.few_shot import ExampleMemory
 log = logging.getLogger(__name__)
 
 UNCHECKED = "support: model lost, sentences checked by likeness"
+BY_WORDING = "support: encoder lost, sentences checked by wording"
+UNCOMPARED = "examples: encoder lost, answered without"
 NO_EXAMPLES = "examples: none stored, answered without"
 # Of the evidence's entities a prompt names no more than this.
 MAX_NAMED = 40
@@ -151,8 +154,8 @@ class AnswerWriter:
         style: AnswerSettings,
         say: Say | None,
     ) -> WrittenAnswer:
-        encode = remember(self._encode)
-        chosen = SecondScorer(self._scorer, SimilaritySupport(encode))
+        likeness = SecondScorer(SimilaritySupport(remember(self._encode)), WordingSupport())
+        chosen = SecondScorer(self._scorer, likeness)
         scorer = RememberingScorer(chosen)
         briefing, degraded = await self._brief(question, evidence, style)
         asked = CountedModel(self._model) if self._model is not None else None
@@ -164,6 +167,7 @@ class AnswerWriter:
             note_sides, briefing, draft.sentences, scorer, exact.answer
         )
         degraded += [UNCHECKED] if chosen.lost else []
+        degraded += [BY_WORDING] if likeness.lost else []
         against = None
         if extract.side is None:
             against = await asyncio.to_thread(against_model, briefing, exact.answer, self._reader)
@@ -236,9 +240,9 @@ class AnswerWriter:
                 if self._memory is None:
                     raise InputError("llm.examples: not set; name the folder of the memory")
                 examples = await asyncio.to_thread(self._memory.nearest, question, style.examples)
-            except InputError as error:
-                log.warning("examples for %s: %s", question.id, error)
-                degraded.append(NO_EXAMPLES)
+            except Exception as error:  # The loss of the encoder, another process, has many forms.
+                log.warning("examples for %s: %r", question.id, error)
+                degraded.append(NO_EXAMPLES if isinstance(error, InputError) else UNCOMPARED)
         limits = self._limits.for_preset(style)
         passages = await asyncio.to_thread(read_evidence, question.body, evidence, self._reader)
         answers = await asyncio.to_thread(rank_answers, question, passages, self._recognise)

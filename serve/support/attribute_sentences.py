@@ -146,6 +146,28 @@ class SimilaritySupport:
         ]
 
 
+class WordingSupport:
+    """Support by the wording alone, for when no encoder can be had.
+
+    As `SimilaritySupport`, with the coverage of content words in place of the cosine.
+    """
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        """See `SupportScorer.score`; a premise without sentences scores 0, neutral."""
+        parts = {premise: split_sentences(premise) for premise, _ in pairs}
+        return [
+            max(
+                (
+                    _support(part, said, coverage(read_wording(said), read_wording(part)))
+                    for part in parts[premise]
+                ),
+                key=_strength,
+                default=Support(0.0, "neutral"),
+            )
+            for premise, said in pairs
+        ]
+
+
 def _support(part: str, said: str, cosine: float) -> Support:
     source, hypothesis = read_wording(part), read_wording(said)
     held = coverage(hypothesis, source)

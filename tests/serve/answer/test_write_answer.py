@@ -108,6 +108,25 @@ def test_without_its_claim_checker_sentences_are_checked_by_likeness() -> None:
     assert answer.degraded == ("support: model lost, sentences checked by likeness",)
 
 
+def lost(texts: Sequence[str]) -> np.ndarray:
+    """An encoder whose process was killed."""
+    raise TimeoutError
+
+
+@pytest.mark.parametrize("scorer", [None, LostScorer()])
+@pytest.mark.parametrize("kind", ["summary", "factoid"])
+def test_without_its_encoder_it_still_answers_and_checks_by_wording(
+    scorer: LostScorer | None, kind: QuestionType
+) -> None:
+    script = Script(f"{TEXT} Aspirin prevents colorectal cancer.", names("Metformin"))
+    writer = AnswerWriter(script, lost, scorer, recognise, WordReader())
+    asked = Question("q", "Which drug lowers glucose?", kind)
+    answer = asyncio.run(writer.write(asked, evidence(TEXT)))
+    assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
+    assert "Aspirin prevents colorectal cancer." in answer.dropped
+    assert "support: encoder lost, sentences checked by wording" in answer.degraded
+
+
 def test_unsupported_sentence_is_dropped_and_reported() -> None:
     answer = write(Script(f"{TEXT} Aspirin prevents colorectal cancer."))
     assert [s.text for s in answer.ideal] == [TEXT]
