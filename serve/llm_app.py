@@ -19,6 +19,7 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import RayServeException
 
 from cluster.errors import InputError, LLMError
+from cluster.ray.end_orphans import watch_from_aside
 from cluster.settings.settings import LanguageModelSettings, Settings, load_settings
 from serve.graph.call_handles import call, stream
 from serve.graph.load_stages import llm_dtype, llm_folder
@@ -59,6 +60,7 @@ class LanguageModel:
             # Ray allows a process one thread for each CPU that it asks for; the engine's own
             # process inherits what stands here.
             os.environ["OMP_NUM_THREADS"] = str(os.cpu_count() or 1)
+        watch_from_aside()
         self._server = _server(config, one_process=_one_process(settings))
         await self._server.start()
 

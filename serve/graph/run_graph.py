@@ -30,6 +30,9 @@ from serve.llm_app import MODELS_APP, served_model
 
 START_DEADLINE_S = 900.0
 POLL_S = 1.0
+# Seconds between Serve's looks at a proxy, of which three must fail before another one starts.
+PROXY_LOOK_VARIABLE = "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S"
+PROXY_LOOK_S = "2"
 
 
 def _stages(client: httpx.Client, url: str) -> dict[str, str] | None:
@@ -103,8 +106,9 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
     Gives Ray's address. `start_graph` adds the graph once there is an index.
     """
     _hush()
-    # A Ray that starts here hands its environment on to Serve's proxy.
+    # A Ray that starts here hands its environment on to Serve's proxy and controller.
     os.environ.setdefault(PROXY_CALLBACK, INSTALL)
+    os.environ.setdefault(PROXY_LOOK_VARIABLE, PROXY_LOOK_S)
     held: AbstractContextManager[None] = nullcontext()
     # On a cluster the proxies and the packages are its nodes'.
     if not os.environ.get("RAY_ADDRESS"):

@@ -17,8 +17,11 @@ import json
 import os
 from typing import Any
 
+from starlette.middleware import Middleware
 from uvicorn.config import HTTP_PROTOCOLS
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from serve.http.door.lost_gateway import LostGateway
 
 PROXY_CALLBACK = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"
 INSTALL = f"{__name__}:install"
@@ -37,9 +40,10 @@ TOO_MANY = f"the request has over {HEADER_FIELDS} header fields; send fewer"
 NO_UPGRADE = "this server does not upgrade connections; send the request without `Upgrade`"
 
 
-def install() -> None:
+def install() -> list[Middleware]:
     """Have every HTTP server that this process starts from now on use `LimitedHttpProtocol`.
 
+    Gives the middleware that the proxy adds: what it replies where a gateway was lost.
     Raises ValueError where CITERAY_HEADER_S is not a positive number of seconds.
     """
     header_s()
@@ -50,6 +54,7 @@ def install() -> None:
             "requirements/cpu.txt"
         )
     HTTP_PROTOCOLS["auto"] = f"{__name__}:{LimitedHttpProtocol.__name__}"
+    return [Middleware(LostGateway)]
 
 
 def header_s() -> float:
