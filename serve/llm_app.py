@@ -28,6 +28,7 @@ from serve.llm.chat_form import (
     Say,
     as_chat_reply,
     as_completion,
+    brief_error,
     chat_request,
     read_pieces,
     read_reply,
@@ -158,7 +159,7 @@ class HandleChatModel:
             raise LLMError(f"the language model is lost: {error}") from error
         # LLMServer yields errors instead of raising them.
         if "error" in reply:
-            raise LLMError(f"the language model refused: {reply['error']['message']}")
+            raise LLMError(f"the language model refused: {brief_error(reply)}")
         if weigh := options.get("weigh"):
             return read_shares(reply, weigh)
         return read_reply(reply, constrained=constrained)

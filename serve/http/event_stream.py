@@ -25,6 +25,8 @@ from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.graph.watch_stages import StageLostError
 
 log = logging.getLogger("citeray")
+# At DEBUG it repeats every event, with the question in it.
+logging.getLogger("sse_starlette").setLevel(logging.INFO)
 
 # A quiet connection is cut by proxies between; a comment now and then keeps it.
 PING_S = 15
