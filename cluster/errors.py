@@ -43,6 +43,10 @@ class RayStartError(CiteRayError):
     """No Ray can be started on this machine, or none can be joined at RAY_ADDRESS."""
 
 
+class HeadLostError(CiteRayError):
+    """The head of the Ray that a command runs on is gone, and with it all that it started."""
+
+
 class LLMError(CiteRayError):
     """The language model is unreachable or answered with an error."""
 
