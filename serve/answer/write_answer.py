@@ -37,6 +37,7 @@ from serve.answer.read_evidence import (
     PassageReader,
     RememberingReader,
     answering,
+    first_passages,
     read_evidence,
 )
 from serve.answer.show_sides import against_model, note_sides, side_of, with_room
@@ -54,6 +55,7 @@ from serve.support.attribute_sentences import (
     Stance,
     SupportScorer,
     WordingSupport,
+    remember,
 )
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import ExampleMemory
@@ -66,6 +68,8 @@ UNCOMPARED = "examples: encoder lost, answered without"
 NO_EXAMPLES = "examples: none stored, answered without"
 # Of the evidence's entities a prompt names no more than this.
 MAX_NAMED = 40
+# Each sentence of the evidence is compared with each of the answer; a search finds far less.
+WEIGHED_CHARACTERS = 100_000
 DEFAULT_STYLE = AnswerSettings()
 
 
@@ -157,7 +161,10 @@ class AnswerWriter:
         likeness = SecondScorer(SimilaritySupport(remember(self._encode)), WordingSupport())
         chosen = SecondScorer(self._scorer, likeness)
         scorer = RememberingScorer(chosen)
-        briefing, degraded = await self._brief(question, evidence, style)
+        weighed = first_passages(evidence, WEIGHED_CHARACTERS)
+        briefing, degraded = await self._brief(question, weighed, style)
+        left_out = len(evidence) - len(weighed)
+        degraded += [f"evidence: the last {left_out} passages not weighed"] if left_out else []
         asked = CountedModel(self._model) if self._model is not None else None
         briefing = replace(briefing, say=say, model=asked)
         draft, extract = await self._draft(briefing, scorer, degraded)
@@ -286,16 +293,3 @@ def exact_words(exact: ExactAnswer) -> str:
     if isinstance(exact, list):
         return f"{', '.join(group[0] for group in exact)}." if exact else ""
     return f"{exact.capitalize()}." if exact else ""
-
-
-def remember(encode: Encoder) -> Encoder:
-    """`encode`, but each text only once: the steps of one answer ask for the same sentences."""
-    known: dict[str, np.ndarray] = {}
-
-    def encode_new(texts: Sequence[str]) -> np.ndarray:
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
-            known.update(zip(new, encode(new), strict=True))
-        return np.stack([known[text] for text in texts])
-
-    return encode_new

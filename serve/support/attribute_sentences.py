@@ -185,6 +185,19 @@ def _strength(support: Support) -> tuple[float, bool, float]:
     return support.score, support.stance == "contradict", support.against
 
 
+def remember(encode: Encoder) -> Encoder:
+    """`encode`, but each text only once: the steps of one answer ask for the same sentences."""
+    known: dict[str, np.ndarray] = {}
+
+    def encode_new(texts: Sequence[str]) -> np.ndarray:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known.update(zip(new, encode(new), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return encode_new
+
+
 class RememberingScorer:
     """Scores each pair only once: the steps of one answer ask for the same ones."""
 
