@@ -1,5 +1,7 @@
 """Errors a user can mend. Each carries one sentence that names the place and the mend."""
 
+BRIEF_CHARACTERS = 15
+
 
 class CiteRayError(Exception):
     """Something failed that is not the user's input; exit code 1.
@@ -41,6 +43,10 @@ class RayStartError(CiteRayError):
     """No Ray can be started on this machine, or none can be joined at RAY_ADDRESS."""
 
 
+class HeadLostError(CiteRayError):
+    """The head of the Ray that a command runs on is gone, and with it all that it started."""
+
+
 class LLMError(CiteRayError):
     """The language model is unreachable or answered with an error."""
 
@@ -55,6 +61,15 @@ def one_line(text: str) -> str:
         c if c.isprintable() else c.encode("unicode_escape").decode()
         for c in " ".join(text.split())
     )
+
+
+def brief(text: object) -> str:
+    """`text` in quotes where it is too short to repeat a question, else its length.
+
+    For what a model or another server said, as errors are logged and questions are not.
+    """
+    said = str(text)
+    return repr(said) if len(said) <= BRIEF_CHARACTERS else f"{len(said):,} characters"
 
 
 def cut(text: str, length: int = 200) -> str:

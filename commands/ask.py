@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -112,16 +111,16 @@ def ask(
 
 def serve(as_of: AsOf = None, config: Config = None, overrides: Overrides = None) -> None:
     """The endpoint in the foreground, until interrupted."""
+    from cluster.ray.watch_head import await_head_loss
     from serve.graph.run_graph import running_graph
 
     context = make_context(config, overrides, False)
     if as_of:
         context = with_setting(context, "serve.as_of", as_of)
     settings = context.settings
-    with running_graph(settings, context.log):
+    with running_graph(settings, context.log) as address:
         context.log.print(f"serving at {endpoint_url(settings)} (try /docs); Ctrl-C stops it")
-        while True:
-            time.sleep(3600)
+        await_head_loss(address)
 
 
 def demo(

@@ -19,6 +19,7 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import RayServeException
 
 from cluster.errors import InputError, LLMError
+from cluster.ray.end_orphans import watch_from_aside
 from cluster.settings.settings import LanguageModelSettings, Settings, load_settings
 from serve.graph.call_handles import call, stream
 from serve.graph.load_stages import llm_dtype, llm_folder
@@ -27,6 +28,7 @@ from serve.llm.chat_form import (
     Say,
     as_chat_reply,
     as_completion,
+    brief_error,
     chat_request,
     read_pieces,
     read_reply,
@@ -59,6 +61,7 @@ class LanguageModel:
             # Ray allows a process one thread for each CPU that it asks for; the engine's own
             # process inherits what stands here.
             os.environ["OMP_NUM_THREADS"] = str(os.cpu_count() or 1)
+        watch_from_aside()
         self._server = _server(config, one_process=_one_process(settings))
         await self._server.start()
 
@@ -156,7 +159,7 @@ class HandleChatModel:
             raise LLMError(f"the language model is lost: {error}") from error
         # LLMServer yields errors instead of raising them.
         if "error" in reply:
-            raise LLMError(f"the language model refused: {reply['error']['message']}")
+            raise LLMError(f"the language model refused: {brief_error(reply)}")
         if weigh := options.get("weigh"):
             return read_shares(reply, weigh)
         return read_reply(reply, constrained=constrained)

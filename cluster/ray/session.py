@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -97,6 +98,7 @@ def _unheard(words: bytes) -> Iterator[None]:
 
 def _local_options(settings: RaySettings) -> dict[str, Any]:
     """Of a Ray that is started here, for this user alone. Raises RayStartError."""
+    _check_file_size(settings.object_store_mb)
     keep_token_private()
     return {
         "address": "local",
@@ -105,6 +107,21 @@ def _local_options(settings: RaySettings) -> dict[str, Any]:
         "include_dashboard": False,
         "_temp_dir": private_folder(),
     }
+
+
+def _check_file_size(object_store_mb: int) -> None:
+    """Raise RayStartError where the process may write no file of the object store's size.
+
+    Ray's processes inherit the limit and end by it without a word.
+    """
+    allowed, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if allowed == resource.RLIM_INFINITY or allowed >> 20 > object_store_mb:
+        return
+    raise RayStartError(
+        f"ulimit -f: this shell limits files to {allowed >> 20:,} MiB, and Ray's object store is a "
+        f"file of {object_store_mb:,} MiB (ray.object_store_mb); lift the limit with `ulimit -f "
+        "unlimited`, or lower ray.object_store_mb below it"
+    )
 
 
 def start_error(error: Exception, address: str) -> RayStartError:

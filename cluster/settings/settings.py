@@ -41,6 +41,8 @@ Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, le=10**6)]
 Share = Annotated[float, Field(ge=0, le=1)]
 SemanticType = Annotated[str, Field(pattern=r"^T\d{3}$")]
+# Without scheme and port; `*` alone is every name.
+HostName = Annotated[str, Field(pattern=r"^(\*|(\*\.)?[A-Za-z0-9._-]+)$", max_length=255)]
 
 
 class Strict(BaseModel):
@@ -348,10 +350,12 @@ class HttpSettings(Strict):
 
     `api_keys_env` names the environment variable with `name:key` pairs; where it is empty no
     key is asked for. Each key may ask `per_minute` times a minute (0: as often as it likes).
-    A body holds `body_kb` KiB at most and arrives within `body_s` seconds.
+    A body holds `body_kb` KiB at most and arrives within `body_s` seconds. The server answers to
+    addresses, to localhost, to `serve.host` and to the names in `hosts` (`*.NAME`: all under NAME).
     """
 
     api_keys_env: str
+    hosts: tuple[HostName, ...]
     per_minute: Annotated[int, Field(ge=0)]
     cors_origins: tuple[str, ...]
     body_kb: Positive
@@ -364,12 +368,14 @@ class HttpSettings(Strict):
 
 class BatchSettings(Strict):
     """Batches over HTTP: `concurrent` questions of one batch at a time, `waiting` batches at
-    most. They lie in `folder`, ended ones for `keep_days`; on a cluster a shared folder.
+    most, of one API key `waiting_per_key`. They lie in `folder`, ended ones for `keep_days`; on
+    a cluster a shared folder.
     """
 
     folder: Path
     concurrent: Positive
     waiting: Positive
+    waiting_per_key: Positive = 20
     keep_days: Annotated[float, Field(gt=0)]
 
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
-from urllib.parse import SplitResult, parse_qs, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from fsspec.utils import glob_translate
 from pyarrow import fs
@@ -39,6 +39,11 @@ _GOOGLE_STATUS = re.compile(
 )
 # Enough that a file is streamed in few requests, and small beside what a parser holds.
 _BUFFER_BYTES = 1 << 20
+# An S3 store that does not answer is given up after about a minute: TRIES times REQUEST_S seconds
+# without a byte, or CONNECT_S without a connection. The AWS SDK's own values make it five.
+REQUEST_S = 15.0
+CONNECT_S = 10.0
+TRIES = 4
 
 
 def is_store(name: str) -> bool:
@@ -110,25 +115,37 @@ def store_options(url: str) -> dict[str, str]:
 
 
 def _query(url: str) -> str:
-    """The query that Arrow gets."""
+    """The options of the store as a URL's query."""
     given = store_options(url)
     if urlsplit(url).scheme == "gs":
         given.setdefault("retry_limit_seconds", "60")  # or a wrong bucket is tried for 15 minutes
-    else:
-        given["allow_delayed_open"] = "true"  # or a small object costs three requests
     return urlencode(given)
 
 
 @lru_cache(maxsize=32)
 def _file_system(scheme: str, bucket: str, query: str) -> Any:
-    url = urlunsplit((scheme, bucket, "", query, ""))
     try:
-        return fs.FileSystem.from_uri(url)[0]
+        if scheme == "s3":
+            return _s3(bucket, dict(parse_qsl(query)))
+        return fs.FileSystem.from_uri(urlunsplit((scheme, bucket, "", query, "")))[0]
     except (OSError, ValueError) as error:
         raise InputError(
             f"{scheme}://{bucket}: cannot be opened ({error}); check the bucket's name and "
             "the endpoint"
         ) from error
+
+
+def _s3(bucket: str, options: Mapping[str, str]) -> Any:
+    """Arrow's client of S3; `from_uri` would take no timeouts."""
+    return fs.S3FileSystem(
+        region=options.get("region") or fs.resolve_s3_region(bucket),
+        endpoint_override=options.get("endpoint_override"),
+        scheme=options.get("scheme", "https"),
+        request_timeout=REQUEST_S,
+        connect_timeout=CONNECT_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=TRIES),
+        allow_delayed_open=True,  # or a small object costs three requests
+    )
 
 
 @dataclass(frozen=True, slots=True)

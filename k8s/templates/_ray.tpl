@@ -81,6 +81,8 @@ spec:
     {{- if .serves }}
     # Limits on request headers, in the proxy of each node.
     - {name: RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH, value: "serve.http.header_limits:install"}
+    # A lost proxy is missed after a few seconds, where Ray by itself looks every ten.
+    - {name: RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S, value: "1"}
     - name: CITERAY_API_KEYS
       valueFrom:
         secretKeyRef: {name: {{ $root.Values.secrets.apiKeys }}, key: keys}

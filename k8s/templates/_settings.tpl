@@ -6,6 +6,11 @@
 {{- end -}}
 {{- $_ := set $stages "shard" (dict "pool" (include "citeray.shardPool" .)) -}}
 {{- $_ := set $stages "batches" (dict "folder" "/batches") -}}
+{{- $service := "citeray-serve-svc" -}}
+{{- $inside := printf "%s.%s" $service .Release.Namespace -}}
+{{- $hosts := list $service $inside (printf "%s.svc" $inside) (printf "%s.svc.cluster.local" $inside) -}}
+{{- with .Values.expose.host }}{{- $hosts = append $hosts . -}}{{- end -}}
+{{- $_ := set $stages "http" (dict "hosts" $hosts) -}}
 {{- $derived := dict
   "index" (dict "path" (printf "%s/index" (trimSuffix "/" .Values.corpus.store)) "cache" "/cache")
   "entrez" (dict "cache" "/tmp/entrez")

@@ -49,6 +49,16 @@ class RememberingReader:
         return [known[key] for key in keys]
 
 
+def first_passages(evidence: Sequence[Evidence], characters: int) -> Sequence[Evidence]:
+    """The first passages of `evidence`, as many as have that many characters together, or one."""
+    total = 0
+    for place, item in enumerate(evidence):
+        total += len(item.passage.text)
+        if total > characters and place:
+            return evidence[:place]
+    return evidence
+
+
 def answering(reading: Reading) -> float:
     """How far a passage answers, 0 to 1: it is relevant, and a sentence of it says the answer.
 

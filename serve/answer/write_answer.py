@@ -37,6 +37,7 @@ from serve.answer.read_evidence import (
     PassageReader,
     RememberingReader,
     answering,
+    first_passages,
     read_evidence,
 )
 from serve.answer.show_sides import against_model, note_sides, side_of, with_room
@@ -53,6 +54,8 @@ from serve.support.attribute_sentences import (
     SimilaritySupport,
     Stance,
     SupportScorer,
+    WordingSupport,
+    remember,
 )
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import ExampleMemory
@@ -60,9 +63,13 @@ from serve.synergy.few_shot import ExampleMemory
 log = logging.getLogger(__name__)
 
 UNCHECKED = "support: model lost, sentences checked by likeness"
+BY_WORDING = "support: encoder lost, sentences checked by wording"
+UNCOMPARED = "examples: encoder lost, answered without"
 NO_EXAMPLES = "examples: none stored, answered without"
 # Of the evidence's entities a prompt names no more than this.
 MAX_NAMED = 40
+# Each sentence of the evidence is compared with each of the answer; a search finds far less.
+WEIGHED_CHARACTERS = 100_000
 DEFAULT_STYLE = AnswerSettings()
 
 
@@ -151,10 +158,13 @@ class AnswerWriter:
         style: AnswerSettings,
         say: Say | None,
     ) -> WrittenAnswer:
-        encode = remember(self._encode)
-        chosen = SecondScorer(self._scorer, SimilaritySupport(encode))
+        likeness = SecondScorer(SimilaritySupport(remember(self._encode)), WordingSupport())
+        chosen = SecondScorer(self._scorer, likeness)
         scorer = RememberingScorer(chosen)
-        briefing, degraded = await self._brief(question, evidence, style)
+        weighed = first_passages(evidence, WEIGHED_CHARACTERS)
+        briefing, degraded = await self._brief(question, weighed, style)
+        left_out = len(evidence) - len(weighed)
+        degraded += [f"evidence: the last {left_out} passages not weighed"] if left_out else []
         asked = CountedModel(self._model) if self._model is not None else None
         briefing = replace(briefing, say=say, model=asked)
         draft, extract = await self._draft(briefing, scorer, degraded)
@@ -164,6 +174,7 @@ class AnswerWriter:
             note_sides, briefing, draft.sentences, scorer, exact.answer
         )
         degraded += [UNCHECKED] if chosen.lost else []
+        degraded += [BY_WORDING] if likeness.lost else []
         against = None
         if extract.side is None:
             against = await asyncio.to_thread(against_model, briefing, exact.answer, self._reader)
@@ -236,9 +247,9 @@ class AnswerWriter:
                 if self._memory is None:
                     raise InputError("llm.examples: not set; name the folder of the memory")
                 examples = await asyncio.to_thread(self._memory.nearest, question, style.examples)
-            except InputError as error:
-                log.warning("examples for %s: %s", question.id, error)
-                degraded.append(NO_EXAMPLES)
+            except Exception as error:  # The loss of the encoder, another process, has many forms.
+                log.warning("examples for %s: %r", question.id, error)
+                degraded.append(NO_EXAMPLES if isinstance(error, InputError) else UNCOMPARED)
         limits = self._limits.for_preset(style)
         passages = await asyncio.to_thread(read_evidence, question.body, evidence, self._reader)
         answers = await asyncio.to_thread(rank_answers, question, passages, self._recognise)
@@ -282,16 +293,3 @@ def exact_words(exact: ExactAnswer) -> str:
     if isinstance(exact, list):
         return f"{', '.join(group[0] for group in exact)}." if exact else ""
     return f"{exact.capitalize()}." if exact else ""
-
-
-def remember(encode: Encoder) -> Encoder:
-    """`encode`, but each text only once: the steps of one answer ask for the same sentences."""
-    known: dict[str, np.ndarray] = {}
-
-    def encode_new(texts: Sequence[str]) -> np.ndarray:
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
-            known.update(zip(new, encode(new), strict=True))
-        return np.stack([known[text] for text in texts])
-
-    return encode_new

@@ -51,6 +51,11 @@ class Job:
     owner: str = ""
     created: float = 0.0
 
+    @property
+    def key(self) -> str:
+        """The job's name among those of all owners; see `key_of`."""
+        return key_of(self.id, self.owner)
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -71,6 +76,20 @@ class Progress:
     eta_s: float | None = None
     started: float = 0.0
     ended: float = 0.0
+
+
+def key_of(job_id: str, owner: str) -> str:
+    """The name of an owner's job in a store: two owners may each have a job of the same id.
+
+    Raises BatchError for what is no id, in which alone no dot can be.
+    """
+    if not JOB_ID.fullmatch(job_id):
+        raise BatchError(
+            "id: must be 1 to 64 letters, digits, dashes and underscores, the first a letter"
+            " or a digit",
+            422,
+        )
+    return f"{owner}.{job_id}" if owner else job_id
 
 
 def new_job(

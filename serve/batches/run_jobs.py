@@ -72,8 +72,8 @@ class JobRunner:
         except Exception:
             # Tried again, it would keep all others from their turn.
             log.exception("batch %s failed", job.id)
-            broken = replace(self._store.progress(job.id), error=INTERNAL, ended=time.time())
-            self._store.advance(job.id, replace(broken, state="failed", eta_s=None))
+            broken = replace(self._store.progress(job.key), error=INTERNAL, ended=time.time())
+            self._store.advance(job.key, replace(broken, state="failed", eta_s=None))
 
     async def _answer(self, question: Question, job: Job) -> SearchResult:
         """Asked again while the graph is short of a stage, as batches can wait."""
@@ -83,10 +83,10 @@ class JobRunner:
             try:
                 return await self._ask(question, job.system, job.answers)
             except StageLostError as error:
-                if time.monotonic() + wait > ends or not self._store.goes_on(job.id):
+                if time.monotonic() + wait > ends or not self._store.goes_on(job.key):
                     raise
                 log.warning("batch %s waits %.1f s: %s", job.id, wait, error)
                 await asyncio.sleep(wait)
-                if not self._store.goes_on(job.id):
+                if not self._store.goes_on(job.key):
                     raise
                 wait = min(2 * wait, LONGEST_WAIT_S)

@@ -11,7 +11,7 @@ from cluster.answers import Question
 from cluster.errors import StorageError
 from cluster.settings.settings import BatchSettings
 from serve.batches.job_store import JobStore
-from serve.batches.jobs import BatchError, Job, described, summarised
+from serve.batches.jobs import BatchError, Job, described, key_of, summarised
 from serve.batches.run_jobs import POLL_S, Ask, JobRunner
 from serve.formats.bioasq import Entry
 
@@ -68,8 +68,8 @@ class ServedBatches:
         kept = self._settings
         while True:
             try:
-                arguments = (kept.folder, kept.waiting, kept.keep_days)
-                return await asyncio.to_thread(JobStore, *arguments)
+                limits = (kept.waiting, kept.keep_days, kept.waiting_per_key)
+                return await asyncio.to_thread(JobStore, kept.folder, *limits)
             except BatchError as error:
                 self._problem = (error.message, error.status, error.retry_after_s)
             except StorageError as error:
@@ -100,19 +100,19 @@ class ServedBatches:
 
     async def status(self, job_id: str, owner: str) -> dict[str, Any]:
         """See `Batches.status`."""
-        return described(self._store.job(job_id, owner), self._store.progress(job_id))
+        key = key_of(job_id, owner)
+        return described(self._store.job(key), self._store.progress(key))
 
     async def cancel(self, job_id: str, owner: str) -> dict[str, Any]:
         """See `Batches.cancel`."""
-        job = self._store.job(job_id, owner)
-        return described(job, await asyncio.to_thread(self._store.cancel_or_forget, job_id))
+        key = key_of(job_id, owner)
+        job = self._store.job(key)
+        return described(job, await asyncio.to_thread(self._store.cancel_or_forget, key))
 
     async def run(self, job_id: str, owner: str) -> bytes:
         """See `Batches.run`."""
-        self._store.job(job_id, owner)
-        return await asyncio.to_thread(self._store.run, job_id)
+        return await asyncio.to_thread(self._store.run, key_of(job_id, owner))
 
     async def results(self, job_id: str, owner: str, after: int, count: int) -> Sequence[Entry]:
         """See `Batches.results`."""
-        self._store.job(job_id, owner)
-        return await asyncio.to_thread(self._store.results, job_id, after, count)
+        return await asyncio.to_thread(self._store.results, key_of(job_id, owner), after, count)

@@ -6,11 +6,13 @@ An answered question is never asked again: its entry is on disk before the next 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
+from typing import Any
 
 from cluster.answers import Answer, Question, SearchResult
 from cluster.errors import CiteRayError
@@ -25,6 +27,8 @@ log = logging.getLogger("citeray")
 ANY_VERSION = "as served"
 INTERNAL = "internal error; the server's log tells more"
 MAX_REASON_CHARACTERS = 300
+# How soon a job that was cancelled lets go of the questions at work.
+LOOK_S = 0.2
 
 Answering = Callable[[Question, Job], Awaitable[SearchResult]]
 
@@ -33,7 +37,7 @@ class JobAtWork:
     """One job with its counts so far; those of an earlier process are taken up."""
 
     def __init__(self, store: JobStore, job: Job, answer: Answering) -> None:
-        known = store.progress(job.id)
+        known = store.progress(job.key)
         self._store = store
         self._job = job
         self._answer = answer
@@ -45,7 +49,7 @@ class JobAtWork:
     async def run(self, concurrent: int) -> None:
         """Raises OSError or CiteRayError where nothing can be kept; it may be run again then."""
         job = self._job
-        path = self._store.run_file(job.id)
+        path = self._store.run_file(job.key)
         if path.exists():
             # The process before this one died between its last two words.
             self._done = job.total - len(self._failed)
@@ -53,7 +57,7 @@ class JobAtWork:
             return
         writer = RunWriter(path, job.system, ANY_VERSION, answers=job.answers, inputs=job.digest)
         with writer as run:
-            questions = self._store.questions(job.id)
+            questions = self._store.questions(job.key)
             waiting = [q for q in questions if q.id not in run.done and q.id not in self._failed]
             self._done = len(run.done)
             eta = Eta(len(waiting))
@@ -63,9 +67,24 @@ class JobAtWork:
                 await self._ask(question, run)
                 self._advance("running", eta_s=eta.after_one())
 
-            await work_through(waiting, work, concurrent, lambda: self._store.goes_on(job.id))
-            if self._store.goes_on(job.id):
+            all_of_it = work_through(
+                waiting, work, concurrent, lambda: self._store.goes_on(job.key)
+            )
+            await self._until_ended(all_of_it)
+            if self._store.goes_on(job.key):
                 self._finish([q for q in questions if q.id in run.done], run)
+
+    async def _until_ended(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await `work`, which is cancelled with its questions once a caller cancels the job."""
+        working = asyncio.ensure_future(work)
+        try:
+            while not working.done() and self._store.goes_on(self._job.key):
+                await asyncio.wait({working}, timeout=LOOK_S)
+            if working.done():
+                working.result()
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
 
     async def _ask(self, question: Question, run: RunWriter) -> None:
         try:
@@ -82,7 +101,7 @@ class JobAtWork:
             self._failed[question.id] = INTERNAL
             return
         # Cancelled while it was asked: nothing is kept any more.
-        if self._store.goes_on(self._job.id):
+        if self._store.goes_on(self._job.key):
             run.add(entry)
             self._done += 1
             verdict = result.verdict if isinstance(result, Answer) else ""
@@ -111,4 +130,4 @@ class JobAtWork:
             started=self._started,
             ended=0.0 if state == "running" else time.time(),
         )
-        self._store.advance(self._job.id, progress, on_disk=on_disk)
+        self._store.advance(self._job.key, progress, on_disk=on_disk)

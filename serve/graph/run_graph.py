@@ -17,7 +17,7 @@ from importlib.util import find_spec
 import httpx
 from rich.console import Console
 
-from cluster.errors import CiteRayError, InputError
+from cluster.errors import CiteRayError, HeadLostError, InputError
 from cluster.ray.session import ray_session
 from cluster.settings.settings import ServeSettings, Settings
 from serve.app import deploy, deploy_llm, failure, run_models, stop, stop_models
@@ -30,6 +30,9 @@ from serve.llm_app import MODELS_APP, served_model
 
 START_DEADLINE_S = 900.0
 POLL_S = 1.0
+# Seconds between Serve's looks at a proxy, of which three must fail before another one starts.
+PROXY_LOOK_VARIABLE = "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S"
+PROXY_LOOK_S = "1"
 
 
 def _stages(client: httpx.Client, url: str) -> dict[str, str] | None:
@@ -103,8 +106,9 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
     Gives Ray's address. `start_graph` adds the graph once there is an index.
     """
     _hush()
-    # A Ray that starts here hands its environment on to Serve's proxy.
+    # A Ray that starts here hands its environment on to Serve's proxy and controller.
     os.environ.setdefault(PROXY_CALLBACK, INSTALL)
+    os.environ.setdefault(PROXY_LOOK_VARIABLE, PROXY_LOOK_S)
     held: AbstractContextManager[None] = nullcontext()
     # On a cluster the proxies and the packages are its nodes'.
     if not os.environ.get("RAY_ADDRESS"):
@@ -115,9 +119,18 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
         try:
             deploy_llm(settings)
             yield address
-        finally:
-            log.print("stopping")
-            stop(settings.serve.drain_s)
+        except HeadLostError:
+            # Whom to ask to stop is gone, and what it started ends by itself.
+            raise
+        except BaseException:
+            _stop(settings, log)
+            raise
+        _stop(settings, log)
+
+
+def _stop(settings: Settings, log: Console) -> None:
+    log.print("stopping")
+    stop(settings.serve.drain_s)
 
 
 def _hush() -> None:
@@ -183,11 +196,11 @@ def unlimited_headers(url: str) -> str:
 
 
 @contextmanager
-def running_graph(settings: Settings, log: Console) -> Iterator[None]:
-    """The whole graph, ready; it stops with the block."""
+def running_graph(settings: Settings, log: Console) -> Iterator[str]:
+    """The whole graph, ready; it stops with the block. Gives the address of Ray's head."""
     open_manifest(settings)  # No index: say so before anything starts.
     if warning := open_door(settings.serve.host, settings.serve.http.api_keys_env):
         log.print(f"citeray: {warning}")
-    with serving(settings, log):
+    with serving(settings, log) as address:
         start_graph(settings, log)
-        yield
+        yield address

@@ -22,12 +22,13 @@ from starlette.routing import BaseRoute, Route
 
 from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
-from cluster.settings.settings import HttpSettings, ServeSettings
+from cluster.settings.settings import ServeSettings
 from cluster.weighing import WeighedCitation
 from serve.graph.watch_stages import StageLostError
 from serve.http.batches_api import Batches, add_batches
 from serve.http.documented import DocumentedAPI
 from serve.http.door.admit_requests import Admission
+from serve.http.door.answer_head import HeadAsGet
 from serve.http.door.guard import Guard
 from serve.http.door.note_requests import Meters, NoMeters, NotedService
 from serve.http.event_stream import NAMES, as_failure, event_stream
@@ -70,8 +71,8 @@ def methods_at(path: str, routes: Sequence[BaseRoute]) -> str:
     What no route is at are the page's files, which are read.
     """
     here = [r for r in routes if isinstance(r, Route) and r.path_regex.match(path)]
-    methods = sorted({method for route in here for method in route.methods or ()})
-    return ", ".join(methods or ["GET", "HEAD"])
+    methods = {method for route in here for method in route.methods or ()} or {"GET"}
+    return ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))
 
 
 def create_api(
@@ -94,7 +95,7 @@ def create_api(
     admission = admission or Admission(http.at_once, http.waiting, http.wait_s)
     default_system = settings.system
     service = NotedService(service, meters, log_questions=http.log_questions)
-    api = _bare_api(http, admission, meters)
+    api = _bare_api(settings, admission, meters)
     _add_handlers(api)
     _add_routes(api, service, default_system, saved)
     add_references(api, service, default_system, partial(_require_ready, service))
@@ -111,7 +112,7 @@ def create_api(
         add_feedback(api, saved)
         add_watches(api, saved, default_system)
     tools = reference_tools(service, default_system)
-    add_mcp(api, service, default_system, http.cors_origins, tools)
+    add_mcp(api, service, default_system, tools)
 
     @api.get("/metrics", response_class=Response, responses=FIGURES)
     async def metrics() -> Response:
@@ -121,7 +122,8 @@ def create_api(
     return api
 
 
-def _bare_api(http: HttpSettings, admission: Admission, meters: Meters) -> DocumentedAPI:
+def _bare_api(settings: ServeSettings, admission: Admission, meters: Meters) -> DocumentedAPI:
+    http = settings.http
     api = DocumentedAPI(
         title="CiteRay",
         description="Cited answers to biomedical questions from PubMed.",
@@ -132,7 +134,9 @@ def _bare_api(http: HttpSettings, admission: Admission, meters: Meters) -> Docum
         # A redirect would be to whatever host the caller names.
         redirect_slashes=False,
     )
-    api.add_middleware(Guard, settings=http, admission=admission, meters=meters)
+    api.add_middleware(HeadAsGet)
+    hosts = (*http.hosts, settings.host)
+    api.add_middleware(Guard, settings=http, admission=admission, meters=meters, hosts=hosts)
     api.add_middleware(OpenAIErrors)
     if http.cors_origins:
         api.add_middleware(

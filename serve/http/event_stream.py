@@ -26,6 +26,8 @@ from serve.graph.watch_stages import StageLostError
 from serve.http.problem_forms import problem_of
 
 log = logging.getLogger("citeray")
+# At DEBUG it repeats every event, with the question in it.
+logging.getLogger("sse_starlette").setLevel(logging.INFO)
 
 # A quiet connection is cut by proxies between; a comment now and then keeps it.
 PING_S = 15

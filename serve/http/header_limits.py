@@ -1,4 +1,4 @@
-"""Limits on request headers, enforced where HTTP is parsed: in Ray Serve's proxy.
+"""Limits on request headers and slow readers, enforced where HTTP is parsed: in Serve's proxy.
 
 Neither uvicorn nor httptools, which the proxy parses with, limits a header's size or the time
 that it takes to arrive, and no ASGI middleware runs before the headers are complete. So Ray's
@@ -17,9 +17,11 @@ import json
 import os
 from typing import Any
 
+from starlette.middleware import Middleware
 from uvicorn.config import HTTP_PROTOCOLS
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from serve.http.door.lost_gateway import LostGateway
 from serve.http.problem_forms import PROBLEM_JSON, problem_of
 
 PROXY_CALLBACK = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"
@@ -30,15 +32,19 @@ HEADER_FIELDS = 256
 # Seconds in which the headers of a request must arrive; the variable overrides the default.
 HEADER_S = 20.0
 HEADER_S_VARIABLE = "CITERAY_HEADER_S"
+# In so many seconds a caller must read at least so many bytes of a reply that waits for it.
+READER_S = 60.0
+READER_BYTES = 64 << 10
 
 TOO_LARGE = f"the headers are over {HEADER_BYTES:,} bytes; send fewer, or shorter ones"
 TOO_MANY = f"the request has over {HEADER_FIELDS} header fields; send fewer"
 NO_UPGRADE = "this server does not upgrade connections; send the request without `Upgrade`"
 
 
-def install() -> None:
+def install() -> list[Middleware]:
     """Have every HTTP server that this process starts from now on use `LimitedHttpProtocol`.
 
+    Gives the middleware that the proxy adds: what it replies where a gateway was lost.
     Raises ValueError where CITERAY_HEADER_S is not a positive number of seconds.
     """
     header_s()
@@ -49,6 +55,7 @@ def install() -> None:
             "requirements/cpu.txt"
         )
     HTTP_PROTOCOLS["auto"] = f"{__name__}:{LimitedHttpProtocol.__name__}"
+    return [Middleware(LostGateway)]
 
 
 def header_s() -> float:
@@ -78,6 +85,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     - There are no WebSockets here. A request without a body is answered as if it had no `Upgrade`
       (RFC 9110, 7.8). One with a body is refused, because httptools takes the body for data of the
       new protocol, or for the next request.
+    - A caller who reads less than READER_BYTES of its reply in READER_S is cut off.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -85,6 +93,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.ws_protocol_class = None
         self._header_s = header_s()
         self._timer: asyncio.TimerHandle | None = None
+        self._reader_timer: asyncio.TimerHandle | None = None
         self._awaiting_headers = True
         self._request_begun = False
         # Bytes fed to the parser since it last completed headers, a message or a piece of a body.
@@ -99,9 +108,21 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the header timer."""
+        """Stop the timers."""
         self._stop_timer()
+        self._stop_reader_timer()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Start the reader's timer: the transport holds as much of the reply as it may."""
+        super().pause_writing()
+        if self._reader_timer is None:
+            self._start_reader_timer()
+
+    def resume_writing(self) -> None:
+        """Stop the reader's timer: the caller has read most of what the transport held."""
+        self._stop_reader_timer()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser; refuse with 431 if it buffers over HEADER_BYTES."""
@@ -178,6 +199,23 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _start_reader_timer(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._reader_timer = self.loop.call_later(READER_S, self._check_reader, unread)
+
+    def _check_reader(self, unread: int) -> None:
+        """Cut off who has read too little since `unread` bytes waited."""
+        if unread - self.transport.get_write_buffer_size() < READER_BYTES:
+            self._reader_timer = None
+            self.transport.abort()
+        else:
+            self._start_reader_timer()
+
+    def _stop_reader_timer(self) -> None:
+        if self._reader_timer is not None:
+            self._reader_timer.cancel()
+            self._reader_timer = None
 
     def _on_timeout(self) -> None:
         self._timer = None

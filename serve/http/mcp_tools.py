@@ -9,16 +9,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from mcp import MCPError, types
 from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from starlette.datastructures import Headers
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -28,7 +25,6 @@ from cluster.weighing import WeighedCitation
 from serve.graph.watch_stages import StageLostError
 from serve.http.answer_words import QUOTED, citation_words
 from serve.http.event_stream import as_failure
-from serve.http.problem_forms import problem
 from serve.http.request_forms import Pmid, SearchRequest, explain_problems
 from serve.http.service import Service
 from serve.http.workbench.bound_reply import (
@@ -208,54 +204,22 @@ def _failed(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[text], is_error=True)
 
 
-def is_foreign(headers: Headers, allowed: Sequence[str]) -> bool:
-    """Whether a page of another origin asks; what is no browser names no origin.
-
-    A name can be made to point here by who owns it (DNS rebinding), so a page of this very host
-    is trusted by address or as localhost, and by name only where it is `allowed`.
-    """
-    origin = headers.get("origin")
-    if origin is None or origin in allowed:
-        return False
-    try:
-        asking = urlsplit(origin)
-        host = asking.hostname or ""
-        return asking.netloc != headers.get("host") or not (host == "localhost" or ip_address(host))
-    except ValueError:
-        return True
-
-
 class McpEndpoint:
     """The ASGI side. As nothing outlives a request, each has a manager of its own."""
 
-    def __init__(self, server: Server, origins: Sequence[str]) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
-        self._origins = origins
         # It tells at INFO of each manager's begin and end, which is of each request.
         logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; 403 for a web page of an origin that is not allowed."""
-        headers = Headers(scope=scope)
-        if is_foreign(headers, self._origins):
-            reason = f"a page of {headers['origin'][:200]} may not ask; see serve.http.cors_origins"
-            await problem(403, reason)(scope, receive, send)
-            return
+        """Serve one request."""
         manager = StreamableHTTPSessionManager(self._server, json_response=True, stateless=True)
         async with manager.run():
             await manager.handle_request(scope, receive, send)
 
 
-def add_mcp(
-    api: FastAPI,
-    service: Service,
-    default_system: str,
-    origins: Sequence[str] = (),
-    more: Sequence[Tool] = (),
-) -> None:
-    """Add `/mcp` to `api` with the tools here and `more`.
-
-    Pages of `origins` may call it, beside those of the server itself.
-    """
-    endpoint = McpEndpoint(make_server(service, default_system, more), origins)
+def add_mcp(api: FastAPI, service: Service, default_system: str, more: Sequence[Tool] = ()) -> None:
+    """Add `/mcp` to `api` with the tools here and `more`."""
+    endpoint = McpEndpoint(make_server(service, default_system, more))
     api.router.routes.append(Route(PATH, endpoint, methods=["POST"]))

@@ -15,13 +15,13 @@ from starlette.responses import JSONResponse
 PROBLEM_JSON = "application/problem+json"
 
 # What is refused at the door, on every route, and by its key on those that ask for one.
-DOOR = (408, 413, 431, 500)
+DOOR = (403, 408, 413, 431, 500)
 KEYED = (401, 429)
 
 MEANINGS = {
     400: "The request cannot be read.",
     401: "No valid API key; none is asked for where the server has no keys.",
-    403: "The key is valid, but may not do this.",
+    403: "The key may not do this, or the server does not answer to this name or web page.",
     404: "There is no such thing.",
     408: "The body did not arrive in time.",
     409: "It contradicts what is there.",

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
-from cluster.errors import LLMError
+from cluster.errors import LLMError, brief
 
 # As many likeliest first words of a reply as OpenAI's API gives.
 TOP_WORDS = 20
+ERROR_WORD = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
 
 class Message(TypedDict):
@@ -108,12 +110,12 @@ def read_reply(reply: Any, *, constrained: bool) -> str:
         finish = choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise LLMError(
-            f"llm: the reply is no chat completion ({error!r}): {reply!r:.200}"
+            f"llm: the reply is no chat completion ({error!r}): {brief(reply)}"
         ) from None
     if constrained and finish == "length":
         raise LLMError("llm: the constrained reply was cut off; raise its max_tokens")
     if not isinstance(text, str):
-        raise LLMError(f"llm: the reply holds no text but {text!r:.80}")
+        raise LLMError(f"llm: the reply holds no text but a {type(text).__name__}")
     return text
 
 
@@ -135,8 +137,19 @@ def read_shares(reply: Any, words: Sequence[str]) -> str:
             found[word] += math.exp(entry["logprob"])
     total = sum(found.values())
     if not total:
-        raise LLMError(f"llm: the reply is none of {', '.join(words)}: {text!r:.80}")
+        raise LLMError(f"llm: the reply is none of {', '.join(words)}: {brief(text)}")
     return json.dumps({word: share / total for word, share in found.items()})
+
+
+def brief_error(reply: Any) -> str:
+    """The type and code of an error in OpenAI's form; its words may repeat the question."""
+    error = reply.get("error") if isinstance(reply, dict) else None
+    if not isinstance(error, dict):
+        return brief(error if error is not None else reply)
+    told = [str(error[name]) for name in ("type", "code") if error.get(name)]
+    return ", ".join(word for word in told if ERROR_WORD.fullmatch(word)) or brief(
+        error.get("message", error)
+    )
 
 
 async def read_pieces(
@@ -157,9 +170,9 @@ async def read_pieces(
         try:
             piece = json.loads(data)
         except ValueError:
-            raise LLMError(f"llm: a piece of the reply is no JSON: {data!r:.200}") from None
+            raise LLMError(f"llm: a piece of the reply is no JSON: {brief(data)}") from None
         if not isinstance(piece, dict) or "error" in piece:
-            raise LLMError(f"llm: it broke off: {data:.200}")
+            raise LLMError(f"llm: it broke off: {brief_error(piece)}")
         piece = as_chat_reply(piece) if completion else piece
         for choice in piece.get("choices") or []:
             finish = choice.get("finish_reason") or finish

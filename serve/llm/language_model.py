@@ -10,12 +10,13 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from cluster.errors import LLMError
+from cluster.errors import LLMError, brief
 from serve.llm.chat_form import (
     Message,
     Say,
     as_chat_reply,
     as_completion,
+    brief_error,
     chat_request,
     read_pieces,
     read_reply,
@@ -155,7 +156,7 @@ class OpenAIChatModel:
                 reply = response.json()
             except ValueError:
                 raise LLMError(
-                    f"llm: {self._url} answered no JSON: {response.text!r:.200}"
+                    f"llm: {self._url} answered no JSON: {brief(response.text)}"
                 ) from None
             reply = as_chat_reply(reply) if self._completion else reply
         if weigh is not None:
@@ -209,9 +210,11 @@ class OpenAIChatModel:
         mend = ""
         if response.status_code in (401, 403) and self._api_key_env:
             mend = f"; set the environment variable {self._api_key_env} to a valid key"
-        return LLMError(
-            f"llm: {self._url} answered {response.status_code}: {response.text!r:.200}{mend}"
-        )
+        try:
+            said = brief_error(response.json())
+        except ValueError:
+            said = brief(response.text)
+        return LLMError(f"llm: {self._url} answered {response.status_code}: {said}{mend}")
 
     def _wait_s(self, attempt: int, response: httpx.Response) -> float:
         asked = response.headers.get("Retry-After", "")

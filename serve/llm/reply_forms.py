@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cluster.errors import LLMError
+from cluster.errors import LLMError, brief
 from cluster.text.sentences import sentence_spans
 
 # What paper 000's prompts say where nothing can be inferred.
@@ -69,7 +69,7 @@ def read_entities(text: str) -> list[str]:
 def read_names(value: Any) -> list[str]:
     """The strings of a list. Raises LLMError for what is no list."""
     if not isinstance(value, list):
-        raise LLMError(f"llm: the answers are no list: {value!r:.200}")
+        raise LLMError(f"llm: the answers are no list: {brief(value)}")
     return [name for name in value if isinstance(name, str)]
 
 
@@ -87,7 +87,7 @@ def read_weights(text: str, words: Sequence[str]) -> list[float]:
     """The shares of `words`, as `ChatModel.chat` tells them. Raises LLMError for anything else."""
     shares = [_field(_read_object(text), word) for word in words]
     if not all(isinstance(share, int | float) for share in shares):
-        raise LLMError(f"llm: the shares of {', '.join(words)} are no numbers: {text!r:.200}")
+        raise LLMError(f"llm: the shares of {', '.join(words)} are no numbers: {brief(text)}")
     return shares
 
 
@@ -114,11 +114,11 @@ def _read_object(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise LLMError(f"llm: the reply has not the asked form: {text!r:.200}")
+        raise LLMError(f"llm: the reply has not the asked form: {brief(text)}")
     return value
 
 
 def _field(reply: Mapping[str, Any], name: str) -> Any:
     if name not in reply:
-        raise LLMError(f"llm: the reply holds no {name}: {dict(reply)!r:.200}")
+        raise LLMError(f"llm: the reply holds no {name}: {brief(dict(reply))}")
     return reply[name]

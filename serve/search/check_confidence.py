@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
 from cluster.answers import Evidence
-from cluster.errors import LLMError
+from cluster.errors import LLMError, brief
 from serve.llm.prompts import number_passages, quote
 from serve.llm.watched_model import WatchedModel
 from serve.search.search_prompts import search_prompt
@@ -81,11 +81,11 @@ def read_judgement(text: str) -> Judgement:
         confidence = str(said["confidence"]).strip().upper()
         missing, query = str(said.get("missing") or ""), str(said.get("followup_query") or "")
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LLMError(f"llm: the confidence has not the asked form: {text!r:.200}") from None
+        raise LLMError(f"llm: the confidence has not the asked form: {brief(text)}") from None
     for level in get_args(Confidence):
         if confidence == level:
             return Judgement(level, missing, " ".join(query.split())[:MAX_QUERY_CHARACTERS])
-    raise LLMError(f"llm: the confidence is {confidence!r:.40}, not HIGH, MEDIUM or LOW")
+    raise LLMError(f"llm: the confidence is {brief(confidence)}, not HIGH, MEDIUM or LOW")
 
 
 async def search_until_sure(

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 
-from cluster.errors import LLMError
+from cluster.errors import LLMError, brief
 from cluster.settings.search_settings import RerankSettings
 from serve.llm.prompts import Prompt, quote
 from serve.llm.watched_model import WatchedModel
@@ -129,5 +129,5 @@ def read_grade(text: str) -> float:
     """Raises LLMError where `text` is no grade."""
     said = text.strip()
     if said not in GRADES:
-        raise LLMError(f"llm: {text!r:.40} is no grade from 0 to 3")
+        raise LLMError(f"llm: {brief(text)}: no grade from 0 to 3")
     return int(said) / 3

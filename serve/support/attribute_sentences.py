@@ -146,6 +146,28 @@ class SimilaritySupport:
         ]
 
 
+class WordingSupport:
+    """Support by the wording alone, for when no encoder can be had.
+
+    As `SimilaritySupport`, with the coverage of content words in place of the cosine.
+    """
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        """See `SupportScorer.score`; a premise without sentences scores 0, neutral."""
+        parts = {premise: split_sentences(premise) for premise, _ in pairs}
+        return [
+            max(
+                (
+                    _support(part, said, coverage(read_wording(said), read_wording(part)))
+                    for part in parts[premise]
+                ),
+                key=_strength,
+                default=Support(0.0, "neutral"),
+            )
+            for premise, said in pairs
+        ]
+
+
 def _support(part: str, said: str, cosine: float) -> Support:
     source, hypothesis = read_wording(part), read_wording(said)
     held = coverage(hypothesis, source)
@@ -161,6 +183,19 @@ def _support(part: str, said: str, cosine: float) -> Support:
 
 def _strength(support: Support) -> tuple[float, bool, float]:
     return support.score, support.stance == "contradict", support.against
+
+
+def remember(encode: Encoder) -> Encoder:
+    """`encode`, but each text only once: the steps of one answer ask for the same sentences."""
+    known: dict[str, np.ndarray] = {}
+
+    def encode_new(texts: Sequence[str]) -> np.ndarray:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known.update(zip(new, encode(new), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return encode_new
 
 
 class RememberingScorer:

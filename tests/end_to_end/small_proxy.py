@@ -8,6 +8,8 @@ A process of its own: Ray reads its environment when it is imported.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 
@@ -34,6 +36,10 @@ class Small:
     async def __call__(self, request: Request) -> Response:
         if request.url.path == "/stream":
             return StreamingResponse(pieces(), media_type="text/plain")
+        if request.url.path == "/pid":
+            return PlainTextResponse(str(os.getpid()))
+        if request.url.path == "/slow":
+            await asyncio.sleep(600)
         size = len(await request.body())
         padding = len(request.headers.get("x-padding", ""))
         return PlainTextResponse(f"{request.method} body {size} padding {padding}")

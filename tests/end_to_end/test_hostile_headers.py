@@ -1,13 +1,16 @@
-"""What a client that sends no end of headers, or never their end, does to Ray Serve's proxy."""
+"""What hostile clients do to Ray Serve's proxy, and what clients see of a process that is lost."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -170,3 +173,36 @@ def test_a_connection_is_kept_for_requests_and_streams(proxy: Proxy) -> None:
             time.sleep(HEADER_S / 2)
         with client.stream("GET", "/stream") as reply:
             assert "".join(reply.iter_text()).splitlines()[-1] == "piece 4"
+
+
+def test_a_request_whose_process_is_killed_is_told_when_to_come_back(proxy: Proxy) -> None:
+    with (
+        httpx.Client(base_url=proxy.url, timeout=PATIENCE_S) as client,
+        ThreadPoolExecutor() as pool,
+    ):
+        pid = int(client.get("/pid").text)
+        asked = pool.submit(client.get, "/slow")
+        time.sleep(2)
+        os.kill(pid, signal.SIGKILL)
+        reply = asked.result()
+        assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
+        assert "was lost; send it again" in reply.json()["error"]
+        ends = time.monotonic() + STOP_S
+        while (now := client.get("/pid")).status_code != 200:
+            assert now.status_code == 503
+            assert time.monotonic() < ends
+            time.sleep(0.5)
+        assert int(now.text) != pid
+
+
+def test_a_killed_proxy_is_started_again_with_its_limits(proxy: Proxy) -> None:
+    proxy.process.kill()
+    ends = time.monotonic() + STOP_S
+    while time.monotonic() < ends:
+        with contextlib.suppress(httpx.HTTPError):
+            if proxy.is_alive():
+                break
+        time.sleep(0.5)
+    with proxy.connect() as wire:
+        wire.sendall(OPENED + b"a" * (HEADER_BYTES + 1024))
+        assert everything(wire).startswith(b"HTTP/1.1 431 ")

@@ -15,7 +15,7 @@ STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 
 def head(method: bytes, path: bytes, more: bytes = b"") -> bytes:
     """A request's head; `more` are header lines."""
-    return method + b" " + path + b" HTTP/1.1\r\nHost: x\r\n" + more + b"\r\n"
+    return method + b" " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + more + b"\r\n"
 
 
 def posted(

@@ -75,3 +75,8 @@ def test_every_test_that_the_security_page_names_exists() -> None:
     named = set(re.findall(r"`((?:tests/)?[\w/]*test_\w+\.py|tests/[\w/]+/)`", page))
     assert len(named) > 8
     assert [name for name in named if not list(ROOT.glob(f"**/{name}"))] == []
+    functions = set(re.findall(r"`(test_\w+)`", page))
+    assert len(functions) > 50
+    sources = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py"))
+    defined = set(re.findall(r"^(?:async )?def (test_\w+)", sources, re.M))
+    assert functions - defined == set()

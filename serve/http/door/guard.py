@@ -1,6 +1,6 @@
 """The door of the API: what every request meets before its route, and what is noted after.
 
-request ─► id, log, meters ─► headers ─► key, rate ─► body ─► turn ─► route
+request ─► id, log, meters ─► headers ─► Host, Origin ─► key, rate ─► body ─► turn ─► route
 
 Plain ASGI, so that a caller who hangs up cancels the work behind it.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cluster.settings.settings import HttpSettings
 from serve.http.door.admit_requests import Admission, BusyError, DrainingError
+from serve.http.door.check_caller import explain_host, explain_origin
 from serve.http.door.keys import Rates, given_key, owner, read_keys
 from serve.http.door.note_requests import NOTES, Meters, log_request, request_id_of
 from serve.http.door.read_body import BodyError, CallerGoneError, read_body, replay
@@ -41,6 +42,8 @@ SAFE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
+    # The page's files have a policy of their own; nothing else here is to be shown as a page.
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
 }
 
 
@@ -53,13 +56,19 @@ class RefusedError(Exception):
 
 
 class Guard:
-    """ASGI middleware over the whole application."""
+    """ASGI middleware over the whole application, which answers to `hosts`."""
 
     def __init__(
-        self, app: ASGIApp, settings: HttpSettings, admission: Admission, meters: Meters
+        self,
+        app: ASGIApp,
+        settings: HttpSettings,
+        admission: Admission,
+        meters: Meters,
+        hosts: Sequence[str],
     ) -> None:
         self._app = app
         self._settings = settings
+        self._hosts = hosts
         self._keys = read_keys(settings.api_keys_env)
         self._rates = Rates(settings.per_minute)
         self._admission = admission
@@ -104,6 +113,7 @@ class Guard:
     ) -> None:
         try:
             check_size(headers)
+            self._check_caller(scope["method"], headers)
             self._check_key(scope["path"], headers, notes)
             body = await self._body(scope, headers, receive)
             receive = replay(body, receive)
@@ -120,6 +130,12 @@ class Guard:
             await RefusedError(status, str(error), **retry).response(scope, receive, send)
         except RefusedError as refusal:
             await refusal.response(scope, receive, send)
+
+    def _check_caller(self, method: str, headers: Headers) -> None:
+        """Raise RefusedError for a name that is not this server's, and for a foreign page."""
+        problem = explain_host(headers, self._hosts)
+        if problem := problem or explain_origin(method, headers, self._settings.cors_origins):
+            raise RefusedError(403, problem)
 
     def _check_key(self, path: str, headers: Headers, notes: MutableMapping[str, Any]) -> None:
         if not self._keys or path in OPEN or path.startswith(OPEN_FOLDERS):

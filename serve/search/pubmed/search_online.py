@@ -13,6 +13,7 @@ from datetime import date
 from typing import Protocol
 
 from cluster.entrez.search_pubmed import PubMed
+from cluster.errors import InputError, PubMedError
 from cluster.records import Citation, Entity, Passage
 from cluster.settings.settings import EntrezSettings
 from serve.graph.watch_stages import StageWatch
@@ -41,6 +42,10 @@ class OnlineStage(Protocol):
         ...
 
 
+def _tell_nobody(_: str) -> None:
+    """What PubMed did not know are words of the question, which no log holds."""
+
+
 class Online:
     """PubMed as a stage. A graph has one, whose process keeps NCBI's pace for all."""
 
@@ -52,7 +57,13 @@ class Online:
     ) -> list[int]:
         """The first `limit` PMIDs by PubMed's relevance; raises PubMedError without an answer."""
         first, last = published
-        return await self._pubmed.search(query, limit=limit, date_from=first, date_to=last)
+        try:
+            return await self._pubmed.search(
+                query, limit=limit, date_from=first, date_to=last, tell=_tell_nobody
+            )
+        except InputError:
+            # It repeats the query, and what fails here is logged.
+            raise PubMedError("PubMed finds nothing, and does not know all words") from None
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
         """Records of `pmids` in that order, missing ones left out; raises as `find_online`."""

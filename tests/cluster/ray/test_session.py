@@ -106,6 +106,14 @@ def test_a_folder_in_which_ray_cannot_make_its_sockets_is_one_sentence(
     assert "name another with a short path in RAY_TMPDIR" in line
 
 
+def test_a_limit_on_files_is_not_taken_for_a_busy_machine(build: list[str]) -> None:
+    limited = ["bash", "-c", 'ulimit -f 100000; exec "$@"', "bash", *build]
+    code, (line,) = said(limited, RAY_ADDRESS="")
+    assert code == 1
+    assert "ulimit -f: this shell limits files to 97 MiB" in line
+    assert "busy" not in line
+
+
 def test_an_address_at_which_no_ray_answers_is_named(build: list[str]) -> None:
     code, (line,) = said(build, RAY_ADDRESS="127.0.0.1:9")
     assert code == 1

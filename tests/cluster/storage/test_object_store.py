@@ -1,4 +1,6 @@
 import os
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +9,7 @@ from fastapi import FastAPI, Response
 from pyarrow import fs
 
 from cluster.errors import InputError
+from cluster.storage import object_store
 from cluster.storage.object_store import (
     StoredFile,
     glob_store,
@@ -138,3 +141,19 @@ def test_a_store_that_refuses_is_said_in_one_sentence(monkeypatch: pytest.Monkey
         pytest.raises(InputError, match=r"the store cannot be read .*ACCESS_DENIED.*; check the"),
     ):
         list_folder(f"s3://bucket/a?endpoint_override=127.0.0.1:{port}&scheme=http")
+
+
+def test_a_store_that_never_answers_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "REQUEST_S", 0.3)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anyone")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        begun = time.monotonic()
+        with pytest.raises(InputError, match=r"the store cannot be read .*Timeout.*; check the"):
+            list_folder(f"s3://bucket/a?endpoint_override=127.0.0.1:{port}&scheme=http")
+    assert time.monotonic() - begun < 20
+
+
+def test_all_tries_of_a_silent_store_take_about_a_minute() -> None:
+    assert object_store.REQUEST_S * object_store.TRIES <= 60

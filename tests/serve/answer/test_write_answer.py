@@ -14,12 +14,12 @@ from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import WriterLimits
 from serve.answer.clean_answer import clean_entities
-from serve.answer.write_answer import AnswerWriter, WrittenAnswer, remember
+from serve.answer.write_answer import AnswerWriter, WrittenAnswer
 from serve.answer.write_exact import stated_in
 from serve.answer.write_ideal import answers_nothing
 from serve.llm.chat_form import Message
 from serve.llm.reply_forms import entities_schema, read_entities
-from serve.support.attribute_sentences import Support
+from serve.support.attribute_sentences import Support, remember
 from tests.serve.answering import WordReader, encode, evidence, passage
 
 TEXT = "Metformin lowers blood glucose by 30% in adults."
@@ -106,6 +106,44 @@ def test_without_its_claim_checker_sentences_are_checked_by_likeness() -> None:
     answer = asyncio.run(writer.write(asked, evidence(TEXT)))
     assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
     assert answer.degraded == ("support: model lost, sentences checked by likeness",)
+
+
+def lost(texts: Sequence[str]) -> np.ndarray:
+    """An encoder whose process was killed."""
+    raise TimeoutError
+
+
+@pytest.mark.parametrize("scorer", [None, LostScorer()])
+@pytest.mark.parametrize("kind", ["summary", "factoid"])
+def test_without_its_encoder_it_still_answers_and_checks_by_wording(
+    scorer: LostScorer | None, kind: QuestionType
+) -> None:
+    script = Script(f"{TEXT} Aspirin prevents colorectal cancer.", names("Metformin"))
+    writer = AnswerWriter(script, lost, scorer, recognise, WordReader())
+    asked = Question("q", "Which drug lowers glucose?", kind)
+    answer = asyncio.run(writer.write(asked, evidence(TEXT)))
+    assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
+    assert "Aspirin prevents colorectal cancer." in answer.dropped
+    assert "support: encoder lost, sentences checked by wording" in answer.degraded
+
+
+def test_a_megabyte_of_evidence_is_weighed_within_bounds_and_told() -> None:
+    asked: list[str] = []
+
+    def count(texts: Sequence[str]) -> np.ndarray:
+        asked.extend(texts)
+        return encode(texts)
+
+    filler = ". ".join(f"Filler {number} says nothing" for number in range(160))
+    long = [TEXT, *(f"{filler} of passage {number}." for number in range(199))]
+    assert sum(map(len, long)) > 700_000
+    writer = AnswerWriter(None, count, None, recognise, WordReader())
+    question = Question("q", "Which drug lowers glucose?", "summary")
+    answer = asyncio.run(writer.write(question, evidence(*long)))
+    assert answer.ideal[0].pmids == (1,)
+    assert sum(map(len, asked)) < 110_000
+    (told,) = [loss for loss in answer.degraded if loss.startswith("evidence: the last ")]
+    assert told == f"evidence: the last {200 - len(answer.stances)} passages not weighed"
 
 
 def test_unsupported_sentence_is_dropped_and_reported() -> None:

@@ -33,7 +33,7 @@ class ServiceClient(HttpClient):
 
     def __init__(self, service: SmallService, lost: Sequence[str] = ()) -> None:
         http: Any = TestClient(create_api(service, load_settings().serve))
-        self._endpoint = Endpoint("http://testserver", 60, http=http)
+        self._endpoint = Endpoint("http://localhost", 60, http=http)
         self._lost = lost
         self._lock = threading.Lock()
         self.asked: list[tuple[str, Mapping[str, Any]]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from serve.batches.job_store import JobStore
-from serve.batches.jobs import BatchError, Progress, new_job
+from serve.batches.jobs import BatchError, Job, Progress, key_of, new_job
 from tests.serve.batches.questions import QUESTIONS, add, ids, store_at
 
 
@@ -159,3 +160,59 @@ def test_two_processes_do_not_work_on_one_folder(tmp_path: Path) -> None:
     assert "serve.batches.folder" in caught.value.message
     with store_at(tmp_path) as store:
         assert store.all() == []
+
+
+def test_one_key_does_not_take_the_places_of_others(tmp_path: Path) -> None:
+    def job(owner: str, name: str) -> Job:
+        return new_job(QUESTIONS, "citeray", False, name, owner)
+
+    with contextlib.closing(JobStore(tmp_path / "batches", 5, 30, 2)) as store:
+        for name in ("a", "b"):
+            store.add(job("alice", name), QUESTIONS)
+        with pytest.raises(BatchError, match="2 batches of alice wait already") as caught:
+            store.add(job("alice", "c"), QUESTIONS)
+        assert (caught.value.status, caught.value.retry_after_s) == (429, 60)
+        for name in ("a", "b"):
+            store.add(job("bob", name), QUESTIONS)
+        store.cancel(job("alice", "a").key)
+        store.add(job("alice", "c"), QUESTIONS)
+        store.add(job("carol", "a"), QUESTIONS)
+        with pytest.raises(BatchError, match="5 batches wait already"):
+            store.add(job("carol", "b"), QUESTIONS)
+
+
+@pytest.mark.parametrize("owner", ["alice", "a.b-c_d", "..", "."])
+def test_two_owners_may_each_have_a_batch_of_one_id(tmp_path: Path, owner: str) -> None:
+    theirs = new_job(QUESTIONS[:1], "citeray", False, "mine", owner)
+    with store_at(tmp_path) as store:
+        add(store)
+        store.add(theirs, QUESTIONS[:1])
+        store.cancel(theirs.key)
+    assert sorted(path.name for path in (tmp_path / "batches").glob("*/")) == sorted(
+        ["mine", f"{owner}.mine"]
+    )
+    with store_at(tmp_path) as again:
+        assert (again.job("mine").total, again.job(theirs.key).total) == (3, 1)
+        assert (again.progress("mine").state, again.progress(theirs.key).state) == (
+            "waiting",
+            "cancelled",
+        )
+
+
+def test_an_id_does_not_name_another_owners_batch() -> None:
+    for job_id in ("bob.mine", ".mine", "a."):
+        with pytest.raises(BatchError, match="id: must be"):
+            key_of(job_id, "alice")
+
+
+def test_batches_are_nobody_elses_on_the_machine_and_older_ones_become_so(tmp_path: Path) -> None:
+    folder = tmp_path / "batches"
+    with store_at(tmp_path) as store:
+        store.add(new_job(QUESTIONS, "citeray", False, "mine", "alice"), QUESTIONS)
+    assert stat.S_IMODE((folder / "alice.mine").stat().st_mode) == 0o700
+    # As the first versions left them.
+    (folder / "alice.mine").rename(folder / "mine")
+    (folder / "mine").chmod(0o755)
+    with store_at(tmp_path) as again:
+        assert list(again.questions("alice.mine")) == QUESTIONS
+    assert stat.S_IMODE((folder / "alice.mine").stat().st_mode) == 0o700

@@ -217,6 +217,29 @@ def test_a_full_disk_ends_no_job(
     assert len(asking.asked) <= 20 + 2, "who was at work beside has stopped too"
 
 
+def test_a_cancelled_batch_does_not_wait_for_what_is_at_work(
+    store: JobStore, asking: Asking
+) -> None:
+    add(store)
+    add(store, "next", QUESTIONS[:1])
+
+    async def scenario() -> None:
+        asking.go_on = asyncio.Event()
+        runner = JobRunner(store, asking.ask, 2)
+        running = asyncio.create_task(runner.run_waiting())
+        while asking.asked != ["q1", "q2"]:
+            await asyncio.sleep(0.01)
+        store.cancel("mine")
+        async with asyncio.timeout(5):
+            while asking.asked != ["q1", "q2", "q1"]:
+                await asyncio.sleep(0.01)
+        asking.go_on.set()
+        await running
+
+    asyncio.run(scenario())
+    assert (store.progress("mine").state, store.progress("next").state) == ("cancelled", "done")
+
+
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_cancelled_batch_asks_no_more(store: JobStore, asking: Asking, busy: bool) -> None:
     add(store)

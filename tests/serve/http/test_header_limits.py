@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from uvicorn.config import HTTP_PROTOCOLS
 
 from serve.http.header_limits import (
@@ -28,6 +30,9 @@ CHUNKED = head(b"POST", b"/", b"Transfer-Encoding: chunked\r\n")
 FLOOD = b"a" * (HEADER_BYTES + 1024)
 # One read of at most 256 KiB may begin with a piece of the body, and is not counted.
 READS = b"a" * (1 << 20)
+# More than the kernel keeps for a reader that is slow.
+LARGE = b"a" * (32 << 20)
+IDLE = 1000
 
 
 @pytest.fixture
@@ -45,6 +50,10 @@ def port(installed: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     @api.post("/")
     async def count(request: Request) -> int:
         return len(await request.body())
+
+    @api.get("/large")
+    async def large() -> Response:
+        return Response(LARGE)
 
     with serving(api) as port:
         yield port
@@ -144,3 +153,50 @@ def test_the_second_request_of_a_connection_has_a_time_limit_too(port: int) -> N
     said = replies(port, one + b"POST / HTTP/1.1\r\nX-A: ")
     assert said.startswith(b"HTTP/1.1 200 ")
     assert b"HTTP/1.1 408 " in said
+
+
+@pytest.mark.parametrize("opened", [b"", b"GET / HTTP/1.1\r\nX-A: "], ids=["silent", "half"])
+def test_a_thousand_idle_connections_hold_up_nobody_and_are_closed(
+    port: int, opened: bytes
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4 * IDLE:
+        pytest.skip(f"this process may open {hard} files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4 * IDLE), hard))
+    with contextlib.ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        wires = []
+        for _ in range(IDLE):
+            wire = socket.create_connection(("127.0.0.1", port), timeout=30)
+            wires.append(stack.enter_context(wire))
+            wire.sendall(opened)
+        begun = time.monotonic()
+        one = head(b"POST", b"/", b"Content-Length: 1\r\n") + b"a"
+        assert ask(port, one, patience_s=30) == (200, b"1")
+        assert time.monotonic() - begun < 5
+        ends = [wire.recv(64) for wire in wires]
+    assert {end[:13] for end in ends} == {b"HTTP/1.1 408 " if opened else b""}
+
+
+def test_who_asks_and_does_not_read_is_cut_off(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serve.http.header_limits.READER_S", 0.5)
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
+        wire.sendall(head(b"GET", b"/large"))
+        time.sleep(1.5)
+        read = 0
+        with contextlib.suppress(ConnectionError):
+            while more := wire.recv(1 << 20):
+                read += len(more)
+    assert read < len(LARGE)
+
+
+def test_who_reads_slowly_but_reads_gets_all(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serve.http.header_limits.READER_S", 0.5)
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
+        wire.sendall(head(b"GET", b"/large", b"Connection: close\r\n"))
+        read, ends = 0, time.monotonic() + 1.0
+        while more := wire.recv(1 << 20):
+            read += len(more)
+            if time.monotonic() < ends:
+                time.sleep(0.05)
+    assert read > len(LARGE)

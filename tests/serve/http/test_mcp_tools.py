@@ -203,8 +203,14 @@ def test_a_page_that_the_settings_name_may_ask(service: SmallService) -> None:
         assert post(port, Origin="https://portal.example.org.evil").status_code == 403
 
 
-def test_who_is_no_browser_asks_by_whatever_name_the_cluster_gives(port: int) -> None:
-    assert post(port, Host="citeray-serve-svc.default.svc.cluster.local:8000").status_code == 200
+def test_who_is_no_browser_asks_by_the_names_that_the_settings_give(
+    port: int, service: SmallService
+) -> None:
+    name = "citeray-serve-svc.default.svc.cluster.local"
+    assert post(port, Host=f"{name}:8000").status_code == 403
+    settings = load_settings(overrides=[f"serve.http.hosts=[{name}]"])
+    with serving(create_api(service, settings.serve)) as named:
+        assert post(named, Host=f"{name}:8000").status_code == 200
 
 
 def test_there_is_no_stream_to_open_and_no_session_to_end(port: int) -> None:

@@ -91,7 +91,7 @@ def test_a_list_goes_on_after_what_was_reviewed_meanwhile(
 def test_a_filter_that_makes_no_sense_is_one_sentence(http: TestClient, query: str) -> None:
     reply = http.get(f"/v1/feedback?{query}")
     assert reply.status_code == 422
-    assert query.partition("=")[0] in reply.json()["error"]
+    assert query.partition("=")[0] in reply.json()["detail"]
 
 
 def test_what_is_no_review_is_refused(http: TestClient) -> None:
@@ -125,7 +125,7 @@ def test_reviewers_see_all_feedback_and_only_they_review(
     for key in KEYS.values():
         refused = review(http, given, "accepted", headers=key)
         assert refused.status_code == 403
-        assert "serve.saved.reviewers" in refused.json()["error"]
+        assert "serve.saved.reviewers" in refused.json()["detail"]
         assert http.get("/v1/feedback", headers=key).json()["may_review"] is False
     assert review(http, given, "accepted", headers=CAROL).json()["reviewed_by"] == "carol"
     (seen,) = http.get("/v1/feedback", headers=KEYS["bob"]).json()["feedback"]

@@ -1,0 +1,46 @@
+"""No process outlives a replica that was killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[3]
+# As a replica starts its engine, which starts a worker; each in a session of its own.
+REPLICA = """
+import subprocess, sys, time
+from cluster.ray.end_orphans import watch_from_aside
+ENGINE = "import subprocess; worker = subprocess.Popen(['sleep', '300'], start_new_session=True); "
+ENGINE += "print(worker.pid, flush=True); worker.wait()"
+watch_from_aside()
+engine = subprocess.Popen([sys.executable, "-c", ENGINE], start_new_session=True)
+print(engine.pid, flush=True)
+time.sleep(300)
+"""
+
+
+def test_what_a_replica_started_does_not_outlive_its_kill() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", REPLICA], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    left = [psutil.Process(int(process.stdout.readline())) for _ in range(2)]
+    watcher = next(p for p in psutil.Process(process.pid).children() if p not in left)
+    try:
+        # Long enough for the watch to see them.
+        time.sleep(2.5)
+        assert all(p.is_running() for p in left)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+        _, alive = psutil.wait_procs([*left, watcher], timeout=15)
+        assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+    finally:
+        process.kill()
+        for p in left:
+            if p.is_running():
+                p.kill()

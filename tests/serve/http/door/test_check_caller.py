@@ -1,0 +1,128 @@
+"""Which names a server answers to, and which pages may ask it (DNS rebinding)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from starlette.testclient import TestClient
+
+from cluster.errors import InputError
+from cluster.settings.settings import load_settings
+from serve.http.api import create_api
+from tests.hostile.raw_http import ask
+from tests.serve.http_server import serving
+from tests.serve.service import SmallService
+
+ROOT = Path(__file__).resolve().parents[4]
+REBOUND = {"Host": "rebound.example:8000"}
+QUESTION = {"question": "Does metformin activate AMPK?"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
+    return SmallService(tmp_path_factory.mktemp("index"))
+
+
+def client(service: SmallService, *overrides: str) -> TestClient:
+    settings = load_settings(overrides=[f"serve.{o}" for o in overrides]).serve
+    return TestClient(create_api(service, settings), raise_server_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def http(service: SmallService) -> TestClient:
+    return client(service)
+
+
+def paths(http: TestClient) -> list[tuple[str, str]]:
+    """Every method and path of the API, and the page's."""
+    described = http.get("/openapi.json").json()["paths"]
+    routes = [(method, path) for path, methods in described.items() for method in methods]
+    return [*routes, *(("get", path) for path in ("/", "/docs", "/static/page.css", "/nowhere"))]
+
+
+def test_no_route_answers_to_a_name_that_was_made_to_point_here(http: TestClient) -> None:
+    for method, path in paths(http):
+        filled = re.sub(r"\{\w+\}", "1", path)
+        refused = http.request(method, filled, headers=REBOUND)
+        assert refused.status_code == 403, (method, path)
+        said = refused.text
+        assert "does not answer to the name rebound.example" in said
+        assert "serve.http.hosts" in said
+
+
+def test_no_route_answers_to_a_page_of_another_origin(http: TestClient) -> None:
+    for origin in ("https://evil.example", "http://localhost:3000", "null"):
+        for method, path in paths(http):
+            filled = re.sub(r"\{\w+\}", "1", path)
+            refused = http.request(method, filled, headers={"Origin": origin})
+            assert refused.status_code == 403, (origin, method, path)
+            assert f"a page of {origin} may not ask" in refused.text
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("localhost", "localhost:8000", "LocalHost", "localhost.", "lab.localhost:8000"),
+        *("127.0.0.1", "127.0.0.1:8000", "10.0.3.17:8000", "[::1]:8000", "[fd00::12]"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/"])
+def test_it_answers_to_addresses_and_localhost(http: TestClient, host: str, path: str) -> None:
+    assert http.get(path, headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("", "a b", "127.0.0.1.evil.example", "localhost.evil.example", "evillocalhost", "a@b"),
+        *("localhost:8000:1", "localhost/x", "[::1].evil", "citeray", "[localhost]", ":8000"),
+    ],
+)
+def test_it_answers_to_no_name_that_only_looks_like_its_own(http: TestClient, host: str) -> None:
+    refused = http.get("/healthz", headers={"Host": host})
+    assert refused.status_code == 403
+    assert "Host: " in refused.text
+
+
+def test_two_names_are_refused_and_none_is_no_browsers(service: SmallService) -> None:
+    with serving(create_api(service, load_settings().serve)) as port:
+        two = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"
+        assert ask(port, two)[0] == 403
+        assert ask(port, b"GET /healthz HTTP/1.0\r\n\r\n")[0] == 200
+
+
+def test_names_of_the_settings_are_answered_to(service: SmallService) -> None:
+    http = client(service, "http.hosts=[citeray, '*.Example.org']", "host=lab7")
+    for host in ("citeray:8000", "a.example.org", "a.b.EXAMPLE.org", "lab7:8000"):
+        assert http.get("/healthz", headers={"Host": host}).status_code == 200, host
+    for host in ("example.org", "citeray.evil.example", "badexample.org"):
+        assert http.get("/healthz", headers={"Host": host}).status_code == 403, host
+    any_name = client(service, "http.hosts=['*']")
+    assert any_name.get("/healthz", headers=REBOUND).status_code == 200
+
+
+def test_a_page_of_a_name_of_the_settings_may_ask(service: SmallService) -> None:
+    http = client(service, "http.hosts=[citeray.example.org]")
+    named = {"Host": "citeray.example.org", "Origin": "https://citeray.example.org"}
+    assert http.post("/v1/search", json=QUESTION, headers=named).status_code == 200
+    other = {**named, "Origin": "https://citeray.example.org:8443"}
+    assert http.post("/v1/search", json=QUESTION, headers=other).status_code == 403
+
+
+@pytest.mark.parametrize("name", ["https://a.example", "a.example:8000", "a b", "*a", ""])
+def test_a_setting_that_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=r"serve\.http\.hosts"):
+        load_settings(overrides=[f"serve.http.hosts=['{name}']"])
+
+
+def test_the_deployments_name_their_service() -> None:
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+    command = " ".join(compose["services"]["citeray"]["command"])
+    assert "serve.http.hosts=${CITERAY_HOSTS:-[citeray]}" in command
+    for overlay in ("pubmed", "small"):
+        path = ROOT / "k8s" / "overlays" / overlay / "settings" / "settings.yaml"
+        hosts = yaml.safe_load(path.read_text(encoding="utf-8"))["serve"]["http"]["hosts"]
+        assert "citeray-serve-svc.citeray.svc.cluster.local" in hosts

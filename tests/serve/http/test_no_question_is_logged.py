@@ -1,0 +1,175 @@
+"""No word of a question in a log, a metric or a trace: one with a rare word, asked in every way.
+
+Everything that is logged in this process at any level is searched, tracebacks and fields too.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from starlette.testclient import TestClient
+
+from cluster.answers import Question
+from cluster.settings.settings import load_settings
+from serve.graph import watch_stages
+from serve.http.api import create_api
+from serve.http.door.note_requests import NoMeters
+from serve.llm.chat_form import Message
+from tests.serve.batches.served import Asking, served
+from tests.serve.saved.kept import saved_at
+from tests.serve.service import SmallService
+
+RARE = "zyxomethaquinone"
+ASKED = f"Does {RARE} activate AMPK?"
+LOST = [(), ("encode", "expand", "rerank"), ("read", "embed"), ("write",), ("shard-0", "shard-1")]
+
+
+class Everything(logging.Handler):
+    """Each record as a JSON log would hold it, with every field that was added."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.NOTSET)
+        self.written = io.StringIO()
+        self._formatter = logging.Formatter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self._formatter.format(record), vars(record), file=self.written)
+
+
+class NotingMeters(NoMeters):
+    """Keeps what is counted, as Prometheus would show it."""
+
+    def __init__(self) -> None:
+        self.noted: list[Any] = []
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        self.noted.append((route, status))
+
+    def question(
+        self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
+    ) -> None:
+        self.noted.append((kind, system, list(timings_ms), list(degraded)))
+
+
+class Parrot:
+    """A language model that repeats what it was asked, in no form that was asked for."""
+
+    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+        return " ".join(str(message["content"]) for message in messages)
+
+
+@pytest.fixture
+def logged() -> Iterator[Everything]:
+    root, everything = logging.getLogger(), Everything()
+    level = root.level
+    root.addHandler(everything)
+    root.setLevel(logging.DEBUG)
+    # The test's own client, whose addresses hold what it asks.
+    for name in ("httpx", "httpx2", "httpcore", "httpcore2"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        yield everything
+    finally:
+        root.removeHandler(everything)
+        root.setLevel(level)
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    kept_spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(kept_spans))
+    monkeypatch.setattr(watch_stages, "TRACER", provider.get_tracer("citeray"))
+    return kept_spans
+
+
+def ask_in_every_way(http: TestClient) -> list[int]:
+    """The statuses of the replies, one for each way."""
+    chat = {"model": "citeray", "messages": [{"role": "user", "content": ASKED}]}
+    call = {"name": "answer_question", "arguments": {"question": ASKED}}
+    tool = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    accept = {"Accept": "application/json, text/event-stream"}
+    given = [{"pmid": 1, "section": "abstract", "begin": 0, "end": 9, "text": ASKED}]
+    replies = [
+        http.post("/v1/answer", json={"question": ASKED, "store": True}),
+        http.post("/v1/answer", json={"question": ASKED, "stream": True}),
+        http.post("/v1/answer", json={"question": ASKED, "evidence": given, "type": "yesno"}),
+        http.post("/v1/answer", json={"question": ASKED, "turns": [{"question": ASKED}]}),
+        http.post("/v1/search", json={"question": ASKED, "snippets": True, "type": "factoid"}),
+        http.post("/v1/search", json={"question": ASKED * 200}),
+        http.post("/v1/search", json={"question": ASKED, "system": RARE}),
+        http.post("/v1/search", content=f'{{"question": "{ASKED}"'),
+        http.post("/v1/chat/completions", json=chat),
+        http.post("/v1/chat/completions", json={**chat, "stream": True}),
+        http.post("/mcp", json=tool, headers=accept),
+        http.get("/v1/suggest", params={"prefix": RARE[:8]}),
+        http.get("/v1/suggest", params={"prefix": RARE}),
+        http.get(f"/v1/{RARE}", params={"q": ASKED}),
+        http.get("/", params={"q": ASKED}),
+        http.post("/v1/watches", json={"question": ASKED}),
+    ]
+    return [reply.status_code for reply in replies]
+
+
+def assert_nothing_told(
+    logged: Everything, meters: NotingMeters, spans: InMemorySpanExporter
+) -> None:
+    told = logged.written.getvalue()
+    told += json.dumps(meters.noted)
+    told += "".join(span.to_json() for span in spans.get_finished_spans())
+    assert "request" in told
+    lines = [line for line in told.splitlines() if RARE[:8] in line.lower()]
+    assert lines == []
+
+
+@pytest.mark.parametrize("lost", LOST, ids=[" and ".join(lost) or "nothing" for lost in LOST])
+def test_no_word_of_a_question_is_logged_counted_or_traced(
+    tmp_path: Path, logged: Everything, spans: InMemorySpanExporter, lost: tuple[str, ...]
+) -> None:
+    service = SmallService(tmp_path, broken=lost, writer=Parrot())
+    meters = NotingMeters()
+    saved = saved_at(tmp_path / "kept")
+    api = create_api(service, load_settings().serve, meters=meters, saved=saved)
+    statuses = ask_in_every_way(TestClient(api, raise_server_exceptions=False))
+    assert {200, 404, 422} <= set(statuses)
+    assert (503 in statuses) == ("shard-0" in lost)
+    assert spans.get_finished_spans()
+    assert_nothing_told(logged, meters, spans)
+
+
+def test_no_word_of_a_batch_is_logged(tmp_path: Path, logged: Everything) -> None:
+    service = SmallService(tmp_path / "index")
+    asking = Asking(service)
+
+    def fail(question: Question) -> None:
+        if question.id == "q2":
+            raise ValueError("a defect")
+
+    asking.trouble = fail
+    rows = [{"id": f"q{n}", "type": "yesno", "body": ASKED} for n in (1, 2)]
+    with served(service, tmp_path, asking) as http:
+        job = http.post("/v1/batches", json={"questions": rows, "id": "b1"}).json()
+        while job["state"] in ("waiting", "running"):
+            job = http.get("/v1/batches/b1").json()
+    assert (job["done"], job["failed_count"]) == (1, 1)
+    told = logged.written.getvalue()
+    assert "question q2 failed" in told
+    assert [line for line in told.splitlines() if RARE in line] == []
+
+
+def test_the_log_has_the_question_where_that_is_asked_for(
+    tmp_path: Path, logged: Everything
+) -> None:
+    settings = load_settings(overrides=["serve.http.log_questions=true"]).serve
+    http = TestClient(create_api(SmallService(tmp_path), settings))
+    http.post("/v1/search", json={"question": ASKED})
+    assert RARE in logged.written.getvalue()
