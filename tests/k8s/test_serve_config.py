@@ -166,3 +166,12 @@ def test_the_script_that_fills_the_cache_checks_every_byte(tmp_path: Path) -> No
     assert digest in run().stdout
     (entry / "model.txt").write_text("damaged")
     assert run().returncode != 0
+
+
+def test_the_service_answers_to_its_own_names_and_to_the_host_it_is_exposed_at() -> None:
+    inside = yaml.safe_load(settings_text("small"))["serve"]["http"]["hosts"]
+    outside = yaml.safe_load(settings_text("ingress"))["serve"]["http"]["hosts"]
+    (service,) = {s["metadata"]["namespace"] for s in of_kind("small", "RayService")}
+
+    assert f"citeray-serve-svc.{service}.svc.cluster.local" in inside
+    assert set(outside) - set(inside) == {"citeray.example.org"}
