@@ -52,6 +52,8 @@ LONG = (
     "/pipelines/test_update_histories.py",
     "/pipelines/train/",
     "/pipelines/update/test_late_sources.py",
+    "/images/test_audit.py",
+    "/images/test_build.py",
     "/images/test_containerfiles.py::test_the_builds_own_steps",
     "/planning/measure/test_calibrate.py",
     "/test_wheel.py",
