@@ -141,7 +141,7 @@ def test_a_pod_finds_the_driver_of_gke_and_sees_only_the_gpus_that_it_asks_for()
 def test_the_gpu_images_last_step_loads_vllm_and_faiss() -> None:
     assert any("/tmp/load_extensions.py" in rest for _, rest in stages(FILES["gpu"])[-1])
     assert {"vllm", "faiss", "torch", "ray.serve.llm"} <= set(IMPORTED)
-    assert {"vllm", "faiss", "libcuvs"} <= set(LOADED)
+    assert {"vllm", "faiss", "torchvision"} <= set(LOADED)
 
 
 def test_an_extension_that_lacks_a_library_is_named(
