@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from packaging.tags import parse_tag
 
+from requirements.add_hashes import fits
 from requirements.check_lock import (
     FOLDER,
     IMAGE_LOCK,
@@ -28,6 +30,21 @@ def test_every_package_is_pinned_with_the_hashes_of_its_files(lock: Path) -> Non
     lines = lock.read_text(encoding="utf-8").splitlines()
     pins = "\n".join(line for line in lines if not line.startswith("#"))
     assert PIN.sub("", pins).strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("tag", "taken"),
+    [
+        ("py3-none-any", True),
+        ("py37-none-any", True),
+        ("py312-none-any", False),
+        ("cp310-abi3-manylinux_2_28_aarch64", True),
+        ("cp310-cp310-manylinux_2_28_x86_64", False),
+        ("cp311-cp311-macosx_11_0_arm64", False),
+    ],
+)
+def test_a_lock_gets_the_hashes_of_every_wheel_that_pip_would_take(tag: str, taken: bool) -> None:
+    assert all(fits(one) == taken for one in parse_tag(tag))
 
 
 def test_what_the_pins_declare_is_kept_for_these_locks() -> None:
