@@ -241,14 +241,14 @@ def requirements_of(name: str, version: str) -> list[str]:
     sys.exit(f"{name} {version}: the index has no wheel of it for this machine")
 
 
-def gather(kept: Declared) -> Declared:
+def gather() -> Declared:
     """What each pin of every lock declares, as far as any of SETS can ask for it."""
     declared: Declared = {}
     for _, locks in SETS.values():
         for name, version in pins(*locks).items():
             pin = f"{name}=={version}"
             if pin not in declared:
-                declared[pin] = kept.get(pin) or requirements_of(name, version)
+                declared[pin] = requirements_of(name, version)
     asked: dict[str, set[str]] = {"cuda-toolkit": {"all"}}
     for extras, locks in SETS.values():
         chosen = pins(*locks)
@@ -266,8 +266,7 @@ def main() -> None:
     image = FOLDER / f"{IMAGE_LOCK}.txt"
     if not image.exists():
         image.write_text((FOLDER / "cpu.txt").read_text(encoding="utf-8"), encoding="utf-8")
-    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    declared = gather(kept)
+    declared = gather()
     KEPT.write_text(json.dumps(declared, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     image.write_text(image_lock(declared), encoding="utf-8")
     failures = [f"{name}: {sentence}" for name in SETS for sentence in unmet_of(name, declared)]

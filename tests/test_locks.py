@@ -3,10 +3,12 @@ all that it requires there."""
 
 import json
 import re
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 from packaging.tags import parse_tag
+from packaging.utils import canonicalize_name
 
 from requirements.add_hashes import fits
 from requirements.check_lock import (
@@ -19,6 +21,7 @@ from requirements.check_lock import (
     unmet,
     unmet_of,
 )
+from tests.test_house_rules import MODULES, PACKAGES, imported_packages
 
 LOCKS = sorted(FOLDER.glob("*.txt"))
 PIN = re.compile(r"[\w.-]+==\S+(?: ; [^\\\n]+)?(?: \\\n    --hash=sha256:[0-9a-f]{64})+")
@@ -102,3 +105,13 @@ def test_requirements_of_extras_that_were_asked_for_count() -> None:
         "b==2": ['c>=1; extra == "fast"', 'd; extra == "slow"', 'e; sys_platform == "win32"'],
     }
     assert unmet([], {"a": "1", "b": "2"}, declared) == ["b requires c>=1, which is not there"]
+
+
+def test_the_image_for_cpus_has_every_package_that_our_code_imports() -> None:
+    homes = packages_distributions()
+    locked = pins(IMAGE_LOCK, "torch-cpu").keys()
+    ours = {path.parent.name for path in FOLDER.parent.glob("*/__init__.py")} | set(PACKAGES)
+    imported = set().union(*map(imported_packages, MODULES)) & homes.keys() - ours
+    brought = {name for name in imported if locked & set(map(canonicalize_name, homes[name]))}
+    assert imported - brought == set()
+    assert {"grpc", "torch", "ray"} <= imported
