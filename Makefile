@@ -15,7 +15,7 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || tru
 
 CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
 
-.PHONY: demo serve test test-long test-all test-fast coverage lint bench bench-peers docs sbom lock clean
+.PHONY: demo serve test test-long test-all test-fast coverage lint bench bench-peers docs sbom audit lock clean
 
 demo: $(STAMP)
 	$(BIN)/citeray demo
@@ -96,6 +96,17 @@ sbom: $(STAMP) $(AUDIT)/.installed
 	$(AUDIT)/bin/cyclonedx-py environment $(BIN)/python --output-format JSON --output-file build/sbom.json
 	$(AUDIT)/bin/pip-licenses --python $(BIN)/python --format markdown --order license --output-file build/licences.md
 
+# Known vulnerabilities of what the locks pin, as OSV lists them; fails if there are any.
+OSV_URL ?= https://api.osv.dev/v1/query
+SCAN := $(AUDIT)/bin/pip-audit --disable-pip --require-hashes --progress-spinner off \
+	--vulnerability-service osv --osv-url $(OSV_URL)
+
+audit: $(AUDIT)/.installed
+	@status=0; for locks in "cpu torch-index" gpu; do \
+		echo "$$locks:"; \
+		$(SCAN) $$(printf -- '-r requirements/%s.txt ' $$locks) || status=1; \
+	done; exit $$status
+
 $(AUDIT)/.installed: requirements/audit.txt
 	$(PYTHON) -m venv $(AUDIT)
 	$(AUDIT)/bin/pip install --quiet --no-deps -r requirements/audit.txt
@@ -107,6 +118,7 @@ lock:
 	build/lock/bin/pip install --quiet ".[cpu,llm-cpu]" setuptools-scm
 	$(PYTHON) requirements/freeze.py build/lock/bin/pip > requirements/cpu.txt
 	build/lock/bin/python requirements/add_hashes.py requirements/cpu.txt
+	build/lock/bin/python requirements/check_lock.py
 
 clean:
 	rm -rf $(VENV) .citeray build

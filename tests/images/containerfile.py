@@ -35,3 +35,9 @@ def copied(path: Path) -> list[tuple[str, str]]:
             *sources, target = rest.split()
             pairs += [(source, target) for source in sources]
     return pairs
+
+
+def environment(path: Path) -> dict[str, str]:
+    """What ENV sets in the last stage."""
+    text = " ".join(rest for word, rest in stages(path)[-1] if word == "ENV")
+    return dict(pair.split("=", 1) for pair in text.split())

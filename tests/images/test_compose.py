@@ -10,7 +10,7 @@ import yaml
 from compose_spec import PyOptions
 
 from cluster.settings.settings import load_settings
-from tests.images.containerfile import FILES, ROOT, stages
+from tests.images.containerfile import FILES, ROOT, instructions, stages
 from tests.images.test_containerfiles import locked
 
 TEXT = (ROOT / "compose.yaml").read_text(encoding="utf-8")
@@ -65,3 +65,11 @@ def test_the_image_has_the_folders_of_its_volumes_for_its_user() -> None:
 
 def test_the_model_runs_on_the_vllm_of_the_lock() -> None:
     assert SERVICES["llm"]["image"] == f"vllm/vllm-openai:v{locked('gpu.txt')['vllm']}"
+
+
+def test_the_image_is_built_with_arguments_that_it_has() -> None:
+    build = COMPOSE["x-citeray"]["build"]
+    path = ROOT / build["dockerfile"]
+    has = {rest.split("=")[0] for word, rest in instructions(path) if word == "ARG"}
+    assert path == FILES["cpu"]
+    assert set(build["args"]) <= has

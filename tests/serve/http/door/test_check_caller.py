@@ -118,11 +118,7 @@ def test_a_setting_that_is_no_name_is_refused(name: str) -> None:
         load_settings(overrides=[f"serve.http.hosts=['{name}']"])
 
 
-def test_the_deployments_name_their_service() -> None:
+def test_compose_names_its_service() -> None:
     compose = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
     command = " ".join(compose["services"]["citeray"]["command"])
     assert "serve.http.hosts=${CITERAY_HOSTS:-[citeray]}" in command
-    for overlay in ("pubmed", "small"):
-        path = ROOT / "k8s" / "overlays" / overlay / "settings" / "settings.yaml"
-        hosts = yaml.safe_load(path.read_text(encoding="utf-8"))["serve"]["http"]["hosts"]
-        assert "citeray-serve-svc.citeray.svc.cluster.local" in hosts

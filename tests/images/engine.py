@@ -1,0 +1,142 @@
+"""Images built and run by buildah, from a Debian that debootstrap makes: no registry is asked."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.images.containerfile import ROOT
+
+BASE = "localhost/debian-python:3.11"
+MISSING = [name for name in ("buildah", "debootstrap", "ip") if shutil.which(name) is None]
+# As compose.yaml and the manifests run it: a read-only root with four folders to write, user 10001,
+# no new privileges. `$1` is the root, `$2` the folder for /models; what follows is the command.
+RUN = """
+root=$1 models=$2; shift 2
+mount --make-rprivate /
+ip link set lo up
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+for folder in tmp app/.citeray home/citeray; do
+  mount -t tmpfs -o mode=1777 tmpfs "$root/$folder"
+done
+mount --bind "$models" "$root/models"
+mount -o remount,bind,ro "$root"
+exec setpriv --no-new-privs chroot --userspec=10001:10001 --groups=10001 "$root" "$@"
+"""
+
+
+def pip_settings() -> tuple[str, list[Path]]:
+    """This machine's settings of pip as a pip.conf, and what on its disk they name."""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    settings: dict[str, str] = {}
+    paths = set()
+    for line in listed.splitlines():
+        key, _, quoted = line.partition("=")
+        value = ast.literal_eval(quoted)
+        # The environment's come first, and win.
+        settings.setdefault(key.rpartition(".")[2], value.replace("\n", "\n  "))
+        for word in value.split():
+            path = Path(word.removeprefix("file://"))
+            if path.is_absolute() and path.exists():
+                # The pages of an index on disk point to files beside them.
+                paths.add(path.parent if word.startswith("file://") else path)
+    lines = [f"{key} = {value}\n" for key, value in settings.items()]
+    return "".join(["[global]\n", *lines]), sorted(paths)
+
+
+class Engine:
+    """buildah with storage of its own in `folder`; `remove` leaves nothing behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = ""
+
+    def buildah(self, *arguments: str) -> str:
+        """Standard output of a buildah command; its words go to the log."""
+        storage = ["--root", str(self.folder / "storage"), "--runroot", str(self.folder / "run")]
+        done = subprocess.run(
+            ["buildah", *storage, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        self.log = done.stdout + done.stderr
+        assert done.returncode == 0, self.log[-4000:]
+        return done.stdout
+
+    def make_base(self) -> None:
+        """A Debian with Python 3.11 as `BASE`, by the packages of this machine's Debian mirror."""
+        root = self.folder / "base"
+        include = "--include=ca-certificates,python3-venv"
+        command = ["debootstrap", "--variant=minbase", include, "bookworm", str(root)]
+        subprocess.run(command, check=True, capture_output=True)
+        (root / "usr/local/bin/python").symlink_to("/usr/bin/python3.11")
+        for folder in ("var/cache/apt", "var/lib/apt/lists"):
+            shutil.rmtree(root / folder)
+            (root / folder).mkdir()
+        name = self.buildah("from", "scratch").strip()
+        self.buildah("add", "--quiet", name, str(root), "/")
+        self.buildah("commit", "--quiet", "--rm", name, BASE)
+        shutil.rmtree(root)
+
+    def build(self, name: str, context: Path, **arguments: str) -> None:
+        """The image `name` of images/Containerfile.`name`, with the pip settings of this machine.
+
+        They go in as a secret; the folders that they name, as mounts.
+        """
+        conf, volumes = pip_settings()
+        (self.folder / "pip.conf").write_text(conf, encoding="utf-8")
+        given = [f"--build-arg={key}={value}" for key, value in arguments.items()]
+        mounts = [f"--volume={path}:{path}:ro" for path in volumes]
+        self.buildah(
+            *("build", "--isolation", "chroot", "--layers", "--build-arg", f"BASE={BASE}"),
+            *("--secret", f"id=pip,src={self.folder / 'pip.conf'}", *given, *mounts),
+            *("-f", f"images/Containerfile.{name}", "-t", f"citeray:{name}", str(context)),
+        )
+
+    def inspect(self, name: str) -> dict[str, Any]:
+        """What buildah knows of an image."""
+        return json.loads(self.buildah("inspect", "--type", "image", f"citeray:{name}"))
+
+    def layers(self, name: str) -> list[tuple[str, int, str]]:
+        """Digest, bytes uncompressed, and instruction of each layer, the base's first."""
+        kept = json.loads((self.folder / "storage/overlay-layers/layers.json").read_text())
+        sizes = {layer["diff-digest"]: layer["diff-size"] for layer in kept if "diff-size" in layer}
+        image = self.inspect(name)["OCIv1"]
+        steps = [step for step in image["history"] if not step.get("empty_layer")]
+        digests = image["rootfs"]["diff_ids"]
+        told = [step.get("created_by", "the base") for step in steps]
+        return [(d, sizes[d], step) for d, step in zip(digests, told, strict=True)]
+
+    def run(
+        self, name: str, models: Path, command: Sequence[str]
+    ) -> subprocess.CompletedProcess[str]:
+        """The command as user 10001 in the image, its root read-only, without a network."""
+        container = self.buildah("from", "--pull-never", f"citeray:{name}").strip()
+        root = self.buildah("mount", container).strip()
+        config = self.inspect(name)["OCIv1"]["config"]
+        alone = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
+        inside = ["env", "-i", "-C", config["WorkingDir"], "HOME=/home/citeray", *config["Env"]]
+        try:
+            return subprocess.run(
+                [*alone, "sh", "-euc", RUN, "sh", root, str(models), *inside, *command],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        finally:
+            self.buildah("rm", container)
+
+    def remove(self) -> None:
+        """Remove every image, container and mount, and the folder."""
+        self.buildah("rm", "--all")
+        self.buildah("rmi", "--all", "--force")
+        subprocess.run(["umount", "--recursive", str(self.folder / "storage/overlay")], check=False)
+        shutil.rmtree(self.folder)

@@ -1,0 +1,130 @@
+"""The image for CPUs, built by buildah and run: as root, on Debian.
+
+It wants `apt-get install buildah debootstrap iproute2`, some ten minutes and 12 GB of disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import BIN
+from tests.images.containerfile import FILES, ROOT, copied
+from tests.images.engine import MISSING, Engine, pip_settings
+
+pytestmark = [
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="making a Debian and mounting it takes root"),
+]
+LARGEST = 2_500_000_000
+# Any index will do where the settings of pip find torch's build for CPUs on this disk.
+TORCH_INDEX = os.environ.get("CITERAY_TORCH_INDEX_URL", "file:///nowhere/")
+
+
+def make_context(folder: Path) -> Path:
+    """What .dockerignore lets travel: the files that are copied, and the locks."""
+    for name in {source for source, _ in copied(FILES["cpu"])}:
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, target)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_context(tmp_path_factory.mktemp("context"))
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory, context: Path) -> Iterator[Engine]:
+    built = Engine(tmp_path_factory.mktemp("engine"))
+    try:
+        built.make_base()
+        built.build("cpu", context, TORCH_INDEX_URL=TORCH_INDEX, REVISION="0" * 40)
+        yield built
+    finally:
+        built.remove()
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    subprocess.run(
+        [str(BIN / "citeray"), "models", "pull", "--set", "llm.kind=none"],
+        env={**os.environ, "CITERAY_MODELS": str(folder)},
+        cwd=ROOT,
+        check=True,
+    )
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, 10001, 10001)
+    return folder
+
+
+def test_the_image_is_small_and_all_but_its_packages_a_fraction_of_it(engine: Engine) -> None:
+    layers = engine.layers("cpu")
+    print("\n".join(f"{size / 1e6:8.1f} MB  {step[:90]}" for _, size, step in layers))
+    assert sum(size for _, size, _ in layers) < LARGEST
+    code = [i for i, (_, _, step) in enumerate(layers) if "from=code" in step]
+    assert sum(size for _, size, _ in layers[code[0] :]) < 100_000_000
+
+
+def test_a_change_of_code_uses_the_layer_of_the_packages_again(
+    engine: Engine, context: Path
+) -> None:
+    before = engine.layers("cpu")
+    with (context / "serve/app.py").open("a", encoding="utf-8") as file:
+        file.write("# A change.\n")
+    engine.build("cpu", context, TORCH_INDEX_URL=TORCH_INDEX)
+    assert "Collecting" not in engine.log
+    after = engine.layers("cpu")
+    (packages,) = [i for i, (_, _, step) in enumerate(before) if "from=packages" in step]
+    assert before[: packages + 1] == after[: packages + 1]
+    assert before[packages + 1][0] != after[packages + 1][0]
+
+
+def test_no_layer_names_the_package_index_of_the_build(engine: Engine) -> None:
+    conf, _ = pip_settings()
+    known = json.dumps(engine.inspect("cpu"))
+    for address in re.findall(r"(?:https?|file)://\S+", conf):
+        assert address not in known
+    assert TORCH_INDEX not in known
+
+
+def test_the_image_lists_what_is_in_it(engine: Engine, tmp_path: Path) -> None:
+    done = engine.run("cpu", tmp_path, ["cat", "/opt/citeray/share/citeray/sbom.json"])
+    names = {part["name"].lower() for part in json.loads(done.stdout)["components"]}
+    assert {"torch", "ray", "faiss-cpu", "tantivy"} <= names
+    licences = "/opt/citeray/share/citeray/licences.md"
+    done = engine.run("cpu", tmp_path, ["grep", "-c", "MIT", licences])
+    assert int(done.stdout) > 10
+    labels = engine.inspect("cpu")["OCIv1"]["config"]["Labels"]
+    assert labels["org.opencontainers.image.base.name"] == "localhost/debian-python:3.11"
+
+
+def test_the_user_has_no_rights_and_the_root_is_read_only(engine: Engine, tmp_path: Path) -> None:
+    told = engine.run("cpu", tmp_path, ["sh", "-c", "id -u; touch /opt/citeray/x; touch /app/x"])
+    assert told.stdout.strip() == "10001"
+    assert told.stderr.count("Read-only file system") == 2
+
+
+def test_the_demo_answers_with_citations(engine: Engine, models: Path) -> None:
+    command = ["citeray", "demo", "--json", "--set", "llm.kind=none"]
+    done = engine.run("cpu", models, command)
+    assert done.returncode == 0, done.stderr[-4000:]
+    answers = json.loads(done.stdout)
+    assert [answer["verdict"] for answer in answers] == ["answered"] * 3
+    for answer in answers:
+        assert answer["ideal"]
+        assert all(sentence["pmids"] for sentence in answer["ideal"])
+    print("\n".join(answer["ideal"][0]["text"] for answer in answers))
