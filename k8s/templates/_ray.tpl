@@ -16,7 +16,7 @@ metadata:
     citeray/asks-api-server: "yes"
     {{- end }}
   annotations:
-    # Other settings make another cluster.
+    # Changed settings make a new Ray cluster.
     checksum/settings: {{ include "citeray.settings" $root | sha256sum | trunc 16 | quote }}
 spec:
   serviceAccountName: {{ .account }}
@@ -43,7 +43,7 @@ spec:
     - {name: scratch, mountPath: /tmp, subPath: tmp}
   {{- end }}
   {{- if eq $root.Values.corpus.source "sample" }}
-  # The same bytes in every pod.
+  # Writes the same bytes in every pod.
   - name: write-sample
     image: {{ $image }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
@@ -92,7 +92,7 @@ spec:
     lifecycle:
       preStop:
         exec:
-          # Serve starts what runs here elsewhere, and its proxy leaves the Service.
+          # Serve moves the replicas to other nodes, and the proxy here leaves the Service.
           command:
           - sh
           - -c
@@ -133,7 +133,7 @@ spec:
   {{- end }}
 {{- end -}}
 
-{{/* Nine tenths of the object store: what it allocates must fit /dev/shm with its overhead. */}}
+{{/* Nine tenths of the object store, in bytes: with its overhead it must fit /dev/shm. */}}
 {{- define "citeray.objectStoreBytes" -}}
 {{ mul (include "citeray.gi" .objectStore | int) 966367641 }}
 {{- end -}}
@@ -160,7 +160,7 @@ labels: {citeray/pool: {{ .group }}}
 rayStartParams:
   object-store-memory: {{ include "citeray.objectStoreBytes" $size | quote }}
 {{- with $size.accelerator }}
-# What Ray finds on such a node, for the autoscaler, which sees none before it starts one.
+# What Ray will detect on such a node. The autoscaler cannot see it before a node has started.
 resources: {"accelerator_type:{{ . }}": "1"}
 {{- end }}
 template: {{ include "citeray.rayPod" (merge (dict "head" false "asks" false "account" "citeray-worker") .) | nindent 2 }}

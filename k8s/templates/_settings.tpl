@@ -47,7 +47,7 @@ applications:
 {{- end -}}
 
 {{- define "citeray.buildScript" -}}
-# Run again it goes on: what is fetched is not fetched again, what is staged not embedded again.
+# Resumes after an interruption: files that are fetched and passages that are embedded are kept.
 set -eu
 {{- if eq .Values.corpus.source "pubmed" }}
 citeray download {{ include "citeray.sources" . }}{{ with .Values.corpus.files }} --files {{ . }}{{ end }}
@@ -67,7 +67,7 @@ citeray index update {{ include "citeray.sources" . }} --config /etc/citeray/set
 {{- end -}}
 
 {{- define "citeray.fillScript" -}}
-# What is in the cache is not fetched again, but every byte is checked. The mark is what pods wait for.
+# Models in the cache are not fetched again, but every byte is verified. Pods wait for the marker file.
 set -eu
 citeray models pull --config /etc/citeray/settings.yaml
 python - <<'END'

@@ -134,6 +134,18 @@ def notes(name: str) -> str:
     return next(text for path, text in made.items() if path.endswith("NOTES.txt"))
 
 
+def of_release(values: dict[str, Any], release: str) -> dict[str, dict[str, Any]]:
+    """What Helm installs, as kind/name, each by its release and whether it outlives that."""
+    found = {}
+    for obj in render(values):
+        kept = "helm.sh/resource-policy" in obj["metadata"].get("annotations", {})
+        identity = f"{obj['kind'].lower()}/{obj['metadata']['name']}"
+        found[identity] = {"by": release, "keep": kept}
+    # The update's RayJob is the CronJob's to create.
+    found.pop("rayjob/citeray-update", None)
+    return found
+
+
 @cache
 def rendered(name: str) -> tuple[Object, ...]:
     return tuple(render(values_of(name)))

@@ -49,6 +49,7 @@ INCREMENTAL = {"type": "NewClusterWithIncrementalUpgrade", "gatewayClass": "web"
             {"expose": {"kind": "gateway", "host": "a.example", "tlsSecret": "a"}},
             "expose.gateway: name a className",
         ),
+        ("kind", {"corpus": {"store": "s3://other/kind"}}, "must begin with s3://citeray/"),
         ("small", {"externalSecrets": {"enabled": True}}, "externalSecrets.store.name"),
         (
             "pubmed",
