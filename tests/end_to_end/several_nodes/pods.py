@@ -48,6 +48,8 @@ HEALTH = {
     "RAY_health_check_timeout_ms": "2000",
     "RAY_health_check_failure_threshold": "3",
 }
+# Where none is to be lost: a busy machine's pause is no loss.
+NO_LOSS = {"RAY_health_check_failure_threshold": "60"}
 
 
 def require_namespaces() -> None:
