@@ -13,8 +13,8 @@ import httpx
 
 from tests.end_to_end.several_nodes.pods import Network
 
-# How often a pod is asked whether it is ready, and how long a request may take.
-PROBE_S, REQUEST_S = 1.0, 60.0
+# How often a pod is asked whether it is ready, how long that and a request may take.
+PROBE_S, PROBE_WAIT_S, REQUEST_S = 1.0, 5.0, 60.0
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Switch:
         for places in self.proxies.values():
             for place in places:
                 try:
-                    well = httpx.get(f"{place}/-/healthz", timeout=PROBE_S).is_success
+                    well = httpx.get(f"{place}/-/healthz", timeout=PROBE_WAIT_S).is_success
                 except httpx.HTTPError:
                     well = False
                 (self.ready.add if well else self.ready.discard)(place)
