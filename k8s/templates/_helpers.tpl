@@ -147,8 +147,12 @@ topologySpreadConstraints:
 {{ printf "%s%s" (toYaml $named) (include "citeray.image" (list . "cpu")) | sha256sum | trunc 10 }}
 {{- end -}}
 
-{{/* Where CiteRay finds an object store within the cluster. */}}
+{{/* How the clients of object stores find the store and who they are. */}}
 {{- define "citeray.storeEnvironment" -}}
+{{- if .Values.network.policies }}
+# Policies cut off the address of EC2's instance roles: each client of S3 would wait 8 s for it.
+- {name: AWS_EC2_METADATA_DISABLED, value: "true"}
+{{- end }}
 {{- if .Values.objectStore.enabled }}
 - {name: AWS_ENDPOINT_URL, value: "http://citeray-object-store:9000"}
 - {name: AWS_DEFAULT_REGION, value: us-east-1}

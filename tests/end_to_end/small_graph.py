@@ -29,10 +29,12 @@ def graph_settings(folder: Path, encoder: Path) -> list[str]:
     return [*overrides, f"serve.request_deadline_s={ANSWER_S / 2}"]
 
 
-def make_graphs_index(folder: Path, encoder: Path, settings: Settings) -> None:
+def make_graphs_index(
+    folder: Path, encoder: Path, settings: Settings, shards: int = SHARDS
+) -> None:
     model = Encoder(encoder, device="cpu", dtype="float32", max_tokens=64, threads=1)
     citations = [c for c in generate_citations(80, seed=3) if c.search_text]
-    manifest = make_index(folder / "index", citations, shards=SHARDS, encode=model.encode)
+    manifest = make_index(folder / "index", citations, shards=shards, encode=model.encode)
     made_by = EncoderEntry(
         model=settings.encoder.model, sha256=checksum(encoder), dimensions=32, max_tokens=64
     )

@@ -13,7 +13,7 @@ from tests.k8s.test_network import matches
 
 MONITORED = tuple(name for name in SERVING if name != "kind")
 # Told by kube-state-metrics, which kube-prometheus-stack brings along.
-OF_KUBERNETES = {"kube_cronjob_status_last_successful_time"}
+OF_KUBERNETES = {"kube_cronjob_status_last_successful_time", "kube_cronjob_created"}
 SUFFIXES = {"Counter": "_total", "Gauge": "", "Histogram": "_bucket"}
 
 

@@ -104,9 +104,17 @@ class Asker:
 @contextmanager
 def asking(nodes: Sequence[Pod], port: int) -> Iterator[dict[int, Asker]]:
     """An asker a node, by the node's number, each asking until the block ends."""
-    askers = {n.number: Asker(f"http://{n.address}:{port}", n.network) for n in nodes}
+    urls = [f"http://{node.address}:{port}" for node in nodes]
+    with asking_at(urls, nodes[0].network) as askers:
+        yield {node.number: asker for node, asker in zip(nodes, askers, strict=True)}
+
+
+@contextmanager
+def asking_at(urls: Sequence[str], network: Network) -> Iterator[list[Asker]]:
+    """An asker a URL, each asking until the block ends."""
+    askers = [Asker(url, network) for url in urls]
     stopped = threading.Event()
-    threads = [threading.Thread(target=a.ask, args=(stopped,)) for a in askers.values()]
+    threads = [threading.Thread(target=a.ask, args=(stopped,)) for a in askers]
     for thread in threads:
         thread.start()
     try:

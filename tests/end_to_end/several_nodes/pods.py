@@ -9,7 +9,6 @@ No namespace has a name: all of them, and the links between them, go with their 
 
 from __future__ import annotations
 
-import ctypes
 import os
 import secrets
 import shutil
@@ -25,9 +24,8 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import BIN, ROOT, environment
+from tests.network_namespaces import OWN, Namespace, run
 
-CLONE_NEWNET = 0x40000000
-OWN = "/proc/thread-self/ns/net"
 GCS_PORT = 6379
 BRIDGE_ADDRESS = "02:00:00:00:00:01"
 DEADLINE_S = 240
@@ -50,6 +48,8 @@ HEALTH = {
     "RAY_health_check_timeout_ms": "2000",
     "RAY_health_check_failure_threshold": "3",
 }
+# Where none is to be lost: a busy machine's pause is no loss.
+NO_LOSS = {"RAY_health_check_failure_threshold": "60"}
 
 
 def require_namespaces() -> None:
@@ -63,51 +63,19 @@ def require_namespaces() -> None:
         pytest.skip(f"needs the right to make namespaces (root): {done.stderr.strip()}")
 
 
-class Network:
-    """A network with a bridge, gone when closed, that a thread is on while it has entered it.
-
-    Never for longer: threads that a library starts meanwhile, as Arrow's, would stay on it.
-    """
+class Network(Namespace):
+    """A network with a bridge, on which the test has the last address."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        with Path(OWN).open() as before:
-            self._try("unshare", CLONE_NEWNET)
-            try:
-                self._own = os.open(OWN, os.O_RDONLY)
-                # An address of its own: else it is that of a pod's link, and with that pod gone
-                # the others send to an address that nobody has until they ask anew.
-                ip("link", "add", "bridge", "address", BRIDGE_ADDRESS, "type", "bridge")
-                ip("addr", "add", "10.77.0.254/24", "dev", "bridge")
-                ip("link", "set", "bridge", "up")
-                ip("link", "set", "lo", "up")
-            finally:
-                self._try("setns", before.fileno(), CLONE_NEWNET)
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """This thread, and what it starts within the block, is on it."""
-        with Path(OWN).open() as before:
-            self._try("setns", self._own, CLONE_NEWNET)
-            try:
-                yield
-            finally:
-                self._try("setns", before.fileno(), CLONE_NEWNET)
-
-    def close(self) -> None:
-        os.close(self._own)
+        super().__init__()
+        # An address of its own: else it is that of a pod's link, and with that pod gone
+        # the others send to an address that nobody has until they ask anew.
+        self.ip("link", "add", "bridge", "address", BRIDGE_ADDRESS, "type", "bridge")
+        self.ip("addr", "add", "10.77.0.254/24", "dev", "bridge")
+        self.ip("link", "set", "bridge", "up")
 
     def ip(self, *words: str) -> None:
-        with self.entered():
-            ip(*words)
-
-    def _try(self, call: str, *arguments: int) -> None:
-        if getattr(self._libc, call)(*arguments):
-            raise OSError(ctypes.get_errno(), call)
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True)
+        self.run("ip", *words)
 
 
 @dataclass
@@ -119,6 +87,8 @@ class Pod:
     variables: Mapping[str, str]
     network: Network
     process: subprocess.Popen | None = None
+    # What nftables are to let through in its network; "": everything.
+    rules: str = ""
 
     @property
     def address(self) -> str:
@@ -155,8 +125,10 @@ class Pod:
         network = Path(f"/proc/{process.pid}/ns/net")
         await_that(lambda: network.readlink() != Path(OWN).readlink())
         pair = ("type", "veth", "peer", "name", "eth0", "netns", str(process.pid))
-        ip("link", "add", self.link, *pair)
-        ip("link", "set", self.link, "master", "bridge", "up")
+        run("ip", "link", "add", self.link, *pair)
+        run("ip", "link", "set", self.link, "master", "bridge", "up")
+        if self.rules:
+            run("nsenter", "-t", str(process.pid), "-n", "nft", "-f", "-", given=self.rules)
         assert process.stdin
         process.stdin.write(b"\n")
         process.stdin.close()
@@ -173,12 +145,21 @@ class Pod:
 
     def inside(self, command: Sequence[str]) -> list[str]:
         """`command` as the pod itself would run it."""
-        assert self.process
-        pid = self.process.pid
-        first = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
+        first = str(child_of(self._pid))
         # In another file system's view the working directory is lost.
         back = ["env", f"--chdir={Path.cwd()}"]
         return ["nsenter", "-t", first, "-n", "-p", "-m", *back, *command]
+
+    @property
+    def _pid(self) -> int:
+        assert self.process
+        return self.process.pid
+
+    def end(self, grace_s: float) -> None:
+        """Ask Ray to end, as Kubernetes does; fails where it is not gone when its grace ends."""
+        assert self.process
+        os.kill(child_of(child_of(self._pid)), signal.SIGTERM)
+        self.process.wait(grace_s)
 
     def kill(self) -> None:
         """Every process in it at once, as when its machine loses power."""
@@ -193,6 +174,10 @@ class Pod:
         self.network.ip("link", "set", self.link, "up")
 
 
+def child_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
 def await_that(holds: Callable[[], object], said: Callable[[], str] = str) -> None:
     """Returns once it holds; fails with what is `said` where it does not for minutes."""
     begun = time.monotonic()
@@ -203,20 +188,24 @@ def await_that(holds: Callable[[], object], said: Callable[[], str] = str) -> No
 
 @dataclass
 class Pods:
-    """A head that runs no task and two workers; `driver` is what a driver there needs."""
+    """A head that runs no task and workers; `driver` is what a driver there needs."""
 
     folder: Path
     driver: dict[str, str]
     head: Pod
     workers: list[Pod]
     cpus: int
+    # More of `ray start`.
+    head_options: Sequence[str] = ("--include-dashboard=false",)
+    worker_options: Sequence[str] = ()
 
     def start_head(self) -> None:
         options = [f"--temp-dir={self.folder}", f"--port={GCS_PORT}", "--num-cpus=0"]
-        self.head.start("--head", *options, "--include-dashboard=false")
+        self.head.start("--head", *options, *self.head_options)
 
     def start_worker(self, worker: Pod) -> None:
-        worker.start(f"--address={self.head.address}:{GCS_PORT}", f"--num-cpus={self.cpus}")
+        joined = (f"--address={self.head.address}:{GCS_PORT}", f"--num-cpus={self.cpus}")
+        worker.start(*joined, *self.worker_options)
 
     def lost(self) -> int:
         """How many nodes the head has taken for lost since it was started."""
@@ -239,23 +228,43 @@ def pods(more: Mapping[str, str], cpus: int = 2) -> Iterator[Pods]:
     Skips the test where there can be none.
     """
     require_namespaces()
+    with closing(Network()) as network, pods_on(network, more, cpus) as found:
+        yield found
+
+
+@contextmanager
+def pods_on(
+    network: Network,
+    more: Mapping[str, str],
+    cpus: int = 2,
+    *,
+    numbers: Sequence[int] = (1, 2, 3),
+    rules: Mapping[int, str] | None = None,
+    **options: Sequence[str],
+) -> Iterator[Pods]:
+    """The same on a network that is there, by the pods' numbers, and with rules by them.
+
+    `options` are head_options and worker_options.
+    """
     # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
     folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
     auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     # As an image has it: no driver's folder is known where its node was lost.
     variables = {**auth, **HEALTH, "PYTHONPATH": str(ROOT), **more}
-    driver = {**auth, "RAY_ADDRESS": f"10.77.0.1:{GCS_PORT}"}
-    with closing(Network()) as network:
-        head, *workers = (Pod(number, folder, variables, network) for number in (1, 2, 3))
-        found = Pods(folder, driver, head, workers, cpus)
-        try:
-            found.start_head()
-            head.await_started()
-            found.require_workers()
-            yield found
-        finally:
-            for pod in (*workers, head):
-                pod.kill()
-                shutil.rmtree(pod.own_folder, ignore_errors=True)
-                pod.log.unlink(missing_ok=True)
-            shutil.rmtree(folder, ignore_errors=True)
+    head, *workers = (
+        Pod(number, folder, variables, network, rules=(rules or {}).get(number, ""))
+        for number in numbers
+    )
+    driver = {**auth, "RAY_ADDRESS": f"{head.address}:{GCS_PORT}"}
+    found = Pods(folder, driver, head, workers, cpus, **options)
+    try:
+        found.start_head()
+        head.await_started()
+        found.require_workers()
+        yield found
+    finally:
+        for pod in (*workers, head):
+            pod.kill()
+            shutil.rmtree(pod.own_folder, ignore_errors=True)
+            pod.log.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
