@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import itertools
-import json
 import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -211,104 +209,6 @@ def test_the_volumes_that_it_counts_are_those_that_are_made() -> None:
         storage = all_values(name)["storage"]
         total = sum(int(storage[part]["size"][:-2]) for part in ("batches", "models", "redis"))
         assert total == int(stated)
-
-
-# The steps of the guide, but for what needs no cluster or another shell.
-LEFT_OUT = ("helm repo", "kubectl port-forward", "kubectl logs")
-NEXT = "## Your own size"
-
-
-def walk(folder: Path, text: str, *, ends: str = "Complete SUCCEEDED ") -> Any:
-    """Run the commands of `text` in one shell that stops at the first that fails."""
-    program = K8S.parent / "tests/k8s/stand_ins.py"
-    bin_folder = folder / "bin"
-    bin_folder.mkdir(exist_ok=True)
-    for name in ("helm", "kubectl", "curl", "citeray"):
-        tool = bin_folder / name
-        tool.write_text(f'#!/bin/sh\nexec {sys.executable} "{program}" {name} "$@"\n')
-        tool.chmod(0o755)
-    (folder / "k8s").exists() or (folder / "k8s").symlink_to(K8S)
-    mine = yaml.safe_load(MINE)
-    for size in ("small", "pubmed"):
-        for role, model in values_file(size)["models"].items():
-            revision = model["revision"] or COMMIT
-            mine.setdefault("models", {})[role] = {"name": model["name"], "revision": revision}
-    (folder / "mine.yaml").write_text(yaml.safe_dump(mine), encoding="utf-8")
-    blocks = re.findall(r"^ *```\n(.*?)^ *```$", text, re.M | re.S)
-    lines = [line.strip() for block in blocks for line in block.splitlines()]
-    script = "\n".join(line for line in lines if line and not line.startswith(LEFT_OUT))
-    environment = {
-        "PATH": f"{bin_folder}:{os.environ['PATH']}",
-        "PYTHONPATH": str(K8S.parent),
-        "STAND_INS": str(folder),
-        "RAYJOB_ENDS": ends,
-        "CITERAY_POLL_S": "0",
-        **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN"), "a"),
-    }
-    return subprocess.run(
-        ["sh", "-eu", "-c", script],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-WITHOUT_YAML = re.sub(r"^ *```yaml\n.*?^ *```$", "", TEXT, flags=re.M | re.S)
-THERE, _, REST = WITHOUT_YAML.partition(NEXT)
-BACK = REST.partition("## Tear down")[2]
-
-
-def test_the_guide_leads_from_an_empty_cluster_to_an_answer_and_back(tmp_path: Path) -> None:
-    done = walk(tmp_path, THERE + BACK)
-    assert done.returncode == 0, done.stderr
-    assert '{"answer"' in done.stdout
-    assert "rayjob/citeray-build: succeeded" in done.stdout
-    assert "job/update-now: succeeded" in done.stdout
-    left = json.loads((tmp_path / "cluster.json").read_text())["objects"]
-    # What was made by hand goes with the namespace.
-    by_hand = ("secret/", "job/update-now")
-    assert [name for name in left if not name.startswith(by_hand)] == []
-
-
-def test_the_guide_stops_where_the_build_fails(tmp_path: Path) -> None:
-    done = walk(tmp_path, THERE, ends="Failed FAILED out of disk")
-    assert done.returncode == 1
-    assert "rayjob/citeray-build: Failed FAILED out of disk" in done.stderr
-    assert "upgrade" not in (tmp_path / "calls").read_text()
-
-
-def those(*begin: str) -> str:
-    """The guide's commands that begin so, as a page."""
-    lines = [line for line in LINES if line.startswith(begin)]
-    assert len(lines) >= len(begin)
-    return "\n".join(["```", *lines, "```", ""])
-
-
-SECRETS = "kubectl create secret"
-
-
-def test_a_key_that_is_not_the_secrets_is_refused(tmp_path: Path) -> None:
-    ask = those(SECRETS, "KEY=", "curl")
-    assert walk(tmp_path, ask).returncode == 0
-    assert walk(tmp_path, ask.replace("| cut -d : -f 2", "")).returncode == 1
-
-
-def test_a_release_is_not_uninstalled_under_its_service(tmp_path: Path) -> None:
-    down = those(SECRETS, "helm upgrade", "helm uninstall citeray")
-    assert "RayService is still there" in walk(tmp_path, down).stderr
-
-
-def test_nothing_is_installed_without_its_secrets(tmp_path: Path) -> None:
-    assert "secrets" in walk(tmp_path, those("helm upgrade")).stderr
-
-
-def test_two_commands_lead_from_a_corpus_to_an_installed_chart(tmp_path: Path) -> None:
-    done = walk(tmp_path, those(SECRETS) + REST.partition("## What it costs")[0])
-    assert done.returncode == 0, done.stderr
-    made = json.loads((tmp_path / "cluster.json").read_text())["objects"]
-    assert "rayjob/citeray-build" in made
 
 
 def test_the_nodes_that_it_states_are_those_of_the_values_files() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.k8s.chart import K8S
 from tests.k8s.walk_through.walk import LINES, Walk, step, walking
 
 FIRST_INSTALL = "helm install citeray k8s --values k8s/values-small"
@@ -90,8 +89,6 @@ def test_from_an_empty_cluster_to_an_answer_and_back(start: Start, size: str) ->
 
 
 def test_a_plan_leads_to_an_installed_chart_in_two_commands(walk_to: Start) -> None:
-    if not (K8S.parent / "planning/chart_values.py").exists():
-        pytest.skip("needs a plan that writes the chart's values")
     walk = walk_to(BUILD, "pubmed")
     walk.done(PLAN)
     walk.name_commits(OWN_SIZE)
