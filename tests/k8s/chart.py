@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import helm_python
 import yaml
 
+from tests.k8s.helm import K8S, helm
+
 Object = dict[str, Any]
-K8S = Path(__file__).resolve().parents[2] / "k8s"
 NAMESPACE = "citeray"
 
 # What a user adds to the presets: see `mine.yaml` in k8s/README.md.
@@ -103,19 +102,14 @@ def values_of(name: str, **more: Any) -> dict[str, Any]:
     return merge(merge(values, over), more)
 
 
-@cache
-def chart() -> helm_python.Chart:
-    return helm_python.Chart.load(K8S)
-
-
 def all_values(name: str) -> dict[str, Any]:
     """The values of a case with the chart's defaults below them."""
-    return chart().merge_values(values_of(name))
+    return dict(helm("merge_values", values_of(name)))
 
 
 def render(values: dict[str, Any]) -> list[Object]:
     """The objects that Helm makes of the chart, and the RayJob that the daily update creates."""
-    made = chart().render(values, name="citeray", namespace=NAMESPACE)
+    made = helm("render", values, name="citeray", namespace=NAMESPACE)
     objects = [
         obj
         for path, text in sorted(made.items())
@@ -130,8 +124,8 @@ def render(values: dict[str, Any]) -> list[Object]:
 
 
 def notes(name: str) -> str:
-    made = chart().render(values_of(name), name="citeray", namespace=NAMESPACE)
-    return next(text for path, text in made.items() if path.endswith("NOTES.txt"))
+    made = helm("render", values_of(name), name="citeray", namespace=NAMESPACE)
+    return next(str(text) for path, text in made.items() if path.endswith("NOTES.txt"))
 
 
 def of_release(values: dict[str, Any], release: str) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import helm_python
 import kubernetes_validate
 import kubernetes_validate.utils
 import pytest
@@ -19,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tests.k8s.chart import (
     APPLIED,
-    K8S,
     NAMESPACE,
     all_pods,
     cluster_spec,
@@ -27,6 +25,7 @@ from tests.k8s.chart import (
     rendered,
     values_of,
 )
+from tests.k8s.helm import helm
 from tests.k8s.kuberay_fields import SPECS
 
 VERSION = "1.34"
@@ -164,7 +163,7 @@ def test_no_two_objects_are_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", APPLIED)
 def test_helm_has_nothing_against_the_chart(name: str) -> None:
-    report = helm_python.lint(K8S, values_of(name), strict=True, namespace=NAMESPACE)
+    report = helm("lint", values_of(name), strict=True, namespace=NAMESPACE)
     found = [message["error"] for message in report["messages"]]
     assert [error for error in found if error != "icon is recommended"] == []
     assert report["errors"] == []

@@ -6,10 +6,10 @@ import json
 import re
 from typing import Any
 
-import helm_python
 import pytest
 
-from tests.k8s.chart import COMMIT, K8S, all_values, chart, merge, notes, render, values_of
+from tests.k8s.chart import COMMIT, K8S, all_values, merge, notes, render, values_of
+from tests.k8s.helm import HelmRefusedError, helm
 
 INCREMENTAL = {"type": "NewClusterWithIncrementalUpgrade", "gatewayClass": "web"}
 
@@ -71,8 +71,9 @@ INCREMENTAL = {"type": "NewClusterWithIncrementalUpgrade", "gatewayClass": "web"
 def test_what_would_not_work_is_refused_in_one_sentence_that_names_the_value(
     name: str, more: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises(helm_python.HelmRenderError, match=re.escape(said)):
+    with pytest.raises(HelmRefusedError, match=re.escape(said)) as refused:
         render(values_of(name, **more))
+    assert refused.value.kind == "HelmRenderError"
 
 
 @pytest.mark.parametrize(
@@ -93,8 +94,8 @@ def test_what_would_not_work_is_refused_in_one_sentence_that_names_the_value(
     ],
 )
 def test_a_value_that_is_none_is_refused_by_the_schema(more: dict[str, Any], place: str) -> None:
-    with pytest.raises(helm_python.HelmError, match=place):
-        chart().validate_schema(values_of("pubmed", **more))
+    with pytest.raises(HelmRefusedError, match=place):
+        helm("validate_schema", values_of("pubmed", **more))
 
 
 def named_values(schema: dict[str, Any], values: Any, place: str = "") -> list[str]:
@@ -111,7 +112,7 @@ def named_values(schema: dict[str, Any], values: Any, place: str = "") -> list[s
 def test_the_schema_and_the_defaults_name_the_same_values() -> None:
     schema = json.loads((K8S / "values.schema.json").read_text(encoding="utf-8"))
     optional = {".sizes.", ".models.", ".storage.models"}
-    found = named_values(schema, chart().values)
+    found = named_values(schema, helm("defaults"))
     assert [place for place in found if not any(place.startswith(o) for o in optional)] == []
 
 

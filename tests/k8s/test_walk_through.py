@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import helm_python
 import pytest
 import yaml
 
@@ -23,11 +22,11 @@ from tests.k8s.chart import (
     K8S,
     SIZES,
     all_values,
-    chart,
     merge,
     of_kind,
     values_file,
 )
+from tests.k8s.helm import helm
 
 TEXT = (K8S / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^ *```([a-z]*)\n(.*?)^ *```$", TEXT, re.M | re.S)
@@ -52,7 +51,7 @@ def given(command: str) -> Iterator[dict[str, Any]]:
     words = shlex.split(command)
     for flag, word in itertools.pairwise(words):
         if flag == "--set":
-            yield helm_python.parse_set_string(word)
+            yield helm("parse", word)
         elif flag == "--values":
             path = K8S.parent / word
             if word == "mine.yaml":
@@ -78,7 +77,7 @@ def test_what_is_installed_renders_with_the_file_that_it_tells_to_write(
         values = merge(values, more)
     for model in values.get("models", {}).values():
         model["revision"] = model["revision"] or COMMIT
-    made = chart().render(values, name="citeray", namespace="citeray")
+    made = helm("render", values, name="citeray", namespace="citeray")
     kinds = set(re.findall(r"^kind: (\w+)$", "\n".join(made.values()), re.M))
     assert ("RayJob" in kinds) == ("build.enabled=true" in command) or "CronJob" in kinds
     assert ("RayService" in kinds) == ("service.enabled=false" not in command)
@@ -87,7 +86,7 @@ def test_what_is_installed_renders_with_the_file_that_it_tells_to_write(
 def test_the_file_that_it_tells_to_write_is_enough_but_for_the_models_commits() -> None:
     mine = yaml.safe_load(MINE)
     assert set(mine) == {"image", "corpus", "storage"}
-    chart().validate_schema(merge(values_file("pubmed"), mine))
+    helm("validate_schema", merge(values_file("pubmed"), mine))
 
 
 def test_what_is_waited_for_is_made() -> None:

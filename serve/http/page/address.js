@@ -1,7 +1,7 @@
 // A question as the page's address, and back: /?q=...&system=...&year_from=2020, or /?answer=ID.
 
 const NUMBERS = ["year_from", "year_to"];
-const LISTS = ["publication_types", "journals", "languages", "mesh", "authors"];
+const LISTS = ["publication_types", "design", "journals", "languages", "mesh", "authors"];
 const FLAGS = ["humans", "has_abstract", "retracted"];
 
 /** The address that asks `request` again; earlier turns are no part of it. */

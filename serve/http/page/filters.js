@@ -5,7 +5,7 @@ import { byId, make } from "./dom.js";
 const NUMBERS = ["year_from", "year_to"];
 const FLAGS = ["humans", "has_abstract", "retracted"];
 // Fields of several values: what is chosen or typed becomes a chip.
-const LISTS = ["publication_types", "journals", "languages", "mesh", "authors"];
+const LISTS = ["publication_types", "design", "journals", "languages", "mesh", "authors"];
 const chosen = Object.fromEntries(LISTS.map((name) => [name, []]));
 const field = (name) => byId(name.replaceAll("_", "-"));
 
@@ -84,7 +84,7 @@ export function filtersInWords(filters) {
   if (!filters) return "";
   const flag = (name, yes, no) => (filters[name] === true ? yes : filters[name] === false ? no : "");
   const parts = [
-    yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).map((one) => (name === "languages" ? named(name, one) : one)).join(" or ")),
+    yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).map((one) => (["languages", "design"].includes(name) ? named(name, one) : one)).join(" or ")),
     flag("humans", ...FLAG_WORDS.humans), flag("has_abstract", ...FLAG_WORDS.has_abstract),
     flag("retracted", "retracted", "not retracted"),
   ].filter(Boolean);

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import helm_python
 import yaml
 
-from tests.k8s.chart import K8S, chart, merge
+from tests.k8s.chart import merge
+from tests.k8s.helm import K8S, HelmRefusedError, helm
 from tests.k8s.walk_through.state import Arguments, Object, RefusedError, key_of, remove
 
 OF_KUBERNETES = ("apps", "batch", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
@@ -49,12 +49,12 @@ def rendered(args: argparse.Namespace, folder: Path, namespace: str) -> list[Obj
             raise RefusedError(f"open {name}: no such file or directory")
         values = merge(values, yaml.safe_load(path.read_text("utf-8")))
     for given in args.set:
-        values = merge(values, helm_python.parse_set_string(given))
+        values = merge(values, helm("parse", given))
     if (folder / args.chart).resolve() != K8S:
         raise RefusedError(f"path {args.chart!r} not found")
     try:
-        made = chart().render(values, name=args.release, namespace=namespace)
-    except helm_python.HelmError as error:
+        made = helm("render", values, name=args.release, namespace=namespace)
+    except HelmRefusedError as error:
         raise RefusedError(f"INSTALLATION FAILED: {error}") from error
     return [
         obj
