@@ -15,10 +15,17 @@ import requests
 from packaging.tags import Tag
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
-from pip._internal.models.index import PyPI
 
 JSON = {"Accept": "application/vnd.pypi.simple.v1+json"}
 _PIN = re.compile(r"^([\w.-]+)==(\S+)( ;[^\\]*[^\\ ])?")
+
+
+def simple_url() -> str:
+    """The package index of pip's own."""
+    # pip turns off setuptools' distutils for the whole process that imports it.
+    from pip._internal.models.index import PyPI
+
+    return str(PyPI.simple_url)
 
 
 def fits(tag: Tag) -> bool:
@@ -48,7 +55,7 @@ def is_file_of(filename: str, version: Version) -> bool:
 
 def hashes_of(name: str, version: Version, folders: list[Path]) -> list[str]:
     """SHA-256 of the files of this version, sorted. Raises SystemExit for none."""
-    reply = requests.get(f"{PyPI.simple_url}/{name}/", headers=JSON, timeout=60)
+    reply = requests.get(f"{simple_url()}/{name}/", headers=JSON, timeout=60)
     reply.raise_for_status()
     found = {
         file["hashes"]["sha256"]

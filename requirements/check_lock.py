@@ -23,7 +23,6 @@ from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
-from pip._internal.models.index import PyPI
 
 FOLDER = Path(__file__).resolve().parent
 KEPT = FOLDER / "requires.json"
@@ -227,6 +226,9 @@ def requirements_of(name: str, version: str) -> list[str]:
             return list(here.requires or ())
     except PackageNotFoundError:
         pass
+    # pip turns off setuptools' distutils for the whole process that imports it.
+    from pip._internal.models.index import PyPI
+
     reply = requests.get(f"{PyPI.simple_url}/{name}/", headers=JSON, timeout=60)
     reply.raise_for_status()
     tags = set(sys_tags())

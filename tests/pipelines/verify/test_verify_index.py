@@ -11,12 +11,14 @@ from cluster.errors import InputError
 from cluster.index.layout import (
     CITATIONS,
     CURRENT,
+    LEASE,
     PASSAGES,
     VECTORS,
     segment_directory,
     vocabulary_file,
 )
 from cluster.index.manifest import ShardEntry, read_manifest
+from cluster.index.put_segment import entry_text
 from cluster.storage.sealed_text import seal, unseal
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
@@ -201,6 +203,9 @@ def test_a_segment_of_an_older_version_is_no_leftover(index: Path) -> None:
     shutil.copytree(index / SEGMENT, index / segment_directory(0, "newer"))
     shutil.copy(index / vocabulary_file("v000001"), index / vocabulary_file("v000002"))
     entry = older.shards[0].segments[0].model_copy(update={"id": "newer"})
+    (index / segment_directory(0, "newer") / "segment.json").write_bytes(entry_text(entry))
+    # What follows is published without one.
+    (index / LEASE).unlink(missing_ok=True)
     shards = (ShardEntry(segments=(entry,)), older.shards[1])
     publish(index, older.model_copy(update={"version": "v000002", "shards": shards}))
     found = verify_index(index)
