@@ -12,7 +12,6 @@ import errno
 import fcntl
 import os
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,11 +45,10 @@ def read_stamped(place: Place) -> Stamped | None:
             data, written = stream.read(), os.fstat(stream.fileno()).st_mtime
     except FileNotFoundError:
         return None
-    now = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+    now = place.with_name(LOCK)
     with naming_disk_faults(place):
         now.touch()
         age_s = now.stat().st_mtime - written
-        now.unlink()
     return Stamped(data, "", age_s)
 
 
@@ -68,7 +66,7 @@ def swap(place: Place, expected: Stamped | None, data: bytes) -> Stamped:
             found = place.read_bytes() if place.exists() else None
             if found != (expected.data if expected else None):
                 raise SwapConflictError(f"{place}: written by another process meanwhile")
-            write_atomically(place, data)
+            write_atomically(place, data, alone=True)
     return Stamped(data, "")
 
 

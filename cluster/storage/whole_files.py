@@ -42,20 +42,22 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_atomically(path: Place, data: bytes) -> None:
+def write_atomically(path: Place, data: bytes, *, alone: bool = False) -> None:
     """Replace `path` by `data` in one step that survives a crash at any moment.
 
-    Raises StorageError where the disk is full, or it or the store may not be written.
+    `alone` says that nobody else writes it meanwhile: what a killed writer left beside it is
+    then written over, and nothing piles up. Raises StorageError where the disk is full, or it or
+    the store may not be written.
     """
     if isinstance(path, StoredPlace):
         put(path, data)
         return
-    with published_atomically(path) as aside:
+    with published_atomically(path, "next" if alone else uuid.uuid4().hex) as aside:
         aside.write_bytes(data)
 
 
 @contextmanager
-def published_atomically(path: Place) -> Iterator[Path]:
+def published_atomically(path: Place, aside_name: str = "") -> Iterator[Path]:
     """Give a path beside `path` to write one file to; it takes `path`'s place on success.
 
     It is on the disk before that, and so is its name after it. What is for an object store is
@@ -67,7 +69,7 @@ def published_atomically(path: Place) -> Iterator[Path]:
             yield folder / path.name
             upload(folder / path.name, path)
         return
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    aside = path.with_name(f".{path.name}.{aside_name or uuid.uuid4().hex}")
     with naming_disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

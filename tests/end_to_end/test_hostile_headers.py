@@ -186,7 +186,7 @@ def test_a_request_whose_process_is_killed_is_told_when_to_come_back(proxy: Prox
         os.kill(pid, signal.SIGKILL)
         reply = asked.result()
         assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
-        assert "was lost; send it again" in reply.json()["error"]
+        assert "was lost; send it again" in reply.json()["detail"]
         ends = time.monotonic() + STOP_S
         while (now := client.get("/pid")).status_code != 200:
             assert now.status_code == 503
