@@ -178,7 +178,7 @@ def test_without_the_compare_and_swap_an_update_is_lost() -> None:
         search(WithoutCompare, 400)
 
 
-def test_without_the_lease_the_staging_of_a_running_build_is_removed() -> None:
+def test_without_the_lease_writers_take_away_what_another_stages_or_publishes() -> None:
     with pytest.raises(AssertionError, match=r"the staging of .* was removed|is another than was"):
         search(WithoutLease, 400)
 

@@ -110,7 +110,7 @@ def stands_beside(text: str, begin: int, end: int, asked: Set[str]) -> bool:
     bounds = [0, *(match.end() for match in _BETWEEN.finditer(text)), len(text)]
     items = [text[first:last] for first, last in itertools.pairwise(bounds)]
     own = bisect.bisect_right(bounds, begin, hi=len(items)) - 1
-    ends_item = not text[end : bounds[own + 1]].strip(" ,;andor")
+    ends_item = not _BETWEEN.sub("", text[end : bounds[own + 1]]).strip()
     after = items[own + 1 :] if ends_item else []
     for others in (reversed(items[1:own]), after):
         for item in others:

@@ -68,6 +68,7 @@ def test_a_name_whose_looks_do_not_tell_fits(kind: Kind | None, name: str) -> No
         ("On amiodarone, hypothyroidism and lung fibrosis were seen.", "hypothyroidism", False),
         ("Amiodarone causes photosensitivity, neuropathy and tremor.", "tremor", False),
         ("Tremor was seen.", "Tremor", False),
+        ("Dose and tremor on road, amiodarone, and gold.", "tremor on", False),
     ],
 )
 def test_what_is_listed_beside_the_thing_asked_about_is_told(
