@@ -171,12 +171,15 @@ def stop(drain_s: float) -> None:
 
     Questions at work are waited for, up to `drain_s` seconds, while new ones are refused.
     """
-    if APP in ray_serve.status().applications:
+    running = ray_serve.status().applications
+    if APP in running:
         with contextlib.suppress(RayServeException, RayError, TimeoutError):
             drained = ray_serve.get_app_handle(APP).broadcast("drain", drain_s)
             drained.results(timeout_s=drain_s + 1)
+    # Where nothing was deployed there is no Serve, and to delete would raise over what went wrong.
     for name in (APP, LLM_APP):
-        ray_serve.delete(name)
+        if name in running:
+            ray_serve.delete(name)
 
 
 def failure() -> str:

@@ -46,3 +46,14 @@ def _assert_that_the_language_model_writes(index: Path, question: str) -> None:
     answer = json.loads(done.stdout)
     assert answer["origin"] == "generated"
     assert not [loss for loss in answer["degraded"] if loss.startswith("llm: failed")]
+
+
+def test_a_demo_whose_build_fails_says_what_the_build_said(tmp_path: Path) -> None:
+    """Nothing is deployed then, and stopping it is no second failure."""
+    command = [str(BIN / "citeray"), "demo", "--keep", str(tmp_path)]
+    options = [f"serve.port={free_port()}", "llm.kind=none", "encoder.model=file:/no/such/model"]
+    done = run(with_settings(command, options), timeout_s=300)
+    assert done.returncode == 1
+    assert "/no/such/model" in done.stderr
+    assert "citeray index failed" in done.stderr
+    assert "Traceback" not in done.stderr
