@@ -22,5 +22,7 @@ def used_models(settings: Settings) -> dict[str, str]:
         "support": settings.support.model,
         "support's adapter": settings.support.adapter,
     }
+    lexicons = enumerate(settings.vocabulary.lexicons, start=1)
+    uses |= {f"lexicon {number}": name for number, name in lexicons}
     uses |= {role: chosen.model for role, chosen in settings.models.roles().items()}
     return {use: name for use, name in uses.items() if name}

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.settings.settings import load_settings
+from cluster.settings.used_models import used_models
+
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+STORED = ("pypi:", "hf:", "citeray:")
+
+
+def names_in(settings: Any) -> Iterator[str]:
+    """Every model of the store that settings name, wherever they do."""
+    match settings:
+        case dict():
+            for value in settings.values():
+                yield from names_in(value)
+        case list() | tuple():
+            for value in settings:
+                yield from names_in(value)
+        case str() if settings.startswith(STORED):
+            yield settings
+
+
+@pytest.mark.parametrize("config", ["laptop", "laptop-hub", "cluster", "gpu-node"])
+def test_all_that_the_settings_name_is_listed_and_pulled(config: str) -> None:
+    """A machine without a network has what was pulled, and nothing else."""
+    settings = load_settings(str(CONFIGS / f"{config}.yaml"))
+    named = set(names_in(settings.model_dump(mode="json")))
+    assert len(named) >= 4
+    assert named <= set(used_models(settings).values())
