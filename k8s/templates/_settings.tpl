@@ -63,12 +63,13 @@ citeray index verify --config /etc/citeray/settings.yaml
 
 {{- define "citeray.updateScript" -}}
 # The lease of the index lets one writer in: while another build or update holds it, the last
-# command changes nothing and fails.
+# command changes nothing and fails. Between the first files of a baseline and those of the updates
+# there is a gap.
 set -eu
 {{- if eq .Values.corpus.source "pubmed" }}
 citeray download {{ include "citeray.sources" . }} --no-baseline{{ with .Values.corpus.updateFiles }} --files {{ . }}{{ end }}
 {{- end }}
-citeray index update {{ include "citeray.sources" . }} --config /etc/citeray/settings.yaml{{ range .Values.update.options }} {{ . }}{{ end }}
+citeray index update {{ include "citeray.sources" . }} --config /etc/citeray/settings.yaml{{ if .Values.corpus.files }} --allow-gap{{ end }}{{ range .Values.update.options }} {{ . }}{{ end }}
 {{- end -}}
 
 {{- define "citeray.fillScript" -}}

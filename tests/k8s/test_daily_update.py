@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.k8s.chart import K8S, named, of_kind
+from tests.k8s.chart import K8S, merge, named, of_kind, render, values_of
 
 # Tells the states of the RayJob one after another, and keeps what is created.
 KUBECTL = """#!/bin/sh
@@ -200,3 +200,14 @@ def test_its_account_may_do_what_the_script_does_and_no_more() -> None:
     (cron,) = of_kind("pubmed", "CronJob")
     pod = cron["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     assert (subject["name"], subject["namespace"]) == (pod["serviceAccountName"], "citeray")
+
+
+@pytest.mark.parametrize(("files", "accepted"), [(0, False), (167, True)])
+def test_a_part_of_the_baseline_is_updated_over_the_gap_behind_it(
+    files: int, accepted: bool
+) -> None:
+    corpus = {"files": files, "updateFiles": files}
+    objects = render(merge(values_of("pubmed"), {"corpus": corpus}))
+    (scripts,) = [o["data"] for o in objects if "update.sh" in o.get("data", {})]
+    (command,) = [c for c in scripts["update.sh"].splitlines() if "index update" in c]
+    assert ("--allow-gap" in command) == accepted

@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     command("config", "what", current=flag, namespace=value)
     command("get", "what", ignore_not_found=flag, output=value)
     command("logs", follow=flag, selector=value)
-    command("delete", "what", all=flag, wait=flag, raw=value, filename=value)
+    command("delete", "what", all=flag, wait=flag, ignore_not_found=flag, raw=value, filename=value)
     command("wait", "what", timeout=value, **{"for": value})
     command("port-forward", "what")
     return found
@@ -179,9 +179,10 @@ def delete(state: Object, args: argparse.Namespace) -> str:
     for kind in (ALIASES[word] for word in args.what[0].split(",")):
         found = in_namespace(state, state["context"], kind)
         names = [key_of(state["context"], kind, name) for name in args.what[1:]]
-        if lost := [name for name in names if name not in found]:
+        lost = [name for name in names if name not in found]
+        if lost and not args.ignore_not_found:
             raise missing(kind, lost[0].rpartition("/")[2])
-        for key in found if args.all else names:
+        for key in found if args.all else set(names) - set(lost):
             remove(state, key)
     if in_namespace(state, state["context"], "RayCluster"):
         raise RefusedError("error: timed out waiting for the condition on rayservices/citeray")

@@ -24,11 +24,12 @@ SERVE = step("helm upgrade citeray k8s")
 AWAIT_SERVICE = step("kubectl wait rayservice/citeray")
 FORWARD = step("kubectl port-forward")
 ASK = [step("KEY="), step("curl")]
+CLEAR_UPDATE = step("kubectl delete job update-now")
 UPDATE = step("kubectl create job update-now")
 AWAIT_UPDATE = step("sh k8s/files/wait.sh job/update-now")
 DOWN = LINES[LINES.index(step("kubectl delete rayservice,rayjob")) :]
-STEPS = [*BEFORE, BUILD, AWAIT_BUILD, LOGS, SERVE, AWAIT_SERVICE, FORWARD, *ASK, UPDATE,
-         AWAIT_UPDATE, *DOWN]  # fmt: skip
+STEPS = [*BEFORE, BUILD, AWAIT_BUILD, LOGS, SERVE, AWAIT_SERVICE, FORWARD, *ASK, CLEAR_UPDATE,
+         UPDATE, AWAIT_UPDATE, *DOWN]  # fmt: skip
 
 
 Start = Callable[..., Walk]
@@ -50,7 +51,7 @@ def walk_to(start: Start) -> Start:
         for command in STEPS[: STEPS.index(last)]:
             if command == BUILD:
                 walk.write_commits()
-            updates = command in (UPDATE, AWAIT_UPDATE)
+            updates = command in (CLEAR_UPDATE, UPDATE, AWAIT_UPDATE)
             # kind has no updates.
             if command not in (FORWARD, *ASK) and not (updates and size == "kind"):
                 walk.done(command)
@@ -78,7 +79,9 @@ def test_from_an_empty_cluster_to_an_answer_and_back(start: Start, size: str) ->
         answer = json.loads(walk.done(*ASK))
     assert answer["question"] == "Does metformin reduce mortality in diabetes?"
     assert answer["verdict"] == "answered"
-    if size == "small":
+    # The second time as the first; kind has no updates.
+    for _ in range(2 if size == "small" else 0):
+        walk.done(CLEAR_UPDATE)
         walk.done(UPDATE)
         assert "job/update-now: succeeded" in walk.done(AWAIT_UPDATE)
     for command in DOWN:
