@@ -34,6 +34,7 @@ LONG = (
     "/end_to_end/test_tensor_parallel.py",
     "/end_to_end/test_three_node_builds.py",
     "/end_to_end/test_train_on_ray.py",
+    "/answers/test_real_citations.py",
     "/cluster/models/test_kept_models.py",
     "/cluster/models/test_openvino_runtime.py",
     "/cluster/models/test_store.py::test_a_gguf_model",
@@ -62,6 +63,13 @@ LONG = (
     "[postgres",
     "/planning/measure/test_calibrate.py",
     "/protocol/test_protocol.py::test_the_protocol_holds_in_many_more_orders",
+    # The first screen, an answer and a batch are read by axe in each run; the other states here.
+    *(
+        f"/page/test_axe.py::test_no_violation_in_any_state_of_asking[{state}]"
+        for state in ("names", "hinted", "passage", "by_hand", "refused", "compared")
+    ),
+    "/page/test_axe.py::test_no_violation_in_what_is_kept",
+    "/page/test_axe.py::test_no_violation_in_answers_that_are_less",
     "/test_wheel.py",
 )
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.end_to_end.command import BIN, environment
+from pipelines.sample.write_sample import SampleCorpus, write_sample
+from tests.end_to_end.command import BIN, environment, run, small_settings, with_settings
 from tests.serve.http_server import free_port
 from tests.tiny_models import make_tiny_encoder
 
@@ -33,6 +34,24 @@ class RayHead:
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_encoder(tmp_path_factory.mktemp("models"))
+
+
+@dataclass(frozen=True)
+class SampleIndex:
+    """The sample corpus, and an index of it in two shards; whoever serves it leaves it alone."""
+
+    corpus: SampleCorpus
+    path: Path
+
+
+@pytest.fixture(scope="session")
+def sample_index(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> SampleIndex:
+    folder = tmp_path_factory.mktemp("sample-index")
+    corpus = write_sample(folder / "sample")
+    command = [str(BIN / "citeray"), "index", "build", str(corpus.sources[0].parent)]
+    built = run(with_settings(command, small_settings(folder / "index", encoder, 2)))
+    assert built.returncode == 0, built.stderr
+    return SampleIndex(corpus, folder / "index")
 
 
 @pytest.fixture(scope="session")

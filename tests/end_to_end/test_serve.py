@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from cluster.settings.presets import system_names
-from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
+from tests.end_to_end.conftest import SampleIndex
 from tests.serve.eutils_server import EUtils, eutils
 from tests.serve.http_server import free_port
 
@@ -42,17 +42,16 @@ def pubmed() -> Iterator[EUtils]:
 
 @pytest.fixture(scope="module")
 def served(
-    tmp_path_factory: pytest.TempPathFactory, encoder: Path, pubmed: EUtils
+    tmp_path_factory: pytest.TempPathFactory,
+    encoder: Path,
+    pubmed: EUtils,
+    sample_index: SampleIndex,
 ) -> Iterator[Served]:
     """`citeray serve` over the sample corpus, without a language model."""
     folder = tmp_path_factory.mktemp("served")
-    sample = write_sample(folder / "sample")
     port = free_port()
-    settings = [*small_settings(folder / "index", encoder, 2), f"serve.port={port}"]
+    settings = [*small_settings(sample_index.path, encoder, 2), f"serve.port={port}"]
     settings += [f"entrez.base_url={pubmed.url}", f"entrez.cache={folder / 'entrez'}"]
-    source = str(sample.sources[0].parent)
-    built = run(with_settings([str(BIN / "citeray"), "index", "build", source], settings))
-    assert built.returncode == 0, built.stderr
     process = subprocess.Popen(
         with_settings([str(BIN / "citeray"), "serve"], settings),
         cwd=ROOT,
@@ -65,7 +64,8 @@ def served(
     )
     url = f"http://127.0.0.1:{port}"
     try:
-        yield Served(url, process, settings, sample.questions, await_ready(url, process))
+        questions = sample_index.corpus.questions
+        yield Served(url, process, settings, questions, await_ready(url, process))
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)

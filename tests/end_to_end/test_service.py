@@ -26,10 +26,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.answers import SearchResult
 from cluster.settings.read_config import CONFIGS
-from pipelines.sample.write_sample import write_sample
 from serve.client.call_endpoint import API_KEY_ENV
 from serve.client.python_client import CiteRay
-from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
+from tests.end_to_end.command import BIN, ROOT, environment, small_settings, with_settings
+from tests.end_to_end.conftest import SampleIndex
 from tests.end_to_end.test_serve import await_ready
 from tests.end_to_end.trace_collector import Collector, trace_collector
 from tests.serve.chat_endpoint import in_pieces
@@ -85,19 +85,18 @@ class Service:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[Service]:
+def service(
+    tmp_path_factory: pytest.TempPathFactory, encoder: Path, sample_index: SampleIndex
+) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("service")
-    source = str(write_sample(folder / "sample").sources[0].parent)
     url = f"http://127.0.0.1:{(port := free_port())}"
     # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
     ray_folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
     with slow_model() as model, trace_collector() as collector:
-        settings = [*small_settings(folder / "index", encoder, 2), f"serve.port={port}"]
+        settings = [*small_settings(sample_index.path, encoder, 2), f"serve.port={port}"]
         settings += ["llm.kind=url", f"llm.url={model.url}", "llm.model_id=m"]
         settings += ["serve.trace_share=1", "serve.drain_s=20"]
         settings += [f"serve.batches.folder={folder / 'batches'}"]
-        built = run(with_settings([str(BIN / "citeray"), "index", "build", source], settings))
-        assert built.returncode == 0, built.stderr
         process = subprocess.Popen(
             with_settings([str(BIN / "citeray"), "serve"], settings),
             cwd=ROOT,
