@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -231,9 +231,9 @@ class RunWriter:
             raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
     @property
-    def done(self) -> frozenset[str]:
-        """The ids of the questions that have an entry."""
-        return frozenset(self._entries)
+    def done(self) -> KeysView[str]:
+        """The ids of the questions that have an entry, also of later ones."""
+        return self._entries.keys()
 
     def add(self, entry: Entry) -> None:
         """Keeps the entry of `to_entry` on disk before it returns; a later one of an id wins."""
