@@ -86,6 +86,7 @@ def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page)
     form = page.locator("#filters")
     form.get_by_label("Published by").fill("2024-05-31")
     form.get_by_label("Language").select_option("English")
+    form.get_by_label("Study design").select_option("meta-analysis")
     form.get_by_label("People").select_option("in humans")
     form.get_by_label("Abstract").select_option("with one")
     form.get_by_label("Retracted").select_option("leave out")
@@ -97,6 +98,7 @@ def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page)
         page.get_by_role("button", name="Ask", exact=True).click()
     assert asked.value.post_data_json["filters"] == {
         "until": "2024-05-31",
+        "design": ["meta_analysis"],
         "journals": ["Lancet"],
         "languages": ["eng"],
         "mesh": ["D006801"],
@@ -104,7 +106,7 @@ def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page)
         "has_abstract": True,
         "retracted": False,
     }
-    expect(page.locator("#chips li")).to_have_count(7)
+    expect(page.locator("#chips li")).to_have_count(8)
     expect(page.get_by_role("article", name="Answer")).to_be_visible()
 
 
