@@ -368,8 +368,8 @@ class HttpSettings(Strict):
 
 class BatchSettings(Strict):
     """Batches over HTTP: `concurrent` questions at a time, shared alike by API keys; `waiting`
-    batches at most, of one key `waiting_per_key`. They lie in `folder`, ended ones for `keep_days`; on
-    a cluster a shared folder.
+    batches at most, of one key `waiting_per_key`. They lie in `folder`, ended ones for
+    `keep_days`; on a cluster a shared folder.
     """
 
     folder: Path
