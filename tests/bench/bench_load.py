@@ -6,9 +6,9 @@
 First finds what the graph answers in a second (32 callers for half a minute), then sends `--times`
 that at random moments (Poisson), presets mixed. Every request must end in an answer, a stated
 degradation, or 429/503 with Retry-After. Prints these, the times of accepted requests, and the
-memory of all processes with its slope over the second half. With `--kill` a replica is killed
-10 s after answers are whole again, one kind after the other, and questions that are lost are asked
-again as the Python client does.
+memory of all processes with its slope over the second half (Theil and Sen's, with its interval).
+With `--kill` a replica is killed 10 s after answers are whole again, one kind after the other, and
+questions that are lost are asked again as the Python client does.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import psutil
+from scipy.stats import theilslopes
 
 from serve.client.call_endpoint import PAUSES_S
 from serve.llm_app import LLM_APP
@@ -198,10 +199,19 @@ def tell(found: Outcomes) -> None:
     p50, p95, p99 = np.percentile(found.accepted_s, (50, 95, 99))
     print(f"accepted: p50 {p50:.2f} s, p95 {p95:.2f} s, p99 {p99:.2f} s (deadline {DEADLINE_S} s)")
     half = found.memory[len(found.memory) // 2 :]
-    seconds, held = [at for at, _ in half], [memory for _, memory in half]
-    slope = np.polyfit(seconds, [sum(memory.values()) for memory in held], 1)[0] * 60
+    held = [memory for _, memory in half]
+    minutes: dict[int, list[int]] = {}
+    for at, memory in half:
+        minutes.setdefault(int(at // 60), []).append(sum(memory.values()))
     mean = statistics.mean(sum(memory.values()) for memory in held)
-    print(f"memory of all processes: {mean:,.0f} MiB, {slope:+.1f} MiB a minute in the second half")
+    # Of each minute's median: what lies within a minute is no evidence of its own.
+    slope, _, low, high = theilslopes(
+        [statistics.median(mib) for mib in minutes.values()], list(minutes)
+    )
+    print(
+        f"memory of all processes: {mean:,.0f} MiB, {slope:+.1f} MiB a minute in the second half"
+        f" (95% interval {low:+.1f} to {high:+.1f})"
+    )
     for kind, mib in held[-1].most_common(6):
         print(
             f"  {kind}: {found.memory[0][1][kind]}, {held[0][kind]}, {mib} MiB (begin, half, end)"
