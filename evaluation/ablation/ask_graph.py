@@ -15,6 +15,7 @@ from rich.console import Console
 from cluster.answers import Question, SearchResult
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
+from evaluation.ablation.ask_once import each_asked_once
 from evaluation.ablation.oracle import ORACLES, GoldEvidence, material, perfectly_reranked
 from evaluation.bioasq.read_bioasq import Entry
 from serve.answer.ask_model import asks_model
@@ -115,12 +116,17 @@ async def ask_stages(
 
 @contextmanager
 def open_graph(
-    settings: Settings, plans: Sequence[Plan], gold: Mapping[str, Entry], log: Console
+    settings: Settings,
+    plans: Sequence[Plan],
+    gold: Mapping[str, Entry],
+    log: Console,
+    *,
+    asked_once: bool = False,
 ) -> Iterator[Ask]:
     """The running endpoint where there is one and presets are all it is asked for.
 
     Else the graph in this process, beside the language models of the settings where they are
-    asked; raises as `served_models`.
+    asked; raises as `served_models`. There `asked_once` keeps what a model said to the same words.
     """
     model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
     if all(plan.has_a_name for plan in plans):
@@ -139,7 +145,7 @@ def open_graph(
     from serve.graph.run_graph import served_models
 
     with served_models(settings) if model else nullcontext(NO_MODELS) as models:
-        stages = local_stages(settings, models)
+        stages = local_stages(settings, each_asked_once(models) if asked_once else models)
         with own_loop() as run:
             yield lambda question, plan: run(ask_stages(stages, settings, gold, question, plan))
 
