@@ -4,8 +4,8 @@
 
 Sends good requests with a few bytes changed, cut out, doubled or crossed with another's to the
 API in a process of its own. Prints each that was answered by 5xx, each whole one that had no reply
-in 2 s, and each thousand after which the process had grown by over 50 MiB; exit code 1 if there is
-one.
+in 2 s at any of three tries, and each thousand after which the process had grown by over 50 MiB;
+exit code 1 if there is one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PIECES = [
     *(b"Transfer-Encoding: chunked\r\n", b"Content-Length: 0\r\n", b"..", b"[", b"{", b"}", b'"'),
     *(b"\\ud800", b"\\u0000", b"9" * 30, b"1e999", b"-", b",", b"null", b"NaN", b"true", b"[[]]"),
 ]
-MOST_SECONDS = 2.0
+MOST_SECONDS, TRIES = 2.0, 3
 MOST_MIB = 50
 # Of a damaged head, the end may never come; so long is waited for what is said to it.
 HALF_PATIENCE_S = 0.1
@@ -92,14 +92,16 @@ def draw_request(seed: int) -> tuple[bytes, bool]:
 def fault_of(port: int, seed: int) -> tuple[int, str]:
     """(status, what is wrong with the reply to the request of `seed`); "" if nothing is."""
     request, whole = draw_request(seed)
-    begun = time.monotonic()
-    status, reply = ask(port, request, patience_s=10 if whole else HALF_PATIENCE_S)
-    seconds = time.monotonic() - begun
-    if status >= 500:
-        return status, f"seed {seed}: {status} {reply[:200]!r} to {request!r}"
-    if whole and (seconds > MOST_SECONDS or not status):
-        return status, f"seed {seed}: {status} after {seconds:.1f} s to {request!r}"
-    return status, ""
+    # A busy machine is slow now and then; what hangs is slow each time.
+    for _ in range(TRIES):
+        begun = time.monotonic()
+        status, reply = ask(port, request, patience_s=10 if whole else HALF_PATIENCE_S)
+        seconds = time.monotonic() - begun
+        if status >= 500:
+            return status, f"seed {seed}: {status} {reply[:200]!r} to {request!r}"
+        if not whole or (seconds <= MOST_SECONDS and status):
+            return status, ""
+    return status, f"seed {seed}: {status} after {seconds:.1f} s, {TRIES} times, to {request!r}"
 
 
 def run(port: int, process: psutil.Process, seeds: range) -> tuple[list[str], Counter[int]]:
