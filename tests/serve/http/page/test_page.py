@@ -81,6 +81,19 @@ def test_filters_narrow_what_is_found_and_the_answer_names_them(
         expect(page.get_by_role("alert").first).to_contain_text("filters.year_from: 2030 is after")
 
 
+def test_an_article_without_an_english_title_is_known_by_what_its_passage_says(
+    browser: Browser, tmp_path: Path
+) -> None:
+    held = [citation(1, SAID, "[Not Available].", year=2021)]
+    api = create_api(SmallService(tmp_path, citations=held), load_settings().serve)
+    with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
+        ask(page)
+        begins = f"No English title: “{SAID}”"
+        expect(page.locator(".references li").first).to_contain_text(begins)
+        page.locator("summary", has_text="All citations found (1)").click()
+        expect(page.locator(".found li").first).to_contain_text(begins)
+
+
 def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page) -> None:
     page.get_by_text("Filters", exact=True).click()
     form = page.locator("#filters")
