@@ -85,11 +85,6 @@ class SegmentRecords:
         """The citation at `row`, live or superseded; raises IndexError beyond the last row."""
         return citation_from_row(self._citations.slice(row, 1).to_pylist()[0])
 
-    def passage_rows(self, row: int) -> range:
-        """The passage rows of a citation row."""
-        begin, end = np.searchsorted(self.passage_citation, [row, row + 1])
-        return range(int(begin), int(end))
-
     def passages_of(self, rows: Rows) -> Rows:
         """The passage rows of citation rows, one citation's after the other's."""
         begins = np.searchsorted(self.passage_citation, rows)
