@@ -11,7 +11,6 @@ import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import quote
 
@@ -45,12 +44,7 @@ class Client(Protocol):
         ...
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 def as_answer(reply: Mapping[str, Any]) -> Answer:
@@ -94,12 +88,7 @@ class HttpClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._endpoint.close()
 
 
@@ -133,12 +122,7 @@ class LocalClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._run(self._loop.shutdown_asyncgens())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -191,13 +175,8 @@ class ServedClient(HttpClient):
         self._session.enter_context(running_graph(self._settings, self._log))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *failure: object) -> None:
+        super().__exit__(*failure)
         self._session.close()
 
 
