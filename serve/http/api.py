@@ -101,7 +101,7 @@ def create_api(
     add_references(api, service, default_system, partial(_require_ready, service))
     add_openai_form(api, service)
     add_suggest(api, service)
-    add_page(api)
+    add_page(api, keeps=saved is not None)
     add_systems(api, service, default_system)
     add_citations(api, service)
     if batches is not None:
