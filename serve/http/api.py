@@ -30,7 +30,7 @@ from serve.http.documented import DocumentedAPI
 from serve.http.door.admit_requests import Admission
 from serve.http.door.answer_head import HeadAsGet
 from serve.http.door.guard import Guard
-from serve.http.door.note_requests import Meters, NoMeters, NotedService
+from serve.http.door.note_requests import Meters, NotedService
 from serve.http.event_stream import NAMES, as_failure, event_stream
 from serve.http.mcp_tools import add_mcp
 from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
@@ -91,7 +91,7 @@ def create_api(
     Raises InputError for API keys in the environment that cannot be read.
     """
     http = settings.http
-    meters = meters or NoMeters()
+    meters = meters or Meters()
     admission = admission or Admission(http.at_once, http.waiting, http.wait_s)
     default_system = settings.system
     service = NotedService(service, meters, log_questions=http.log_questions)
