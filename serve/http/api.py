@@ -21,7 +21,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route
 
 from cluster.answers import Answer, SearchResult
-from cluster.errors import InputError
+from cluster.errors import InputError, RefusedError
 from cluster.settings.settings import ServeSettings
 from cluster.weighing import WeighedCitation
 from serve.graph.watch_stages import StageLostError
@@ -177,6 +177,10 @@ def _add_handlers(api: FastAPI) -> None:
     @api.exception_handler(InputError)
     async def bad_input(_: Request, error: InputError) -> JSONResponse:
         return problem(422, str(error))
+
+    @api.exception_handler(RefusedError)
+    async def unmet(_: Request, error: RefusedError) -> JSONResponse:
+        return busy_problem(error.status, error.message, error.retry_after_s)
 
     @api.exception_handler(StageLostError)
     async def lost(_: Request, error: StageLostError) -> JSONResponse:

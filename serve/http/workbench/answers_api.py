@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import ValidationError
 
 from cluster.answers import Answer, Check
@@ -24,7 +24,7 @@ from serve.answer_events import Event, Finished
 from serve.batches.jobs import when
 from serve.graph.watch_stages import StageLostError
 from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, busy_problem, problems
+from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import AnswerRequest
 from serve.http.service import Service
 from serve.http.workbench.answer_forms import AnswerList, AnswerSummary, KeptAnswer, Replay
@@ -100,11 +100,7 @@ async def store_last(
 
 
 def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: str) -> None:
-    """Add the routes of stored answers to `api`, and the reply to what cannot be kept."""
-
-    @api.exception_handler(SavedError)
-    async def refused(_: Any, error: SavedError) -> JSONResponse:
-        return busy_problem(error.status, error.message, error.retry_after_s)
+    """Add the routes of stored answers to `api`."""
 
     @api.get("/v1/answers", responses=LISTED)
     async def list_answers(limit: Limit = 50, before: Before = "") -> AnswerList:
