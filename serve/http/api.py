@@ -9,7 +9,6 @@ GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /me
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -45,7 +44,7 @@ from serve.http.request_forms import (
     field_errors,
 )
 from serve.http.serve_page import add_page
-from serve.http.service import Readiness, Service
+from serve.http.service import Readiness, Service, require_ready
 from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
 from serve.http.workbench.batch_references import add_batch_references
 from serve.http.workbench.citations_api import add_citations
@@ -98,7 +97,7 @@ def create_api(
     api = _bare_api(settings, admission, meters)
     _add_handlers(api)
     _add_routes(api, service, default_system, saved)
-    add_references(api, service, default_system, partial(_require_ready, service))
+    add_references(api, service, default_system)
     add_openai_form(api, service)
     add_suggest(api, service)
     add_page(api, keeps=saved is not None)
@@ -187,11 +186,6 @@ def _add_handlers(api: FastAPI) -> None:
         return busy_problem(503, str(error), RETRY_AFTER_S)
 
 
-async def _require_ready(service: Service) -> None:
-    if loading := service.loading():
-        raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
-
-
 def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Saved | None) -> None:
     @api.post(
         "/v1/answer", response_model=Answer, responses={200: {"content": events(NAMES)}, **ASKED}
@@ -202,7 +196,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
         `verdict` is `answered`, `mixed` where sources disagree, or `not_enough_evidence`: then
         nothing is stated, and `citations` are the nearest ones.
         """
-        await _require_ready(service)
+        require_ready(service)
         asked = request.as_request(default_system)
         keeps = saved if wants_storing(request, saved) else None
         if request.stream:
@@ -214,7 +208,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
     @api.post("/v1/search", responses=ASKED)
     async def search(request: SearchRequest) -> SearchResult:
         """Ranked citations and the passages that speak to the question."""
-        await _require_ready(service)
+        require_ready(service)
         return await service.search(request.as_request(default_system))
 
     @api.get(
@@ -224,7 +218,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
     )
     async def citation(pmid: PathPmid) -> Any:
         """The whole record of one PMID, its study design, and notices of what became of it."""
-        await _require_ready(service)
+        require_ready(service)
         found = await service.citation(pmid)
         if found is None:
             return problem(404, f"PMID {pmid} is not in this index")

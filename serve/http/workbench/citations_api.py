@@ -12,10 +12,9 @@ from fastapi import FastAPI, Query
 from pydantic import BaseModel
 
 from cluster.weighing import WeighedCitation
-from serve.graph.watch_stages import StageLostError
 from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import MAX_CITATIONS
-from serve.http.service import Service
+from serve.http.service import Service, require_ready
 
 PMIDS = rf"^[1-9][0-9]{{0,14}}(,[1-9][0-9]{{0,14}}){{0,{MAX_CITATIONS - 1}}}$"
 READ = problems(*KEYED, 422, 503)
@@ -45,8 +44,7 @@ def add_citations(api: FastAPI, service: Service) -> None:
     @api.get("/v1/citations", responses=READ)
     async def citations(pmids: Pmids) -> CitationList:
         """The whole records of up to 100 PMIDs."""
-        if loading := service.loading():
-            raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
+        require_ready(service)
         wanted = list(dict.fromkeys(int(pmid) for pmid in pmids.split(",")))
         found = await asyncio.gather(*(service.citation(pmid) for pmid in wanted))
         return CitationList(
