@@ -78,7 +78,7 @@ def export(
     text = _styled(citations, style) if style else _exported(citations, form)
     _write(context, text, output)
     if output is not None:
-        context.log.print(f"{len(citations):,} citations -> {output}", soft_wrap=True, markup=False)
+        context.log.print(f"{len(citations):,} citations -> {output}")
 
 
 def _check(value: str, option: str, known: Iterable[str]) -> None:

@@ -157,7 +157,7 @@ class _Work:
                 request = Request(self.gold, form, allow_empty=True)
                 evaluated = evaluate_run(run, request, settings, log.print)
                 for note in evaluated.notes:
-                    log.print(f"{name}: {note}", soft_wrap=True)
+                    log.print(f"{name}: {note}")
                 found[name] = Measured(evaluated.scores, degraded=counted["degraded"])
         return found
 

@@ -80,7 +80,7 @@ def table(
     for name, run in named.items():
         evaluated[name] = evaluate_run(run, request, context.settings, lambda _: None)
         for note in evaluated[name].notes:
-            context.log.print(f"{run}: {note}", soft_wrap=True, markup=False)
+            context.log.print(f"{run}: {note}")
     check_same_questions(named, evaluated)
     tables = make_tables(evaluated, form, depth)
     questions = len(next(iter(evaluated.values())).scores.ids)

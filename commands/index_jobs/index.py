@@ -39,7 +39,7 @@ def build_on_ray(
     """Build an index from the sources and publish it at index.path, its progress shown."""
     from pipelines.build.jobs import build_index
 
-    context.log.print(f"{len(sources)} source files -> {settings.index.path}", soft_wrap=True)
+    context.log.print(f"{len(sources)} source files -> {settings.index.path}")
     with ray_session(settings.ray), reporter(context) as report:
         return build_index(sources, settings, report, strict=strict)
 
@@ -70,7 +70,6 @@ def build(
         context.log.print(
             f"{len(result.failed)} of {len(result.sources)} files are not in the index; mend or "
             "remove them and run the same command again: the others are not read again",
-            soft_wrap=True,
         )
         raise typer.Exit(1)
 
