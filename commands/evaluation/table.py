@@ -89,10 +89,7 @@ def table(
     else:
         head = f"{questions:,} questions of {gold.name}"
         text = "\n\n".join([head, *map(render_table, tables)])
-    if output is None:
-        print(text)
-    else:
-        write_output(output, text)
+    write_output(output, f"{text}\n")
 
 
 def common_form(runs: Mapping[str, Path], run_format: str | None) -> str:
