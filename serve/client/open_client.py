@@ -92,6 +92,26 @@ class HttpClient:
         self._endpoint.close()
 
 
+class OwnLoop:
+    """An event loop in a thread of this process."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await `work` on the loop and give its result; safe from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        """End the loop, its asynchronous generators, and the thread."""
+        self.run(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
 class LocalClient:
     """Runs the path on an event loop in a thread of this process."""
 
@@ -102,30 +122,22 @@ class LocalClient:
         name_systems(settings.serve.systems)
         self._system = settings.serve.system
         self._answerer = local_answerer(settings, find_models(settings))
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        self._loop = OwnLoop()
 
     def search(self, request: Mapping[str, Any]) -> Reply:
         """See `Client.search`."""
         asked = _checked(SearchRequest, request).as_request(self._system)
-        return asdict(self._run(self._answerer.search(asked)))
+        return asdict(self._loop.run(self._answerer.search(asked)))
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
         """See `Client.answer`."""
         asked = _checked(AnswerRequest, request).as_request(self._system)
-        return asdict(self._run(self._answerer.answer(asked)))
+        return asdict(self._loop.run(self._answerer.answer(asked)))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._run(self._loop.shutdown_asyncgens())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
         self._loop.close()
 
 
