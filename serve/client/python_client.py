@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
@@ -287,14 +287,13 @@ class CiteRay:
         self._endpoint.close()
 
 
-@cache
-def _adapter(form: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(form)
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def _record(form: type[T], reply: str | bytes) -> T:
     try:
-        return _adapter(form).validate_json(reply)
+        record: T = _adapter(form).validate_json(reply)
+        return record
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"])) or "the reply"
         raise EndpointError(
