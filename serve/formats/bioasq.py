@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TextIO, cast
 
 from cluster.answers import (
@@ -260,12 +259,7 @@ class RunWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def _read_partial(self) -> list[Entry]:

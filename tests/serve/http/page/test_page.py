@@ -31,6 +31,13 @@ def unfold(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
 
+def test_the_first_screen_is_light(page: Page) -> None:
+    page.wait_for_load_state("networkidle")
+    kinds = '["navigation", "resource"].flatMap((kind) => performance.getEntriesByType(kind))'
+    weight = page.evaluate(f"() => {kinds}.reduce((sum, one) => sum + one.decodedBodySize, 0)")
+    assert 0 < weight < 200 * 1024
+
+
 def test_an_answer_comes_with_its_references_and_what_it_rests_on(page: Page) -> None:
     ask(page)
     answer = page.get_by_role("article", name="Answer")
