@@ -32,15 +32,22 @@ BASE_URL = "https://ftp.ncbi.nlm.nih.gov/pubmed/"
 DESTINATION = ".citeray/pubmed"
 LINE_EVERY_S = 5.0
 
+Destination = Annotated[
+    str, typer.Argument(help="A folder, or a URL: s3://bucket/prefix, gs://bucket/prefix.")
+]
+Baseline = Annotated[
+    bool | None,
+    typer.Option("--baseline/--no-baseline", help="The year's baseline, unless --since."),
+]
+Query = Annotated[
+    str | None,
+    typer.Option(help="Not files but the records that this PubMed query finds, to a folder."),
+]
+
 
 def download(
-    destination: Annotated[
-        str, typer.Argument(help="A folder, or a URL: s3://bucket/prefix, gs://bucket/prefix.")
-    ] = DESTINATION,
-    baseline: Annotated[
-        bool | None,
-        typer.Option("--baseline/--no-baseline", help="The year's baseline, unless --since."),
-    ] = None,
+    destination: Destination = DESTINATION,
+    baseline: Baseline = None,
     updates: Annotated[bool, typer.Option(help="The daily update files.")] = True,
     since: Annotated[
         int | None, typer.Option(min=0, help="Only update files numbered above this.")
@@ -51,10 +58,7 @@ def download(
     base_url: Annotated[str, typer.Option(help="Has baseline/ and updatefiles/.")] = BASE_URL,
     concurrent: Annotated[int, typer.Option(min=1, max=16, help="Files at once.")] = 4,
     tries: Annotated[int, typer.Option(min=1, max=20, help="Tries a request.")] = 6,
-    query: Annotated[
-        str | None,
-        typer.Option(help="Not files but the records that this PubMed query finds, to a folder."),
-    ] = None,
+    query: Query = None,
     limit: Annotated[
         int, typer.Option(min=0, help="With --query: at most so many records; 0: all.")
     ] = 0,

@@ -28,20 +28,22 @@ MOST_BYTES = 4 << 20
 MOST_NAMED = 5
 _PMID = re.compile(r"0*[1-9][0-9]{0,8}", re.ASCII)
 
+Source = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="RUN.json",
+        help="Export what stored answers cite: /v1/answer replies, or a run file.",
+    ),
+]
+
 
 def export(
     pmids: Annotated[
         list[str] | None,
         typer.Argument(help="PMIDs, files of PMIDs, or - for standard input."),
     ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="RUN.json",
-            help="Export what stored answers cite: /v1/answer replies, or a run file.",
-        ),
-    ] = None,
+    source: Source = None,
     batch: Annotated[
         str | None,
         typer.Option(

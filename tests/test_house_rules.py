@@ -72,6 +72,35 @@ def test_a_folder_is_taken_in_at_a_glance(folder: Path) -> None:
     assert len(modules) <= MOST_MODULES
 
 
+MOST_LINES = 50
+
+
+def lines_of_functions(path: Path) -> dict[str, int]:
+    """Lines from `def` to the end, by function; one within another counts by itself alone."""
+    found: dict[str, int] = {}
+
+    def visit(node: ast.AST) -> int:
+        inside = sum(visit(child) for child in ast.iter_child_nodes(node))
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return inside
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        found[f"{node.lineno} {node.name}"] = lines - inside
+        return lines
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def test_a_function_fits_a_screen() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{name}: {lines} lines"
+        for path in MODULES
+        for name, lines in lines_of_functions(path).items()
+        if lines > MOST_LINES
+    ]
+    assert found == []
+
+
 def test_no_imports_go_in_a_circle() -> None:
     names = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in MODULES}
     imports = {name: imported_modules(path) & names.keys() for name, path in names.items()}

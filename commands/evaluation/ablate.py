@@ -15,7 +15,7 @@ from cluster.errors import InputError, cut
 from cluster.settings.parse_yaml import parse_yaml
 from cluster.settings.presets import is_file, load_system, read_system, shipped_systems, vary
 from cluster.settings.system_settings import SystemSettings
-from commands.context import Config, Json, Overrides, make_context
+from commands.context import Config, Context, Json, Overrides, make_context
 from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl
 from evaluation.ablation.ask_graph import Plan, open_graph
 from evaluation.ablation.judge_runs import judge_runs
@@ -138,7 +138,11 @@ def ablate(
         with open_judge(judge, judge_model, settings) as opened:
             judged = judge_runs(runs, wanted, opened, concurrent, context.log.print)
     found = tabulate_runs(runs, wanted, sorted(set(k or CUTOFFS)), drawn, judged)
-    if json:
+    _show(context, found, markdown=markdown)
+
+
+def _show(context: Context, found: Ablation, *, markdown: bool) -> None:
+    if context.json:
         context.print_json(as_plain(found))
     elif markdown:
         typer.echo(markdown_table(found))

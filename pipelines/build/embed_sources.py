@@ -63,6 +63,30 @@ def _set_context(rows: int) -> None:
     context.target_max_block_size = rows * BLOCK_BYTES_PER_ROW
 
 
+def _read(
+    items: list[dict[str, str]], settings: Settings, model: Path, directories: dict[str, Place]
+) -> ray.data.Dataset:
+    """The passages of the sources of `items`; tokenised too where the encoder has a GPU."""
+    dataset = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+        read_source_rows,
+        fn_args=(settings.split, settings.encoder, model, directories),
+        batch_size=1,
+        batch_format="pyarrow",
+        compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * settings.encoder.actors),
+        # Unlike the next step's, or Ray Data would fuse the two and read in the encoder.
+        num_cpus=READ_CPUS,
+    )
+    if not settings.encoder.gpus:
+        return dataset
+    return dataset.map_batches(
+        tokenise_passages,
+        fn_args=(settings.encoder, model),
+        batch_size=None,
+        batch_format="pyarrow",
+        num_cpus=TOKENISE_CPUS,
+    )
+
+
 def embed_sources(
     pending: Sequence[tuple[File, Place]],
     settings: Settings,
@@ -81,24 +105,7 @@ def embed_sources(
         {"path": str(path), "staged": " ".join(runs_of(positions))}
         for (path, _), positions in zip(pending, staged, strict=True)
     ]
-    dataset = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-        read_source_rows,
-        fn_args=(settings.split, settings.encoder, model, directories),
-        batch_size=1,
-        batch_format="pyarrow",
-        compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * encoders),
-        # Unlike the next step's, or Ray Data would fuse the two and read in the encoder.
-        num_cpus=READ_CPUS,
-    )
-    if settings.encoder.gpus:
-        dataset = dataset.map_batches(
-            tokenise_passages,
-            fn_args=(settings.encoder, model),
-            batch_size=None,
-            batch_format="pyarrow",
-            num_cpus=TOKENISE_CPUS,
-        )
-    dataset = dataset.map_batches(
+    dataset = _read(items, settings, model, directories).map_batches(
         EmbedAndStage,
         fn_constructor_args=(settings.encoder, model, directories, settings.index.shards, tokens),
         batch_size=rows,

@@ -67,8 +67,8 @@ class Logarithmic(Strict):
 class Growth(Strict):
     """The cost of adding one more to n, measured at a few n; in between on a line over ln n.
 
-    An HNSW's grows faster than its steps do (ln n) once the graph is larger than the caches, and
-    no small one shows that: it is measured in a graph as large as calibration can afford.
+    An HNSW's grows faster than its steps do (ln n) once the graph is larger than the caches
+    (planning/measure/measure_graph.py).
     """
 
     points: tuple[tuple[float, float], ...]

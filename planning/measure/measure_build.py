@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
@@ -32,21 +31,13 @@ from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
 from pipelines.vocabulary.give_names import NameFiles, given_names
 from pipelines.vocabulary.mine_vocabulary import TermCounts, count_terms, merge_counts
 from planning.measure.sample_corpus import StandIn, read_sample, stage
-from planning.measure.watch_processes import Cost, in_fresh_process
+from planning.measure.watch_processes import Cost, core_seconds, in_fresh_process
 
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
 
 Result = TypeVar("Result")
 BATCH = 256
-HNSW_ADDED, FAST_CONSTRUCTION = 2000, 8
-
-
-def core_seconds(work: Callable[[], Result]) -> tuple[Result, float]:
-    """The result of `work` and how long cores of this process were busy with it."""
-    begun = time.process_time()
-    result = work()
-    return result, time.process_time() - begun
 
 
 def median_seconds(work: Callable[[], object], repeats: int) -> float:
@@ -151,28 +142,6 @@ class Segment:
 def measure_segment(staged: Staged, plan: SegmentPlan, index: Path) -> Segment:
     """Build one shard of what is staged in a process of its own."""
     return Segment(index, staged, in_fresh_process(build_shard, index, 0, [staged.directory], plan))
-
-
-def measure_hnsw(
-    stand_in: StandIn, plan: SegmentPlan, sizes: Sequence[int]
-) -> list[tuple[float, float]]:
-    """(n, core seconds to add one passage to a graph of n) for each n of `sizes`, ascending.
-
-    Between them the graph grows with little care (`FAST_CONSTRUCTION`), which takes a fraction of
-    the time, and is searched as a careful one would be.
-    """
-    graph = vectors.load_quantiser(plan.quantiser)
-    found = []
-    for size in sizes:
-        graph.hnsw.efConstruction = FAST_CONSTRUCTION
-        while graph.ntotal < size:
-            more = min(size - graph.ntotal, vectors.ADD_CHUNK)
-            vectors.build(graph, [stand_in.vectors(more, graph.ntotal)], plan.threads)
-        graph.hnsw.efConstruction = plan.ef_construction
-        added = stand_in.vectors(min(HNSW_ADDED, size), graph.ntotal)
-        _, spent = core_seconds(partial(vectors.build, graph, [added], plan.threads))
-        found.append((float(size), spent / len(added)))
-    return found
 
 
 def measure_bm25(

@@ -39,6 +39,13 @@ class Cost(Generic[Result]):
     peak_bytes: int
 
 
+def core_seconds(work: Callable[[], Result]) -> tuple[Result, float]:
+    """The result of `work` and how long cores of this process were busy with it."""
+    begun = time.process_time()
+    result = work()
+    return result, time.process_time() - begun
+
+
 def usable_cpus() -> int:
     """The cores that this process may run on."""
     return len(os.sched_getaffinity(0))

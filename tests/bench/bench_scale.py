@@ -4,9 +4,10 @@
 
 Generated citations, the real jobs on a real Ray, and a stand-in encoder (`stand_in.py`), so
 that the encoder is not what is measured. For each size: seconds and citations/s of each
-stage, bytes by artefact, peak anonymous memory by kind of process. Then an update of 30,000 (two
-thirds new, the rest revisions and deletions) into each, beside a build of those 30,000
-alone. Sources and indexes stay in FOLDER, and a second run goes on from what is there.
+stage, core seconds, bytes by artefact, peak anonymous memory by kind of process. Then an
+update of 30,000 (two thirds new, the rest revisions and deletions) into each, beside a build
+of those 30,000 alone. Sources and indexes stay in FOLDER, and a second run goes on from what
+is there.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def run_job(job: str, shards: int, index: Path, source: Path) -> dict[str, Any]:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command, output)
     peaks = {role: round(size / 2**20) for role, size in tree.peaks.items()}
-    found = {**json.loads(output.splitlines()[-1]), "peaks": peaks}
+    cores = round(tree.core_seconds)
+    found = {**json.loads(output.splitlines()[-1]), "peaks": peaks, "core_seconds": cores}
     kept.write_text(json.dumps(found))
     return found
 
@@ -85,7 +87,10 @@ def run_job(job: str, shards: int, index: Path, source: Path) -> dict[str, Any]:
 def print_job(name: str, found: dict[str, Any]) -> None:
     count, stages = found["citations"], found["stages"]
     rates = ", ".join(f"{s} {t:.0f} s ({count / max(t, 1e-3):,.0f}/s)" for s, t in stages.items())
+    # Those of a run that was kept before they were counted are not known.
+    cores = found.get("core_seconds", "unknown")
     print(f"{name}: {count:,} citations in {found['seconds']:.0f} s; {rates}", flush=True)
+    print(f"  core seconds, whatever else the machine did meanwhile: {cores}", flush=True)
     peaks = ", ".join(f"{role} {mb:,.0f}" for role, mb in found["peaks"].items())
     print(
         f"  peak MiB of the largest process of each kind, of Ray's own in all: {peaks}", flush=True
