@@ -52,8 +52,12 @@ class LeaseRecord(BaseModel):
 
 
 def may_be_replaced(record: LeaseRecord, age_s: float, lease_s: float) -> bool:
-    """Whether the holder's lease has expired, or its process has ended on this machine."""
-    if age_s > lease_s:
+    """Whether the holder's lease has expired, or its process has ended on this machine.
+
+    A lease from the future, by more than it lasts, is one that nobody renewed since the clock of
+    the storage was set back: it would hold the index for as long as the clock was set back by.
+    """
+    if abs(age_s) > lease_s:
         return True
     if record.machine != _machine():
         return False

@@ -116,8 +116,7 @@ def _top_elements(
     A record that cannot be read comes as its reason and detail, unless `strict`.
     """
     probe, parser = _safe_parser(events=("start",)), _record_parser()
-    root_known = False
-    records = bytes_since = damaged = 0
+    root_known, records, bytes_since, damaged = False, 0, 0, 0
     window, start = Window(), b""
     chunk = next(chunks, None)
     while chunk is not None:
@@ -147,11 +146,10 @@ def _top_elements(
             found = window.find_damage(chunks, _is_sound) if may_go_on else None
             if found is None:
                 raise fault
-            place, rest = found
+            place, chunk = found
             yield _why(place, failure, nested=nested)
             records, bytes_since = records + 1, 0
             window.resume(place.end)
-            chunk = rest
             continue
         chunk = next(chunks, None)
     try:

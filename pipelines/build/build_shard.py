@@ -21,7 +21,7 @@ from cluster.records import Citation
 from cluster.storage.places import Place
 from cluster.storage.whole_files import published_atomically
 from pipelines.build.order_records import NO_EVENTS, Events, LiveRows, join_events, live_rows
-from pipelines.build.stage_citations import read_deletions, read_parts
+from pipelines.build.stage_citations import kept_beside, read_deletions, read_parts
 from pipelines.update.late_sources import SourceOrder
 from pipelines.vocabulary.mine_vocabulary import count_terms, write_counts
 
@@ -91,12 +91,16 @@ def read_staged(
 
     `columns`, all or some, must hold what tells which rows are live: EVENT_COLUMNS.
     With `order` the deletions of sources that the index holds count too, for PMIDs of which
-    the staged sources speak.
+    the staged sources speak. Raises as `read_parts`.
     """
-    tables = [read_parts(directory, shard, columns) for directory in directories]
+    removed = [read_deletions(directory) for directory in directories]
+    tables = [
+        read_parts(directory, shard, columns, kept_beside(deletions))
+        for directory, deletions in zip(directories, removed, strict=True)
+    ]
     ranks = list(order.staged) if order else list(range(len(directories)))
     records = _events(tables, ranks)
-    deletions = _events([read_deletions(d) for d in directories], ranks)
+    deletions = _events(removed, ranks)
     if order:
         touched = np.union1d(records.pmids, deletions.pmids)
         held = [_held_deletions(rank, gone, touched) for rank, gone in order.deletions.items()]

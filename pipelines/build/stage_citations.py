@@ -28,7 +28,7 @@ from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cluster.arrow_records import map_table
-from cluster.errors import InputError
+from cluster.errors import InputError, StorageError
 from cluster.index.layout import shard_of
 from cluster.index.write_segment import EMBEDDED_SCHEMA
 from cluster.records import Deletion
@@ -44,6 +44,8 @@ RUNS_PER_NAME = 8
 READS_AT_ONCE = 16
 # Metadata of a part: the number type that its vectors were computed in.
 DTYPE = "dtype"
+# Metadata of the deletions: how many citations of the source are staged beside them.
+KEPT = b"kept"
 DELETION_SCHEMA = pa.schema(
     [("pmid", pa.int64()), ("position", pa.int64()), ("version", pa.int64())]
 )
@@ -124,7 +126,11 @@ def part_files(directory: Place) -> list[Place]:
 
 def staged_positions(directory: Place) -> Positions:
     """The positions of the citations of a source that are staged, each once, by names alone."""
-    names = [path.name for path in part_files(directory)]
+    return _positions(part_files(directory))
+
+
+def _positions(parts: Sequence[Place]) -> Positions:
+    names = [path.name for path in parts]
     listed = (name.removeprefix("part-").removesuffix(".arrow").split("+") for name in names)
     return positions_in(run for runs in listed for run in runs)
 
@@ -149,13 +155,24 @@ def read_part(part: Place, shard: int, columns: Sequence[str] | None = None) -> 
         return _open_part(part, columns).get_batch(shard)
 
 
-def read_parts(directory: Place, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
+def read_parts(
+    directory: Place,
+    shard: int,
+    columns: Sequence[str] | None = None,
+    kept: int | None = None,
+) -> pa.Table:
     """The rows of one shard in all parts of a source, mapped; all columns, or some.
 
     Of a store the shard's own batches are copied to this machine, and nothing else of the
-    parts. Raises InputError where the store cannot be read.
+    parts. Raises InputError where the store cannot be read, and StorageError where its list names
+    others than the parts of the source's `kept` citations: it may be older than they are.
     """
     parts = part_files(directory)
+    if kept is not None and (found := len(_positions(parts))) != kept:
+        raise StorageError(
+            f"{directory}: {found} of {kept} staged citations are listed here; where the store's "
+            "lists lag behind, run the same command again, else remove this folder first"
+        )
     if isinstance(directory, Path):
         batches = [read_part(part, shard, columns) for part in parts]
         return pa.Table.from_batches(batches, _schema(columns))
@@ -200,11 +217,12 @@ def staged_dtype(directories: Sequence[Place]) -> str:
 def write_account(directory: Place, account: ParsedSource, deletions: Sequence[Deletion]) -> None:
     """Record that a source was read to its end, or how it failed."""
     rows = [asdict(deletion) for deletion in deletions]
+    schema = DELETION_SCHEMA.with_metadata({KEPT: str(account.kept)})
     with (
         published_atomically(directory / DELETIONS) as aside,
-        ipc.new_file(aside, DELETION_SCHEMA) as writer,
+        ipc.new_file(aside, schema) as writer,
     ):
-        writer.write_table(pa.Table.from_pylist(rows, schema=DELETION_SCHEMA))
+        writer.write_table(pa.Table.from_pylist(rows, schema=schema))
     write_atomically(directory / PARSED, account.model_dump_json(indent=1).encode())
 
 
@@ -230,3 +248,9 @@ def complete_account(directory: Place, source: File) -> ParsedSource | None:
     unchanged = (account.bytes, account.modified_ns) == (found.st_size, found.st_mtime_ns)
     whole = len(staged_positions(directory)) == account.kept
     return account if unchanged and whole else None
+
+
+def kept_beside(deletions: pa.Table) -> int | None:
+    """How many citations are staged beside the deletions of a source; None where none says."""
+    said = (deletions.schema.metadata or {}).get(KEPT)
+    return None if said is None else int(said)

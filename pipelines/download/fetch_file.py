@@ -233,7 +233,7 @@ def _keep_validator(response: httpx.Response, partial: Path) -> None:
     etag = response.headers.get("ETag", "")
     validator = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
     if validator.isascii() and validator.isprintable() and validator:
-        write_atomically(_validator_file(partial), validator.encode("ascii"))
+        write_atomically(_validator_file(partial), validator.encode("ascii"), alone=True)
 
 
 def _extent(response: httpx.Response) -> tuple[int, int | None]:

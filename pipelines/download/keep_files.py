@@ -102,6 +102,8 @@ class _FolderKeeper:
         if not path.is_file() or md5_of(path) != md5:
             return False
         self._write_checksum(file, md5)
+        # Left where a download was killed between the last two steps of `keep`.
+        discard(self.partial(file))
         return True
 
     def partial(self, file: RemoteFile) -> Path:
@@ -121,7 +123,8 @@ class _FolderKeeper:
         path = self._path(file).with_name(f"{file.name}.md5")
         line = _checksum_line(file, md5)
         if not path.is_file() or path.read_bytes() != line:
-            write_atomically(path, line)
+            # Nobody else writes here, as the lock of the folder is held.
+            write_atomically(path, line, alone=True)
 
     def require_room(self, missing: Sequence[int], concurrent: int) -> None:
         _require_room(self._root, sum(missing))

@@ -22,7 +22,7 @@ TREE_EVERY_S = 0.2
 ROLES = {
     "read_source_rows": "read worker",
     "EmbedAndStage": "encode worker",
-    "_train_task": "sample task",
+    "train_task": "sample task",
     "_shard_task": "shard task",
     "_vocabulary_task": "vocabulary task",
 }

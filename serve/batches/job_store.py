@@ -99,8 +99,11 @@ class JobStore:
         place = self.place(job.key)
         if found.name not in (job.id, job.key) or (found != place and place.exists()):
             raise ValueError(f"it is a copy of {job.id}")
-        found.chmod(PRIVATE)
-        found.rename(place)
+        # Written only where something is to be mended: a full disk must not hide a job.
+        if found.stat().st_mode & 0o777 != PRIVATE:
+            found.chmod(PRIVATE)
+        if found != place:
+            found.rename(place)
 
     def place(self, job_key: str) -> Path:
         """The job's folder; raises BatchError for a key that is none."""

@@ -60,6 +60,7 @@ class JobAtWork:
             questions = self._store.questions(job.key)
             waiting = [q for q in questions if q.id not in run.done and q.id not in self._failed]
             self._done = len(run.done)
+            self._count_again(run)
             eta = Eta(len(waiting))
             self._advance("running")
 
@@ -73,6 +74,12 @@ class JobAtWork:
             await self._until_ended(all_of_it)
             if self._store.goes_on(job.key):
                 self._finish([q for q in questions if q.id in run.done], run)
+
+    def _count_again(self, run: RunWriter) -> None:
+        """Count what is kept: the state on disk may be of a moment before it or after it."""
+        self._tally = Tally()
+        for note in filter(None, run.notes):
+            self._tally.count(*note)
 
     async def _until_ended(self, work: Coroutine[Any, Any, None]) -> None:
         """Await `work`, which is cancelled with its questions once a caller cancels the job."""
@@ -102,10 +109,11 @@ class JobAtWork:
             return
         # Cancelled while it was asked: nothing is kept any more.
         if self._store.goes_on(self._job.key):
-            run.add(entry)
-            self._done += 1
             verdict = result.verdict if isinstance(result, Answer) else ""
-            self._tally.count(result.degraded, result.index_version, verdict)
+            counted = (result.degraded, result.index_version, verdict)
+            run.add(entry, counted)
+            self._done += 1
+            self._tally.count(*counted)
 
     def _finish(self, answered: list[Question], run: RunWriter) -> None:
         if not answered:

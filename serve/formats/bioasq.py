@@ -223,7 +223,7 @@ class RunWriter:
             "answers": answers,
             "inputs": inputs,
         }
-        self._entries = {entry["id"]: entry for entry in self._read_partial()}
+        self._kept = self._read_partial()
         try:
             self._file = self._rewrite_partial()
         except OSError as error:
@@ -232,13 +232,25 @@ class RunWriter:
     @property
     def done(self) -> KeysView[str]:
         """The ids of the questions that have an entry, also of later ones."""
-        return self._entries.keys()
+        return self._kept.keys()
 
-    def add(self, entry: Entry) -> None:
-        """Keeps the entry of `to_entry` on disk before it returns; a later one of an id wins."""
-        self._entries[entry["id"]] = entry
-        self._file.write(json.dumps({**self._key, "entry": entry}, ensure_ascii=False) + "\n")
+    @property
+    def notes(self) -> list[Any]:
+        """What was noted with each entry that is `done`, in the order of the answers."""
+        return [note for _, note in self._kept.values()]
+
+    def add(self, entry: Entry, note: Any = None) -> None:
+        """Keeps the entry of `to_entry` on disk before it returns; a later one of an id wins.
+
+        `note` is JSON that is kept with it until the run is finished, and is not in the run.
+        """
+        self._kept[entry["id"]] = entry, note
+        self._file.write(self._line(entry, note))
         self._file.flush()
+
+    def _line(self, entry: Entry, note: Any) -> str:
+        told = {**self._key, "entry": entry, "note": note}
+        return json.dumps(told, ensure_ascii=False) + "\n"
 
     def finish(
         self,
@@ -249,10 +261,10 @@ class RunWriter:
 
         Raises InputError when one of them has no entry yet.
         """
-        missing = [q.id for q in questions if q.id not in self._entries]
+        missing = [q.id for q in questions if q.id not in self._kept]
         if missing:
             raise InputError(f"{self._path}: {len(missing)} questions unanswered: {missing[:5]}")
-        write(self._path, [self._entries[q.id] for q in questions])
+        write(self._path, [self._kept[q.id][0] for q in questions])
         self._file.close()
         self._partial.unlink(missing_ok=True)
 
@@ -262,26 +274,25 @@ class RunWriter:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def _read_partial(self) -> list[Entry]:
+    def _read_partial(self) -> dict[str, tuple[Entry, Any]]:
+        found: dict[str, tuple[Entry, Any]] = {}
         if not self._partial.is_file():
-            return []
-        entries: list[Entry] = []
+            return found
         for line in self._partial.read_bytes().splitlines():
             try:
                 record = json.loads(line)
                 entry, key = record["entry"], {k: record.get(k, "") for k in self._key}
                 if key == self._key and isinstance(entry["id"], str):
-                    entries.append(entry)
+                    found[entry["id"]] = entry, record.get("note")
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 continue  # the line that was being written when the run was interrupted
-        return entries
+        return found
 
     def _rewrite_partial(self) -> TextIO:
         """The partial file with only the lines still valid, open at its end."""
         aside = self._partial.with_name(self._partial.name + ".tmp")
         file = aside.open("w", encoding="utf-8")
-        for entry in self._entries.values():
-            file.write(json.dumps({**self._key, "entry": entry}, ensure_ascii=False) + "\n")
+        file.writelines(self._line(*kept) for kept in self._kept.values())
         file.flush()
         os.replace(aside, self._partial)
         return file

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
-from sqlalchemy import Connection, Engine, create_engine, event, insert, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    insert,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import IntegrityError, NoSuchModuleError, SQLAlchemyError
 
@@ -33,6 +44,15 @@ PRAGMAS = (
     "PRAGMA secure_delete=ON",
     "PRAGMA foreign_keys=ON",
 )
+
+
+def may_begin(column: ColumnElement[float], most_wait_s: float) -> ColumnElement[bool]:
+    """Whether the time in `column`, never set further ahead than `most_wait_s`, has come.
+
+    One that is further ahead was set before the clock was set back.
+    """
+    now = time.time()
+    return or_(column <= now, column > now + most_wait_s)
 
 
 class Database:

@@ -2,14 +2,16 @@
 
 An object is there whole or not at all, and is listed at once, as in S3 and GCS. What fails: every
 request from a moment on, a few requests ("throttled"), a read in its middle, and a conditional
-write of which the reply is lost.
+write of which the reply is lost. Stale lists lack what was just written and name what was just
+removed, as those of an eventually consistent store do; an object asked for by its name is as it is.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import PurePosixPath
 from unittest.mock import patch
 
@@ -19,26 +21,40 @@ from pyarrow import fs
 from cluster.storage import compare_and_swap, object_store
 from cluster.storage.conditional_store import PreconditionError, Stamped
 from cluster.storage.object_store import StoredFile
-from tests.faults.inject import Killed
+from tests.faults.clock import JUMP_S, Clock
+from tests.faults.inject import SLOW_S, Killed
 
-STORE_FAULTS = ("store down", "throttled", "cut reply", "lost reply", "store kill")
+STORE_FAULTS = (
+    *("store down", "throttled", "cut reply", "lost reply", "store kill", "stale lists"),
+    *("slow store", "store clock ahead", "store clock back", "readers look"),
+)
 _THROTTLED = 3
+# Of so many writes and removals, the last ones, a stale list knows nothing.
+_MOST_UNKNOWN = 8
 
 
 class MemoryStore:
-    """Objects by "bucket/key", each with the number of its last write."""
+    """Objects by "bucket/key", each with the number of its last write and its time."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
         self.objects: dict[str, tuple[bytes, int]] = {}
+        self.written: dict[str, float] = {}
         self.fired = False
+        self._clock = clock or Clock()
+        self._changes: list[tuple[str, bytes | None]] = []
         self._fault, self._at, self._moments = "", 0, 0
+        self._overtake: Callable[[], bool] = lambda: False
+        self._overtaken = self._aside = False
 
-    def fail(self, fault: str, at: int) -> None:
-        """From the request number `at` on; "" heals it."""
+    def fail(self, fault: str, at: int, overtake: Callable[[], bool] = lambda: False) -> None:
+        """From the request number `at` on; "" heals it. `overtake` is as the Injector's."""
         self._fault, self._at, self._moments, self.fired = fault, at, 0, False
+        self._overtake, self._overtaken = overtake, False
 
     def request(self, kind: str) -> bool:
         """One request comes; raises as it fails. Whether its reply must be spoilt instead."""
+        if self._aside:
+            return False
         self._moments += 1
         since = self._moments - self._at
         if not self._fault or since < 0:
@@ -50,15 +66,53 @@ class MemoryStore:
             return spoils
         if self._fault == "throttled" and since >= _THROTTLED:
             return False
+        if self._fault == "stale lists":
+            self.fired = self.fired or kind in ("list", "look")
+            return False
         self.fired = True
-        if self._fault == "store kill":
+        if self._fault in ("slow store", "store clock ahead", "readers look"):
+            self._turn_clock()
+            return False
+        if self._fault in ("store kill", "store clock back"):
             raise Killed
         raise OSError(f"{'503 Slow Down' if self._fault == 'throttled' else '500'} on {kind}")
 
+    def _turn_clock(self) -> None:
+        if self._fault == "slow store":
+            self._clock.let_pass(SLOW_S)
+        elif self._fault == "store clock ahead" and not self._overtaken:
+            self._clock.set_by(JUMP_S)
+        if not self._overtaken:
+            self._aside = True
+            try:
+                self._overtaken = self._overtake() or self._fault != "slow store"
+            finally:
+                self._aside = False
+
     def put(self, key: str, data: bytes) -> str:
+        self._changes.append((key, self.objects[key][0] if key in self.objects else None))
         number = self.objects.get(key, (b"", 0))[1] + 1
         self.objects[key] = (data, number)
+        self.written[key] = time.time()
         return str(number)
+
+    def drop(self, key: str) -> None:
+        """Raises FileNotFoundError where there is none."""
+        if key not in self.objects:
+            raise FileNotFoundError(key)
+        self._changes.append((key, self.objects.pop(key)[0]))
+
+    def listed(self) -> dict[str, int]:
+        """The size of each object that a list names, by key and in order."""
+        sizes = {key: len(data) for key, (data, _) in self.objects.items()}
+        stale = self._fault == "stale lists" and self._moments >= self._at and not self._aside
+        unknown = 1 + self._at % _MOST_UNKNOWN if stale else 0
+        for key, before in reversed(self._changes[len(self._changes) - unknown :]):
+            if before is None:
+                sizes.pop(key, None)
+            else:
+                sizes[key] = len(before)
+        return dict(sorted(sizes.items()))
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -80,8 +134,9 @@ class _Conditional:
 
     def read(self) -> Stamped | None:
         self._store.request("read")
-        found = self._store.objects.get(self._key)
-        return Stamped(found[0], str(found[1])) if found else None
+        if (found := self._store.objects.get(self._key)) is None:
+            return None
+        return Stamped(found[0], str(found[1]), time.time() - self._store.written[self._key])
 
     def write(self, data: bytes, expected: str | None) -> str:
         spoilt = self._store.request("swap")
@@ -122,7 +177,7 @@ class _Handler(fs.FileSystemHandler):
         if path in self._store.objects:
             data, number = self._store.objects[path]
             return fs.FileInfo(path, fs.FileType.File, size=len(data), mtime_ns=number)
-        is_folder = any(key.startswith(f"{path}/") for key in self._store.objects)
+        is_folder = any(key.startswith(f"{path}/") for key in self._store.listed())
         return fs.FileInfo(path, fs.FileType.Directory if is_folder else fs.FileType.NotFound)
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
@@ -132,19 +187,22 @@ class _Handler(fs.FileSystemHandler):
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         self._store.request("list")
         base = selector.base_dir.rstrip("/")
-        below = [key for key in sorted(self._store.objects) if key.startswith(f"{base}/")]
-        if not selector.recursive:
-            below = [key for key in below if str(PurePosixPath(key).parent) == base]
-        return [self._info(key) for key in below]
+        below = {k: size for k, size in self._store.listed().items() if k.startswith(f"{base}/")}
+        return [
+            fs.FileInfo(key, fs.FileType.File, size=size, mtime_ns=1)
+            for key, size in below.items()
+            if selector.recursive or str(PurePosixPath(key).parent) == base
+        ]
 
     def delete_file(self, path: str) -> None:
         self._store.request("delete")
-        if self._store.objects.pop(path, None) is None:
-            raise FileNotFoundError(path)
+        self._store.drop(path)
 
     def delete_dir(self, path: str) -> None:
-        for key in [key for key in self._store.objects if key.startswith(f"{path}/")]:
-            self.delete_file(key)
+        for key in [key for key in self._store.listed() if key.startswith(f"{path}/")]:
+            # Stores remove what a stale list named without a word.
+            with suppress(FileNotFoundError):
+                self.delete_file(key)
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         spoilt = self._store.request("read")
@@ -169,7 +227,9 @@ class _Handler(fs.FileSystemHandler):
         raise NotImplementedError
 
     def move(self, src: str, dest: str) -> None:
-        raise NotImplementedError
+        self._store.request("write")
+        self._store.put(dest, self._store.objects[src][0])
+        self.delete_file(src)
 
     def copy_file(self, src: str, dest: str) -> None:
         raise NotImplementedError

@@ -2,62 +2,57 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterable
+from itertools import islice
 
-import pytest
+from tests.faults.rounds import ALL_FAULTS, KINDS, ORDER, draw, failure_of, kind_of
+from tests.faults.steps import Step, shrink
 
-from cluster.index import lease, put_segment
-from cluster.storage import whole_files
-from cluster.storage.compare_and_swap import read_stamped, swap
-from cluster.storage.conditional_store import Stamped
-from tests.faults.inject import FAULTS
-from tests.faults.memory_store import STORE_FAULTS
-from tests.faults.rounds import Step, draw, failure_of, shrink
+# Of each kind the rounds of these turns: between them they have met every fault.
+SLICE = {
+    "index in a folder": range(7),
+    "index in a store": range(2, 9),
+    "watches": range(11),
+    "batches": range(16),
+    "downloads": range(5, 15),
+    "downloads to a store": range(9),
+}
 
 
-def play(seeds: range) -> tuple[dict[int, str], Counter[str]]:
+def seeds_of(kind: str, turns: range) -> list[int]:
+    every = (seed for seed in itertools.count() if kind_of(seed) == kind)
+    return list(islice(every, turns.start, turns.stop))
+
+
+def play(seeds: Iterable[int]) -> tuple[dict[int, str], Counter[str]]:
     failures, happened = {}, Counter[str]()
     for seed in seeds:
         failure, fired = failure_of(seed, draw(seed))
         happened.update(fired)
         if failure:
-            failures[seed] = failure
+            failures[seed] = f"{kind_of(seed)}: {failure}"
     return failures, happened
 
 
-def test_whatever_happens_the_index_holds_what_a_sequential_reading_does() -> None:
-    failures, happened = play(range(40))
+def test_whatever_happens_what_is_kept_is_what_a_sequential_reading_holds() -> None:
+    failures, happened = play(seed for kind in SLICE for seed in seeds_of(kind, SLICE[kind]))
     assert failures == {}
-    assert set(happened) == {*FAULTS, *STORE_FAULTS}
+    assert set(happened) == ALL_FAULTS
 
 
 def test_many_more_rounds_of_faults() -> None:
     assert play(range(1000, 1500))[0] == {}
 
 
+def test_every_kind_of_round_has_its_turn() -> None:
+    assert set(ORDER) == set(KINDS) == set(SLICE)
+
+
 def test_a_seed_gives_the_same_round_again() -> None:
     assert draw(7) == draw(7)
-    assert draw(7) != draw(8)
-
-
-def blind_swap(place: Path, _: Stamped | None, data: bytes) -> Stamped:
-    return swap(place, read_stamped(place), data)
-
-
-def test_without_the_compare_and_swap_the_simulator_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "swap", blind_swap)
-    assert "DifferenceError" in failure_of(1, draw(1))[0]
-
-
-def test_without_syncs_a_power_cut_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (whole_files, put_segment):
-        monkeypatch.setattr(module, "sync", lambda _: None)
-    steps = (
-        Step("build", ((1, "aspirin"), (2, "iron"))),
-        Step("update", ((3, "heparin"), (2, "iron again")), "power cut", 26),
-    )
-    assert "CURRENT: damaged" in failure_of(0, steps)[0]
+    assert draw(0) != draw(len(ORDER))
 
 
 def test_a_failure_is_shrunk_to_the_steps_that_it_needs() -> None:

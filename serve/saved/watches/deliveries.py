@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Column, Connection, Select, and_, insert, select, update
 
 from serve.batches.jobs import when
-from serve.saved.database import Database
+from serve.saved.database import Database, may_begin
 from serve.saved.tables import DELIVERIES
 from serve.saved.watches.watch_diff import diff_words
 
@@ -70,7 +70,7 @@ class DeliveryStore:
 
     def due(self, limit: int = 20) -> Sequence[Delivery]:
         """Messages that wait and may be sent now, the longest due first."""
-        may = and_(DELIVERIES.c.state == WAITING, DELIVERIES.c.due <= time.time())
+        may = and_(DELIVERIES.c.state == WAITING, may_begin(DELIVERIES.c.due, MOST_WAIT_S))
         return self._read(select(*_told()).where(may).order_by(DELIVERIES.c.due).limit(limit))
 
     def last_of(self, watch_id: str) -> Delivery | None:

@@ -17,7 +17,8 @@ LEASE_S = 120.0
 class DatabaseLease:
     """The lease `name`, which ends `lease_s` after its holder last took it.
 
-    Clocks of machines that share a Postgres may differ by less than that.
+    Clocks of machines that share a Postgres may differ by less than that. A lease that would end
+    later than they allow is of a time before a clock was set back, and is free.
     """
 
     def __init__(self, database: Database, name: str, lease_s: float = LEASE_S) -> None:
@@ -30,7 +31,8 @@ class DatabaseLease:
         """Acquire or renew the lease; False while another process holds it."""
         now = time.time()
         mine = {"holder": self._holder, "ends": now + self._lease_s}
-        free = or_(LEASES.c.holder == self._holder, LEASES.c.ends < now)
+        over = or_(LEASES.c.ends < now, LEASES.c.ends > now + 2 * self._lease_s)
+        free = or_(LEASES.c.holder == self._holder, over)
         named = LEASES.c.name == self._name
         try:
             with self._database.write() as connection:

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Row, and_, delete, exists, func, insert, s
 from sqlalchemy.exc import IntegrityError
 
 from cluster.answers import Answer
-from serve.saved.database import Database
+from serve.saved.database import Database, may_begin
 from serve.saved.saved_error import SavedError
 from serve.saved.tables import CHECKS, WATCHES
 from serve.saved.watches.deliveries import queue_delivery
@@ -143,7 +143,7 @@ class WatchStore:
 
     def next_due(self, version: str) -> Watch | None:
         """The question that was asked longest ago of those not yet asked of `version`."""
-        due = and_(_unasked_of(version), WATCHES.c.not_before <= time.time())
+        due = and_(_unasked_of(version), may_begin(WATCHES.c.not_before, MOST_WAIT_S))
         first = select(WATCHES).where(due).order_by(WATCHES.c.checked, WATCHES.c.id).limit(1)
         with self._database.read() as connection:
             row = connection.execute(first).first()
@@ -164,8 +164,8 @@ class WatchStore:
     ) -> bool:
         """Keep what came of asking, and what its webhook is to tell, all or nothing.
 
-        False where another process has asked the same of this version already, and where the
-        question was removed meanwhile.
+        False where the question was removed meanwhile, and where another process has asked it since
+        `watch` was read: what that one told would be told again.
         """
         check = Check(
             uuid.uuid4().hex,
@@ -189,7 +189,7 @@ class WatchStore:
         try:
             with self._database.write() as connection:
                 # First: it tells whether the question is still there, and holds its row.
-                kept = connection.execute(update(WATCHES).where(_own(watch.id)).values(now))
+                kept = connection.execute(update(WATCHES).where(_unasked_since(watch)).values(now))
                 if not kept.rowcount:
                     return False
                 connection.execute(insert(CHECKS).values(row))
@@ -209,12 +209,17 @@ class WatchStore:
             "not_before": time.time() + wait,
         }
         with self._database.write() as connection:
-            connection.execute(update(WATCHES).where(_own(watch.id)).values(failed))
+            connection.execute(update(WATCHES).where(_unasked_since(watch)).values(failed))
 
 
 def _unasked_of(version: str) -> ColumnElement[bool]:
     asked = exists().where(CHECKS.c.watch_id == WATCHES.c.id, CHECKS.c.version == version)
     return ~asked
+
+
+def _unasked_since(watch: Watch) -> ColumnElement[bool]:
+    """The row of `watch`, unless another process has asked the question since it was read."""
+    return and_(_own(watch.id), WATCHES.c.version == watch.version)
 
 
 def _own(watch_id: str, owner: str | None = None) -> ColumnElement[bool]:

@@ -223,11 +223,11 @@ def test_a_full_disk_ends_no_job(
 ) -> None:
     kept, calls = RunWriter.add, []
 
-    def full_at_first(run: RunWriter, entry: dict[str, Any]) -> None:
+    def full_at_first(run: RunWriter, entry: dict[str, Any], note: Any) -> None:
         calls.append(entry["id"])
         if len(calls) == 1:
             raise StorageError("the disk is full")
-        kept(run, entry)
+        kept(run, entry, note)
 
     monkeypatch.setattr(RunWriter, "add", full_at_first)
     monkeypatch.setattr("serve.batches.run_jobs.POLL_S", 0.5)

@@ -1,0 +1,219 @@
+"""Rounds of downloads from a server that stands for NLM's, to a folder or an object store.
+
+Whatever happens to a download, what has the name of a file is one that the server has had, whole.
+The same download, run again without a fault, brings exactly the server's files with their
+checksums, and leaves nothing else behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from functools import cache
+from pathlib import Path
+
+from cluster.errors import CiteRayError
+from pipelines.download.download_files import Observer, Outcome, download_files
+from pipelines.download.fetch_file import Patience, Web
+from pipelines.download.list_files import list_files
+from tests.faults.clock import JUMP_S, Clock
+from tests.faults.inject import ERRORS, Injector, Killed
+from tests.faults.memory_store import MemoryStore
+from tests.faults.steps import DifferenceError, Draw, Step
+from tests.pipelines.pubmed_server import PubMedServer, md5_line, pubmed_file, pubmed_server
+
+SERVER_FAULTS = ("cut link", "busy server", "wrong bytes", "no ranges", "half a list")
+DISK_FAULTS = (*ERRORS, "kill", "power cut", "lying disk", "clock ahead", "clock back", "slow disk")
+STORE_FAULTS = ("store down", "throttled", "store kill", "stale lists")
+DOWNLOAD_FAULTS = (*SERVER_FAULTS, *DISK_FAULTS, *STORE_FAULTS)
+OPERATIONS = ("download", "download", "release")
+MOST_MOMENTS, MOST_REQUESTS, MOST_FILES = 26, 16, 4
+PATIENCE = Patience(tries=2, first_wait_s=0.001, longest_wait_s=0.002, silence_s=5.0)
+# Files that come in several blocks, so that a link is cut within them.
+SIZE = 2000
+
+
+def draw_downloads(dice: random.Random, turn: int, *, in_store: bool) -> tuple[Step, ...]:
+    """A server's first files, then up to six downloads and releases of files."""
+    faults = (*SERVER_FAULTS, *(STORE_FAULTS if in_store else DISK_FAULTS))
+    drawn = Draw(dice, turn, faults, MOST_REQUESTS if in_store else MOST_MOMENTS)
+
+    def step(operation: str) -> Step:
+        if operation == "download":
+            return drawn.step(operation, (), drawn.fault())
+        # A number that was there already is a file that was released anew.
+        count = dice.randint(1, 2)
+        released = ((dice.randint(1, MOST_FILES), dice.randint(1, 10**6)) for _ in range(count))
+        return drawn.step(operation, tuple(released))
+
+    rest = [step(dice.choice(OPERATIONS)) for _ in range(dice.randint(1, 6))]
+    return (step("release"), *rest)
+
+
+@cache
+def _server() -> PubMedServer:
+    """One for all rounds of this process."""
+    stack = ExitStack()
+    server = stack.enter_context(pubmed_server())
+    _open_servers.append(stack)
+    # It would log each link that it cuts.
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    return server
+
+
+_open_servers: list[ExitStack] = []
+
+
+def name_of(number: int) -> str:
+    return f"{'baseline' if number == 1 else 'updatefiles'}/pubmed26n{number:04d}.xml.gz"
+
+
+class DownloadRound:
+    """Runs steps against the server, which has only what the round released."""
+
+    def __init__(self, folder: Path, seed: int, *, in_store: bool) -> None:
+        self._folder = folder / "pubmed"
+        self._folder.mkdir()
+        self._clock = Clock()
+        self._store = MemoryStore(self._clock) if in_store else None
+        self._dice = random.Random(seed)
+        self._server = _server()
+        self._server.files.clear()
+        self._server.script.clear()
+        self._released: dict[str, list[bytes]] = {}
+        self._lost: dict[str, bytes] = {}
+        self._release((1, 1))
+        self.fired: list[str] = []
+
+    def _release(self, file: tuple[int, int]) -> None:
+        number, state = file
+        data = pubmed_file(number * 10**7 + state, SIZE)
+        self._server.add(name_of(number), data)
+        self._released.setdefault(name_of(number), []).append(data)
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Raises DifferenceError, or what a download raised that it must not."""
+        with ExitStack() as stack:
+            stack.enter_context(self._clock.in_place())
+            if self._store:
+                stack.enter_context(self._store.in_place())
+            for step in steps:
+                if step.operation == "release":
+                    for file in step.events:
+                        self._release(file)
+                elif step.fault:
+                    self._attempt(step)
+            failed = [outcome.error for outcome in self._download() if outcome.error]
+            if failed:
+                raise DifferenceError(f"without a fault: {failed}")
+            self._check_whole()
+
+    def _download(self) -> list[Outcome]:
+        destination = "s3://bucket/pubmed" if self._store else str(self._folder)
+        with Web(PATIENCE, lambda _: None) as web:
+            files = list_files(web.read_text, self._server.url)
+            return download_files(files, destination, web, _Silent(), 1)
+
+    def _attempt(self, step: Step) -> None:
+        with suppress(Killed, CiteRayError, OSError):
+            if step.fault in SERVER_FAULTS:
+                self._with_bad_server(step)
+            elif self._store:
+                self._with_bad_store(step)
+            else:
+                self._with_bad_disk(step)
+        if step.fault == "clock back":
+            self._clock.set_by(-JUMP_S)
+        self._check_names(step)
+
+    def _with_bad_server(self, step: Step) -> None:
+        """The fault meets one of the files, or the first list, at each try or at the first."""
+        kept = self._kept()
+        wanted = sorted(path for path in self._server.files if path.endswith(".xml.gz"))
+        missing = [path for path in wanted if kept.get(path) != self._server.files[path]]
+        path = self._dice.choice(missing or wanted)
+        cut = f"drop:{step.at * 50 % len(self._server.files[path])}"
+        told = {
+            "cut link": [cut] * (1 + step.at % 2),
+            "busy server": ["busy:503:0"] * (1 + step.at % 2),
+            "wrong bytes": ["wrong"] * (1 + step.at % 3),
+            # It is cut, and begins again from the start although it was asked for the rest.
+            "no ranges": [cut, "no-range"],
+            "half a list": [],
+        }[step.fault]
+        self._server.script[path] = list(told)
+        hidden = {}
+        if step.fault == "half a list":
+            # As its page is made while files come: the newest are not in it yet.
+            hidden = {p: self._server.files.pop(p) for p in [path, f"{path}.md5"]}
+        try:
+            self._download()
+        finally:
+            if hidden or len(self._server.script[path]) < len(told):
+                self.fired.append(step.fault)
+            self._server.files.update(hidden)
+            self._server.script.clear()
+
+    def _with_bad_store(self, step: Step) -> None:
+        assert self._store is not None
+        self._store.fail(step.fault, step.at)
+        try:
+            self._download()
+        finally:
+            if self._store.fired:
+                self.fired.append(step.fault)
+            self._store.fail("", 0)
+
+    def _with_bad_disk(self, step: Step) -> None:
+        injector = Injector(self._folder, step.fault, step.at, clock=self._clock)
+        try:
+            with injector.watching():
+                self._download()
+        finally:
+            if injector.fired:
+                self.fired.append(step.fault)
+            injector.after(self._dice)
+
+    def _kept(self) -> dict[str, bytes]:
+        """What is there by path, but for the lock of the folder."""
+        if self._store:
+            below = "bucket/pubmed/"
+            return {k.removeprefix(below): data for k, (data, _) in self._store.objects.items()}
+        files = (p for p in self._folder.rglob("*") if p.is_file())
+        kept = {str(p.relative_to(self._folder)): p.read_bytes() for p in files}
+        kept.pop(".download.lock", None)
+        return kept
+
+    def _check_names(self, step: Step) -> None:
+        """What has the name of a file is whole; what a disk lost is so after the next download."""
+        kept = {path: data for path, data in self._kept().items() if path.endswith(".xml.gz")}
+        torn = {path: data for path, data in kept.items() if data not in self._released[path]}
+        if step.fault == "lying disk":
+            self._lost = torn
+        if wrong := [path for path, data in torn.items() if self._lost.get(path) != data]:
+            raise DifferenceError(f"after {step}: {wrong} are no files that the server had")
+
+    def _check_whole(self) -> None:
+        kept, wanted = self._kept(), self._server.files
+        if kept != wanted:
+            lacks = [path for path in wanted if kept.get(path) != wanted[path]]
+            more = sorted(kept.keys() - wanted.keys())
+            raise DifferenceError(f"downloaded again it lacks {lacks} and has left {more}")
+        for path in self._released:
+            name = path.rpartition("/")[2]
+            if kept[f"{path}.md5"] != md5_line(name, kept[path]):
+                raise DifferenceError(f"{path}.md5 is not of {path}")
+
+
+class _Silent(Observer):
+    def checked(self, done: int, total: int) -> None: ...
+
+    def planned(self, files: int, total: int) -> None: ...
+
+    def moved(self, name: str, done: int, total: int | None) -> None: ...
+
+    def finished(self, outcome: Outcome) -> None: ...
+
+    def note(self, text: str) -> None: ...

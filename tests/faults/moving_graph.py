@@ -1,0 +1,78 @@
+"""A graph whose index moves on: what each version says of a few records, and what that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cluster.answers import Answer
+from cluster.records import Citation, Section
+from serve.saved.watches.source_records import SourceRecord, changed_sources
+from serve.saved.watches.watch_diff import WatchDiff, watch_diff
+from tests.serve.saved.watches.asking import made_answer
+
+QUESTIONS, PMIDS = 3, range(1, 7)
+# What a version says of a record; one that is gone is in the index no more.
+STANCES = ("for", "against", "silent", "revised", "gone")
+Evidence = Mapping[int, str]
+
+
+def nothing() -> str:
+    """No fault happens."""
+    return ""
+
+
+class Graph:
+    """Answers by the version that is published, and remembers what each version says."""
+
+    def __init__(self) -> None:
+        self.versions: list[Evidence] = []
+        # What happens at an answer or a message: the fault, if one does.
+        self.moment: Callable[[], str] = nothing
+
+    @property
+    def version(self) -> str:
+        return f"v{len(self.versions):06d}" if self.versions else ""
+
+    def publish(self, evidence: Sequence[tuple[int, str]]) -> None:
+        self.versions.append({**(self.versions[-1] if self.versions else {}), **dict(evidence)})
+
+    def answer_of(self, question: str, version: str) -> Answer:
+        evidence = self.versions[int(version[1:]) - 1]
+        # Each question rests on records of its own, and shares one with the others.
+        mine = [p for p in PMIDS if p % QUESTIONS == int(question[1]) or p == 1]
+        sides = {stance: [p for p in mine if evidence.get(p) == stance] for stance in STANCES}
+        supporting = sorted(sides["for"] + sides["revised"])
+        return made_answer(supporting, sides["against"], body=question, version=version)
+
+    def record_of(self, pmid: int, version: str) -> Citation | None:
+        said = self.versions[int(version[1:]) - 1].get(pmid)
+        text = f"It {'really ' * (said == 'revised')}helps {pmid}."
+        record = Citation(pmid, title=f"Paper {pmid}", sections=(Section("", text),))
+        return None if said == "gone" else record
+
+    async def answer(self, request: Mapping[str, Any]) -> Answer:
+        found = self.answer_of(request["question"], self.version)
+        fault = self.moment()
+        if fault == "no answer":
+            raise TimeoutError
+        if fault == "a part of the index":
+            return made_answer((), body=request["question"], version=self.version, coverage="1/2")
+        return found
+
+    async def citation(self, pmid: int) -> Citation | None:
+        return self.record_of(pmid, self.version)
+
+    def diffs_of(self, question: str, versions: Sequence[str]) -> list[WatchDiff | None]:
+        """What is to be told of a question that was asked of these versions, one after another."""
+        told: list[WatchDiff | None] = []
+        before: Answer | None = None
+        known: dict[int, SourceRecord] = {}
+        for version in versions:
+            now = self.answer_of(question, version)
+            cited = [item.passage.pmid for item in now.evidence]
+            pmids = dict.fromkeys([*cited, *known])
+            found = {p: SourceRecord.of(p, self.record_of(p, version)) for p in pmids}
+            told.append(watch_diff(before, now, changed_sources(known, found)) if before else None)
+            before, known = now, found
+        return told

@@ -1,0 +1,90 @@
+"""Readers of the index of a round: both shards as a graph opens and follows them.
+
+Whatever is published or pruned, what is open reads as its version did to the end; a look at what
+is published moves to the whole of it or leaves all as it was, and never goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cluster.errors import CiteRayError
+from cluster.index.layout import shard_of
+from cluster.index.manifest import Manifest
+from cluster.index.read_shard import ShardQuery
+from cluster.records import Citation
+from cluster.settings.settings import Settings
+from cluster.storage.places import Place
+from serve.graph.versions.follow_versions import MOST_LOOKS, Follower, follow_shard
+from serve.graph.versions.read_version import ShardVersion
+from serve.graph.versions.take_turns import Lease
+from tests.faults.steps import DifferenceError
+from tests.small_index import bag_of_words
+
+Held = Mapping[str, Mapping[int, Citation]]
+
+
+class Readers:
+    """The shards of a graph; none is open before the first look, nor after `die`."""
+
+    def __init__(self, settings: Settings, index: Place, cache: Path, pmids: Sequence[int]) -> None:
+        path = index if isinstance(index, Path) else index.url
+        told = settings.index.model_copy(update={"path": path, "cache": cache})
+        self._settings = settings.model_copy(update={"index": told})
+        self._pmids = pmids
+        self._open: list[Follower[ShardVersion]] = []
+        self._turns = Lease()
+
+    def die(self) -> None:
+        self._open = []
+
+    def look(self, manifest: Manifest) -> None:
+        """One look of each shard, or its start on `manifest`, the published version."""
+        for number in range(len(manifest.shards)):
+            if number == len(self._open):
+                self._open.append(follow_shard(self._settings, manifest, number))
+            else:
+                self._open[number].look(self._turns, "reader")
+
+    def look_until_there(self, manifest: Manifest) -> None:
+        """As often as it takes; raises DifferenceError where it takes for ever."""
+        for _ in range(MOST_LOOKS + 1):
+            self.look(manifest)
+            found = {follower.state().name.version for follower in self._open}
+            if found == {manifest.version}:
+                return
+        raise DifferenceError(f"of {manifest.version} readers say {self._open[0].state().refused}")
+
+    def check(self, held: Held) -> None:
+        """Raises DifferenceError where an open version does not read as it did."""
+        for number, follower in enumerate(self._open):
+            shard, count = follower.current.value, len(follower.current.manifest.shards)
+            version = shard.name.version
+            mine = {p: c for p, c in held[version].items() if shard_of(p, count) == number}
+            fetched = shard.fetch(self._pmids, None, None).value
+            found = {one.citation.pmid: one.citation for one in fetched}
+            if found != mine:
+                raise DifferenceError(f"the open {version} reads otherwise now: {sorted(found)}")
+            searched = set(_search(shard))
+            if searched != {p for p, c in mine.items() if c.title or c.sections}:
+                raise DifferenceError(f"a search of the open {version} finds {sorted(searched)}")
+
+    def versions(self) -> list[str]:
+        return [follower.current.manifest.version for follower in self._open]
+
+
+def _search(shard: ShardVersion) -> Sequence[int]:
+    query = ShardQuery(bag_of_words(["aspirin trial"])[0], None, 100, 0, "citations", fetched=100)
+    found = shard.find(query).value
+    pmids: list[int] = found.candidates.pmids.tolist()
+    return pmids
+
+
+def refused(read: Callable[[], object]) -> str:
+    """What `read` is refused with, "" where it is not."""
+    try:
+        read()
+    except CiteRayError as error:
+        return f"{error}"
+    return ""

@@ -1,0 +1,89 @@
+"""A round as data: its steps, how a seed draws them, and how a failing round is made smaller."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operation with what it is about, if anything, and a fault at a moment.
+
+    `events` are the records of a file, the questions of a batch, the evidence of a version or
+    the files of a server. `others` are those of what another process does meanwhile.
+    """
+
+    operation: str
+    events: tuple[Any, ...] = ()
+    fault: str = ""
+    at: int = 0
+    others: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        told = f" of {list(self.events)}" if self.events else ""
+        return f"{self.operation}{told}" + (f", {self.fault} at {self.at}" if self.fault else "")
+
+
+class DifferenceError(AssertionError):
+    """What is kept is not what it should be."""
+
+
+class Draw:
+    """Draws steps. `faults` strike somewhere among the first `most` moments of an operation.
+
+    The first one is that of the `turn`, and comes with the second step at the latest, so that a few
+    rounds have met every fault.
+    """
+
+    def __init__(self, dice: random.Random, turn: int, faults: Sequence[str], most: int) -> None:
+        self.dice, self._faults, self._most = dice, faults, most
+        self._first = faults[turn % len(faults)]
+        self._asked = False
+
+    def fault(self, faults: Sequence[str] = ()) -> str:
+        """A fault or none; of `faults`, where not every one can happen."""
+        may = faults or self._faults
+        first = self._first if self._first in may else ""
+        sure, self._asked = self._asked and first, True
+        if self.dice.random() >= 0.6 and not sure:
+            return ""
+        if first:
+            self._first = ""
+        return first or self.dice.choice(may)
+
+    def step(
+        self,
+        operation: str,
+        events: tuple[Any, ...] = (),
+        fault: str = "",
+        others: tuple[Any, ...] = (),
+        most: int = 0,
+    ) -> Step:
+        return Step(operation, events, fault, self.dice.randint(1, most or self._most), others)
+
+
+def shrink(steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool]) -> tuple[Step, ...]:
+    """Fewer steps, faults and events that fail as well."""
+    steps = tuple(steps)
+    while True:
+        for smaller in _smaller(steps):
+            if fails(smaller):
+                steps = smaller
+                break
+        else:
+            return steps
+
+
+def _smaller(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    for place in range(len(steps) - 1, 0, -1):
+        yield steps[:place] + steps[place + 1 :]
+    for place, step in enumerate(steps):
+        if step.fault:
+            yield (*steps[:place], replace(step, fault="", at=0), *steps[place + 1 :])
+        for event in range(len(step.events)):
+            fewer = step.events[:event] + step.events[event + 1 :]
+            if fewer:
+                yield (*steps[:place], replace(step, events=fewer), *steps[place + 1 :])
