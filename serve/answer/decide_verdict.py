@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,7 @@ SAID = 0.5
 # A model's yes or no is not stated against evidence that is this clear on the other side.
 OVERRULED = 0.85
 MAX_PMIDS = 3
+_WHICH = re.compile(r"\b(?:which|who)\b", re.IGNORECASE)
 DENSE = "dense"
 
 
@@ -106,7 +108,8 @@ def names_what_it_asks(question: Question) -> bool:
     """Whether an answer without names or figures is none: the question says what it asks for."""
     if question.type == "list":
         return True
-    asked = asked_quantity(question.body) or asked_kind(question.body)
+    body = question.body
+    asked = _WHICH.search(body) or asked_quantity(body) or asked_kind(body)
     return question.type == "factoid" and bool(asked)
 
 

@@ -42,24 +42,28 @@ def is_withheld(question: str, side: Side, passages: Sequence[ReadPassage]) -> b
 
 def find_warning(question: str, passages: Sequence[ReadPassage]) -> tuple[str, int] | None:
     """(a sentence that warns, its PMID), the most relevant first, where the question asks for
-    safety or leave; None where none does.
-
-    A harm that the sentence denies ("no malformations") or that the question itself names is none.
+    safety or leave; None where none does in words that can be quoted as a warning.
     """
-    if not _ASKS.search(question):
-        return None
-    of_risks = not _PRACTICE.match(question)
-    found = (
-        (text, pmid)
-        for text, pmid in _relevant(passages)
-        if warns(text, question, of_risks=of_risks)
-    )
-    return next(found, None)
+    return next(_warnings(question, passages, of_topics=False), None)
 
 
 def speaks_of_harm(question: str, passages: Sequence[ReadPassage]) -> bool:
-    """Whether the yes/no question asks for safety or leave, and a relevant passage warns."""
-    return find_warning(question, passages) is not None
+    """Whether the yes/no question asks for safety or leave, and a relevant passage warns.
+
+    A harm that the sentence denies ("no malformations") or that the question itself names is none.
+    """
+    return any(_warnings(question, passages, of_topics=True))
+
+
+def _warnings(
+    question: str, passages: Sequence[ReadPassage], *, of_topics: bool
+) -> Iterator[tuple[str, int]]:
+    if not _ASKS.search(question):
+        return
+    of_risks = not _PRACTICE.match(question)
+    for text, pmid in _relevant(passages):
+        if warns(text, question, of_risks=of_risks, of_topics=of_topics):
+            yield text, pmid
 
 
 def denies_harm(question: str, passages: Sequence[ReadPassage]) -> bool:

@@ -38,9 +38,10 @@ _LEAVE = re.compile(
 _WARNINGS = re.compile(
     r"\b(?:must|should|can|may) ?not\b|\bcannot\b"
     r"|\bnot (?:be )?(?:recommended|advised|used|given)\b"
-    r"|\brecommends? against\b|\badvises? against\b|\bsyndrome\b",
+    r"|\brecommends? against\b|\badvises? against\b",
     re.IGNORECASE,
 )
+_SYNDROME = re.compile(r"\bsyndrome\b", re.IGNORECASE)
 # A disease is often only what a question is about; with these words it asks whether harm is done.
 _DONE = re.compile(
     r"\b(?:caus(?:e[sd]?|ing)|induc(?:e[sd]?|ing)|provok\w+|trigger\w*|leads? to|results? in)\b",
@@ -52,19 +53,23 @@ _IS_HARM = re.compile(
 )
 
 
-def warns(sentence: str, question: str, *, of_risks: bool) -> bool:
+def warns(sentence: str, question: str, *, of_risks: bool, of_topics: bool = True) -> bool:
     """Whether the sentence speaks of a harm that it does not deny, or warns in so many words.
 
     A harm that the question itself names is none. `of_risks`: a risk or an adverse event counts
-    too, unless the sentence speaks of relief as well.
+    too, unless the sentence speaks of relief as well. `of_topics`: a disease or a death counts, of
+    which a sentence may only treat: enough to withhold a yes, not to quote as a warning.
     """
     said = read_wording(sentence)
     denied = frozenset().union(*said.negations)
     named = read_wording(question).words.keys()
     relieved = said.words.keys() & _stems(_RELIEF)
     harm = _stems(_BAD if of_risks and not relieved else _HARM) - named
+    if not of_topics:
+        harm -= _stems(_TOPICS)
     warned = _WARNINGS.search(_LEAVE.sub("", sentence))
-    return bool((said.words.keys() & harm) - denied) or bool(warned)
+    mentioned = of_topics and _SYNDROME.search(sentence)
+    return bool((said.words.keys() & harm) - denied) or bool(warned or mentioned)
 
 
 def denies(sentence: str) -> bool:

@@ -183,8 +183,8 @@ def test_which_answer_is_the_careful_one_hangs_on_the_question(
 
 
 def test_a_list_and_a_question_for_a_kind_of_thing_need_a_name() -> None:
-    which = asked("factoid", "Which gene is at fault?")
-    assert decide_verdict(which, [read()], IDEAL, []) == NOTHING
+    for body in ("Which gene is at fault?", "Which hormone does it lower?", "Who found it?"):
+        assert decide_verdict(asked("factoid", body), [read()], IDEAL, []) == NOTHING
     assert decide_verdict(asked("list"), [read()], IDEAL, []) == NOTHING
     assert decide_verdict(asked("factoid"), [read()], IDEAL, []).verdict == "answered"
 

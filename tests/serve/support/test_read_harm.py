@@ -48,3 +48,10 @@ def test_harm_that_is_asked_about_is_affirmed_by_harm(
 def test_a_denial_of_a_benefit_is_no_denial_of_harm() -> None:
     assert denies("Curevit was not linked to malformations.")
     assert not denies("Curevit did not reduce the risk of malformations.")
+
+
+def test_a_disease_that_a_sentence_only_treats_of_is_not_quoted_as_a_warning() -> None:
+    sentence = "Curevit was compared with others for partial seizures."
+    assert warns(sentence, MINDED, of_risks=True)
+    assert not warns(sentence, MINDED, of_risks=True, of_topics=False)
+    assert warns("Curevit is contraindicated.", MINDED, of_risks=True, of_topics=False)
