@@ -23,14 +23,15 @@ demo: $(STAMP)
 serve: $(STAMP)
 	$(BIN)/citeray serve
 
-# Two at once: what starts Ray, and the rest (tests/conftest.py).
-TESTS := $(BIN)/python -m pytest --numprocesses 2 --no-loadscope-reorder --durations 20
+# What starts Ray has a process of its own (tests/conftest.py). Tests wait as often as they compute:
+# two more keep two cores at work, and the long ones compute.
+TESTS := $(BIN)/python -m pytest --numprocesses 3 --no-loadscope-reorder --durations 20
 
 test: lint
 	$(TESTS) -m "not long"
 
 test-long: $(DEV_STAMP)
-	$(TESTS) -m long
+	$(TESTS) --numprocesses 2 -m long
 
 test-all: test test-long
 

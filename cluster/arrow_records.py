@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,11 @@ def titles_and_abstracts(rows: pa.Table | pa.RecordBatch) -> list[tuple[str, str
     titles = rows.column("title").to_pylist()
     abstracts = (abstract_text(_sections(s)) for s in rows.column("sections").to_pylist())
     return list(zip(titles, abstracts, strict=True))
+
+
+def map_table(path: Path) -> pa.Table:
+    """The table in the Arrow file at `path`, mapped: read where it lies, as far as it is used."""
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
 class RowTaker:

@@ -39,6 +39,23 @@ class StorageError(CiteRayError, OSError):
     """
 
 
+class RefusedError(CiteRayError):
+    """A request that cannot be met; `status` is the HTTP reply's.
+
+    `message` is what to say: Ray makes a trace of `str()` on its way.
+    """
+
+    def __init__(self, message: str, status: int, retry_after_s: int = 0) -> None:
+        super().__init__(message, status, retry_after_s)
+        self.message = message
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.exit_code = 2 if status in (404, 409, 422) else 1
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class RayStartError(CiteRayError):
     """No Ray can be started on this machine, or none can be joined at RAY_ADDRESS."""
 

@@ -54,6 +54,12 @@ def has_erratum(citation: Citation) -> bool:
     return any(NOTICES.get(link.kind) == CORRECTED for link in citation.links)
 
 
+def as_printed(link: Link) -> str:
+    """A link's kind, its printed place and its PMID, as far as the record has them."""
+    pmid = f"PMID {link.pmid}" if link.pmid else ""
+    return " ".join(part for part in (link.kind, link.source, pmid) if part)
+
+
 def notice_words(citation: Citation) -> str:
     """What a reader must know of a citation, in sentences, the worst first; "" for nothing."""
     said = []

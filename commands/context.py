@@ -43,8 +43,8 @@ class Context:
 
     @property
     def log(self) -> Console:
-        """Console for progress and messages, on standard error."""
-        return Console(stderr=True, highlight=False)
+        """Console for progress and messages, on standard error: a line stays as it is."""
+        return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
     def print_json(self, value: Any) -> None:
         """One JSON document on standard output."""

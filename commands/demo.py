@@ -32,7 +32,7 @@ def _citeray(
     context: Context, *arguments: str, options: Sequence[str] = (), ray_address: str = ""
 ) -> None:
     """Run a command as a user would, showing it first; on the Ray at `ray_address` if given."""
-    context.log.print(f"$ citeray {' '.join(arguments)}", style="bold", soft_wrap=True)
+    context.log.print(f"$ citeray {' '.join(arguments)}", style="bold")
     command = [sys.executable, "-m", f"{__package__}.cli", *arguments, *options]
     environment = {**os.environ, **({"RAY_ADDRESS": ray_address} if ray_address else {})}
     # With --json, standard output is for the answers alone.
@@ -81,7 +81,7 @@ def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
         answers = []
         for question_type, question in QUESTIONS:
             command = f'$ citeray ask "{question}" --type {question_type}'
-            context.log.print(command, style="bold", soft_wrap=True)
+            context.log.print(command, style="bold")
             asked = {"question": question, "type": question_type}
             answers.append(client.answer(asked))
             if not context.json:

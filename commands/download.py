@@ -103,11 +103,7 @@ def _download_query(context: Context, query: str, destination: str, limit: int) 
         raise InputError(
             f"{destination}: the records of a query go to a folder of their own; name one here"
         )
-
-    def tell(text: str) -> None:
-        context.log.print(text, soft_wrap=True, markup=False)
-
-    pubmed = PubMed(context.settings.entrez)
+    pubmed, tell = PubMed(context.settings.entrez), context.log.print
     done = asyncio.run(download_query(pubmed, query, Path(destination), tell, limit=limit))
     if context.json:
         context.print_json(asdict(done))
@@ -137,12 +133,11 @@ def _report(
             soft_wrap=True,
         )
     for outcome in failed:
-        context.log.print(f"failed: {outcome.error}", style="red", soft_wrap=True, markup=False)
+        context.log.print(f"failed: {outcome.error}", style="red")
     if failed:
         context.log.print(
             f"{len(failed)} of {len(outcomes)} files are not there; run the same command again: "
             "the others are not fetched again",
-            soft_wrap=True,
         )
         raise typer.Exit(1)
 
@@ -206,7 +201,7 @@ class _Bars:
                 self._bars.remove_task(task)
 
     def note(self, text: str) -> None:
-        self._bars.console.print(text, soft_wrap=True, markup=False)
+        self._bars.console.print(text)
 
 
 class _Lines:
@@ -244,4 +239,4 @@ class _Lines:
             self.note(f"{outcome.name}: {outcome.bytes / 1e6:,.1f} MB")
 
     def note(self, text: str) -> None:
-        self._log.print(text, soft_wrap=True, markup=False)
+        self._log.print(text)

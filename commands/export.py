@@ -14,6 +14,7 @@ import typer
 from cluster.errors import InputError, cut
 from cluster.read_given import read_given
 from commands.context import Config, Context, Overrides, make_context
+from commands.evaluation.output_file import Output, write_output
 
 if TYPE_CHECKING:
     from cluster.records import Citation
@@ -56,10 +57,7 @@ def export(
             help=f"Print a numbered reference list in this style instead: {', '.join(STYLES)}."
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The file to write; standard output if not given."),
-    ] = None,
+    output: Output = None,
     config: Config = None,
     overrides: Overrides = None,
 ) -> None:
@@ -76,9 +74,9 @@ def export(
     wanted = _wanted(pmids or [], cited, source or batch)
     citations = _look_up(context, wanted)
     text = _styled(citations, style) if style else _exported(citations, form)
-    _write(context, text, output)
+    write_output(output, text)
     if output is not None:
-        context.log.print(f"{len(citations):,} citations -> {output}", soft_wrap=True, markup=False)
+        context.log.print(f"{len(citations):,} citations -> {output}")
 
 
 def _check(value: str, option: str, known: Iterable[str]) -> None:
@@ -171,17 +169,3 @@ def _styled(citations: list[Citation], style: str) -> str:
     chosen = next(name for name in STYLE_NAMES if name == style)
     references = style_references(citations, chosen)
     return "".join(f"{n}. {reference.text}\n" for n, reference in enumerate(references, 1))
-
-
-def _write(context: Context, text: str, output: Path | None) -> None:
-    from cluster.storage.whole_files import write_atomically
-
-    if output is None:
-        print(text, end="", file=context.stdout, flush=True)
-        return
-    try:
-        write_atomically(output, text.encode())
-    except OSError as error:
-        raise InputError(
-            f"{output}: cannot be written: {error.strerror or error}; name another file"
-        ) from None

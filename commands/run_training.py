@@ -80,5 +80,4 @@ def _tell(context: Context, report: Report) -> None:
     measures = "".join(f", {name} {value:.3f}" for name, value in report.measures.items())
     context.log.print(
         f"step {report.step:,} of {report.steps:,}: loss {report.loss:.4f}{measures}",
-        soft_wrap=True,
     )

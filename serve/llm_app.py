@@ -26,13 +26,10 @@ from serve.graph.load_stages import llm_dtype, llm_folder
 from serve.llm.chat_form import (
     Message,
     Say,
-    as_chat_reply,
-    as_completion,
     brief_error,
     chat_request,
+    read_asked,
     read_pieces,
-    read_reply,
-    read_shares,
 )
 from serve.llm.language_model import ChatModel
 from serve.llm.model_roles import in_place_of_the_writer
@@ -139,30 +136,26 @@ class HandleChatModel:
         self._completion = completion
         self._handle: Any = None
 
-    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
+    async def chat(
+        self, messages: Sequence[Message], *, say: Say | None = None, **options: Any
+    ) -> str:
         """See `ChatModel.chat`."""
-        constrained = bool(options.get("choices") or options.get("json_schema"))
-        say: Say | None = options.pop("say", None)
-        body = chat_request(self._model_id, messages, **options)
-        body = as_completion(body) if self._completion else body
+        body = chat_request(self._model_id, messages, completion=self._completion, **options)
         try:
             if self._handle is None:
                 self._handle = ray_serve.get_deployment_handle(*self._deployment)
             if say is None:
                 reply = await call(self._handle, "chat", body)
-                reply = as_chat_reply(reply) if self._completion else reply
             else:
                 lines = stream(self._handle, "chat_in_pieces", {**body, "stream": True})
                 async with aclosing(lines):
-                    reply = await read_pieces(lines, say, completion=self._completion)
+                    reply = await read_pieces(lines, say)
         except (RayError, RayServeException) as error:
             raise LLMError(f"the language model is lost: {error}") from error
         # LLMServer yields errors instead of raising them.
         if "error" in reply:
             raise LLMError(f"the language model refused: {brief_error(reply)}")
-        if weigh := options.get("weigh"):
-            return read_shares(reply, weigh)
-        return read_reply(reply, constrained=constrained)
+        return read_asked(reply, options)
 
 
 def served_model(name: str, chosen: LanguageModelSettings, app: str = LLM_APP) -> ChatModel:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster.arrow_records import RowTaker, citation_from_row, titles_and_abstracts
+from cluster.arrow_records import RowTaker, citation_from_row, map_table, titles_and_abstracts
 from cluster.index.filters.match_authors import plain, rows_by
 from cluster.index.filters.read_designs import designs_of
 from cluster.index.layout import CITATIONS, PASSAGES
@@ -23,17 +23,13 @@ Rows = npt.NDArray[np.int64]
 SECTION_NAMES: tuple[SectionName, SectionName] = ("title", "abstract")
 
 
-def _map_table(path: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-
-
 class SegmentRecords:
     """Opens at the cost of its PMIDs, 8 bytes each, and verifies no checksum."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._citations = _map_table(directory / CITATIONS)
-        self._passages = _map_table(directory / PASSAGES)
+        self._citations = map_table(directory / CITATIONS)
+        self._passages = map_table(directory / PASSAGES)
         self._citation_rows = RowTaker(self._citations)
         self._passage_rows = RowTaker(self._passages)
         self.pmids: Rows = self._citations.column("pmid").to_numpy()
@@ -84,11 +80,6 @@ class SegmentRecords:
     def citation(self, row: int) -> Citation:
         """The citation at `row`, live or superseded; raises IndexError beyond the last row."""
         return citation_from_row(self._citations.slice(row, 1).to_pylist()[0])
-
-    def passage_rows(self, row: int) -> range:
-        """The passage rows of a citation row."""
-        begin, end = np.searchsorted(self.passage_citation, [row, row + 1])
-        return range(int(begin), int(end))
 
     def passages_of(self, rows: Rows) -> Rows:
         """The passage rows of citation rows, one citation's after the other's."""

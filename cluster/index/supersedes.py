@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from cluster.arrow_records import map_table
 from cluster.index.layout import SUPERSEDES
 
 Pmids = npt.NDArray[np.int64]
@@ -32,14 +33,15 @@ class Supersedes:
 def write_supersedes(supersedes: Supersedes, directory: Path) -> None:
     """Write the PMIDs and their flags to the file SUPERSEDES of the segment at `directory`."""
     columns = [pa.array(supersedes.pmids), pa.array(supersedes.deleted)]
-    _write(pa.table(columns, schema=_SUPERSEDES_SCHEMA), directory / SUPERSEDES)
+    with pa.ipc.new_file(directory / SUPERSEDES, _SUPERSEDES_SCHEMA) as writer:
+        writer.write_table(pa.table(columns, schema=_SUPERSEDES_SCHEMA))
 
 
 def read_supersedes(directory: Path) -> Supersedes:
     """Those of the segment at `directory`; none where it has no such file."""
     if not (directory / SUPERSEDES).is_file():
         return Supersedes(np.empty(0, np.int64), np.empty(0, np.bool_))
-    table = _map(directory / SUPERSEDES)
+    table = map_table(directory / SUPERSEDES)
     return Supersedes(
         np.asarray(table.column("pmid").to_numpy(), np.int64),
         np.asarray(table.column("deleted").to_numpy(zero_copy_only=False), np.bool_),
@@ -53,12 +55,3 @@ def deleted_pmids(oldest_first: Iterable[Supersedes]) -> Pmids:
         kept = np.setdiff1d(deleted, newer.pmids)
         deleted = np.union1d(kept, newer.pmids[newer.deleted])
     return deleted
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-
-
-def _map(path: Path) -> pa.Table:
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.errors import InputError
+from cluster.errors import IndexFormatError, InputError
 from cluster.index.layout import (
     codec_file,
     manifest_file,
@@ -14,6 +14,7 @@ from cluster.index.layout import (
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.pubmed.source_order import natural_key
 from cluster.storage.places import Place
+from cluster.text.analysis import ANALYSER
 
 
 def read_as_of(index: Place, source: str) -> Manifest:
@@ -41,6 +42,15 @@ def read_as_of(index: Place, source: str) -> Manifest:
             f"state again, build an index elsewhere from the sources up to {name}"
         )
     return read_manifest(index, version)
+
+
+def check_analyser(manifest: Manifest) -> None:
+    """Raise IndexFormatError where the version's BM25 terms are not made as they are here."""
+    if manifest.analyser != ANALYSER:
+        raise IndexFormatError(
+            f"the BM25 terms of {manifest.version} were made by {manifest.analyser}, this CiteRay "
+            f"uses {ANALYSER}; build the index again"
+        )
 
 
 def named_by(manifest: Manifest) -> set[str]:

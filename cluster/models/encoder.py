@@ -81,7 +81,7 @@ class Encoder:
         self.dtype = str(number_type).removeprefix("torch.")
         self._model = _load(model_dir, self.device, number_type)
         self._tokenizer = self._model.tokenizer
-        self._edges = _edge_tokens(self._tokenizer)
+        self._edges = edge_tokens(self._tokenizer)
         # Truncation and padding are state of the tokeniser: two threads must not set them at once.
         self._tokenizing = Lock()
         if max_tokens is not None:
@@ -301,6 +301,6 @@ def _load(model_dir: Path, device: str, dtype: torch.dtype) -> SentenceTransform
         raise unloadable(model_dir, "an encoder", error) from error
 
 
-def _edge_tokens(tokenizer: Any) -> Tensor:
+def edge_tokens(tokenizer: Any) -> Tensor:
     """Ids that stand for no text: all special tokens but the unknown one, which stands for some."""
     return torch.tensor(sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}))

@@ -19,7 +19,7 @@ from cluster.pubmed.read_elements import (
     read_number,
     read_text,
 )
-from cluster.pubmed.set_aside import MAX_DAMAGED, Window, opening
+from cluster.pubmed.set_aside import MAX_DAMAGED, Damaged, Window, opening
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage.object_store import File
 
@@ -41,6 +41,7 @@ CHUNK_BYTES = 32 * 1024
 
 _ROOT = "PubmedArticleSet"
 _ARTICLE, _BOOK, _DELETE = _RECORDS = ("PubmedArticle", "PubmedBookArticle", "DeleteCitation")
+NESTED = "a record has no end before the next one begins"
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -124,15 +125,20 @@ def _top_elements(
         start = start or opening(chunk)
         failure = _feed(parser, chunk)
         bytes_since += len(chunk)
-        ended = 0
-        for _, element in parser.read_events():
-            for child in _finished(cast(Element, element)):
+        ended, nested = 0, False
+        for event, element in parser.read_events():
+            # Records do not nest: one whose end is damaged would take all others along.
+            nested = not strict and event == "start" and _is_nested(cast(Element, element))
+            if nested:
+                break
+            for child in _finished(cast(Element, element)) if event == "end" else ():
                 ended += child.tag in _RECORDS
                 yield child
                 records += 1
                 bytes_since = 0
         window.add(chunk, ended)
-        fault = _fault(source, records, failure, bytes_since, window.read if damaged else 0)
+        read = window.read if damaged else 0
+        fault = _fault(source, records, failure, bytes_since, read, nested=nested)
         if fault is not None:
             damaged += 1
             parser = _record_parser()
@@ -142,7 +148,7 @@ def _top_elements(
             if found is None:
                 raise fault
             place, rest = found
-            yield SET_ASIDE[failure is None], f"{place}: {_reason(failure)}"
+            yield _why(place, failure, nested=nested)
             records, bytes_since = records + 1, 0
             window.resume(place.end)
             chunk = rest
@@ -157,7 +163,7 @@ def _top_elements(
 
 
 def _record_parser() -> etree.XMLPullParser:
-    return _safe_parser(events=("end",), tag=_RECORDS)
+    return _safe_parser(events=("start", "end"), tag=_RECORDS)
 
 
 def _is_sound(between: bytes) -> bool:
@@ -167,8 +173,16 @@ def _is_sound(between: bytes) -> bool:
 
 
 def _fault(
-    source: str, records: int, failure: etree.XMLSyntaxError | None, size: int, read: int
+    source: str,
+    records: int,
+    failure: etree.XMLSyntaxError | None,
+    size: int,
+    read: int,
+    *,
+    nested: bool,
 ) -> SourceError | None:
+    if nested:
+        return SourceError(f"{source}: after {records} records, {NESTED}; download it again")
     if failure is not None:
         return _not_xml(source, records, failure, read)
     if size > MAX_RECORD_BYTES:
@@ -179,11 +193,20 @@ def _fault(
     return None
 
 
-def _reason(failure: etree.XMLSyntaxError | None) -> str:
+def _is_nested(record: Element) -> bool:
+    return next(record.iterancestors(*_RECORDS), None) is not None
+
+
+def _why(place: Damaged, failure: etree.XMLSyntaxError | None, *, nested: bool) -> tuple[str, str]:
+    """Reason and detail of a record that is set aside."""
+    damaged, too_large = SET_ASIDE
+    if nested:
+        return damaged, f"{place}: {NESTED}"
     if failure is None:
-        return f"more than {MAX_RECORD_BYTES} bytes"
+        return too_large, f"{place}: more than {MAX_RECORD_BYTES} bytes"
     # Its line and column are those of the parser, which may have begun anywhere.
-    return f"not well-formed XML ({cut((failure.msg or '').partition(', line ')[0])})"
+    said = cut((failure.msg or "").partition(", line ")[0])
+    return damaged, f"{place}: not well-formed XML ({said})"
 
 
 # No entity is resolved, nothing fetched; libxml2's own limits guard depth, length and growth.

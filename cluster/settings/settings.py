@@ -367,9 +367,9 @@ class HttpSettings(Strict):
 
 
 class BatchSettings(Strict):
-    """Batches over HTTP: `concurrent` questions of one batch at a time, `waiting` batches at
-    most, of one API key `waiting_per_key`. They lie in `folder`, ended ones for `keep_days`; on
-    a cluster a shared folder.
+    """Batches over HTTP: `concurrent` questions at a time, shared alike by API keys; `waiting`
+    batches at most, of one key `waiting_per_key`. They lie in `folder`, ended ones for
+    `keep_days`; on a cluster a shared folder.
     """
 
     folder: Path

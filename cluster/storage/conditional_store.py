@@ -16,8 +16,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
-from cluster.errors import StorageError
-from cluster.storage.object_store import StoredFile, asking, store_options
+from cluster.storage.object_store import StoredFile, asking, store_options, writing
 
 _TIMEOUT_S = 10
 _TRIES = 4
@@ -61,18 +60,6 @@ def conditional_object(file: StoredFile) -> ConditionalObject:
     return make(file.url, parts.netloc, parts.path.strip("/"), options)
 
 
-@contextmanager
-def _writing(url: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"{url}: the store cannot be written ({error}); check the bucket, the endpoint, and "
-            "that the credentials in the environment may write there, and run the same command "
-            "again"
-        ) from error
-
-
 @dataclass(frozen=True, slots=True)
 class _S3Object:
     url: str
@@ -92,7 +79,7 @@ class _S3Object:
 
     def write(self, data: bytes, expected: str | None) -> str:
         condition = {"IfMatch": expected} if expected else {"IfNoneMatch": "*"}
-        with _writing(self.url), _s3_errors():
+        with writing(self.url), _s3_errors():
             written = self._client().put_object(
                 Bucket=self.bucket, Key=self.key, Body=data, **condition
             )
@@ -171,7 +158,7 @@ class _GcsObject:
     def write(self, data: bytes, expected: str | None) -> str:
         url = f"{self._base()}/upload/storage/v1/b/{self.bucket}/o"
         asked = {"uploadType": "media", "name": self.name, "ifGenerationMatch": expected or "0"}
-        with _writing(self.url):
+        with writing(self.url):
             written = self._ask("POST", url, asked, data)
             if written.status_code == 412:
                 raise PreconditionError(self.url)

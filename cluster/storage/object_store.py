@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, parse_qs, parse_qsl, unquote, urlencode, u
 from fsspec.utils import glob_translate
 from pyarrow import fs
 
-from cluster.errors import InputError
+from cluster.errors import InputError, StorageError
 
 _OPTIONS = {
     "s3": {"endpoint_override", "scheme", "region"},
@@ -242,12 +242,25 @@ def asking(url: str) -> Iterator[None]:
         if isinstance(error, ValueError) and _CLOSED not in str(error):
             raise
         raise InputError(
-            f"{url}: the store cannot be read ({said_by_store(error)}); check the bucket, the "
+            f"{url}: the store cannot be read ({_said_by_store(error)}); check the bucket, the "
             "endpoint and the credentials in the environment, and run the same command again"
         ) from error
 
 
-def said_by_store(error: Exception) -> str:
+@contextmanager
+def writing(url: str) -> Iterator[None]:
+    """Raises StorageError where what is done to the store within the block fails."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{url}: the store cannot be written ({_said_by_store(error)}); check the bucket, the "
+            "endpoint, and that the credentials in the environment may write there, and run the "
+            "same command again"
+        ) from error
+
+
+def _said_by_store(error: Exception) -> str:
     """What went wrong, without what Google's client adds for its developers."""
     return _GOOGLE_STATUS.sub(r"\1", str(error))
 

@@ -31,7 +31,7 @@ from cluster.storage.object_store import (
     join_url,
     list_folder,
     open_store,
-    said_by_store,
+    writing,
 )
 
 # Each read is a request: large enough for a disk's speed, small beside what a worker holds.
@@ -116,24 +116,11 @@ def _asking_for_one(url: str) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _writing(url: str) -> Iterator[None]:
-    """Raises StorageError where what is done to the store within the block fails."""
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"{url}: the store cannot be written ({said_by_store(error)}); check the bucket, the "
-            "endpoint, and that the credentials in the environment may write there, and run the "
-            "same command again"
-        ) from error
-
-
 def put(place: StoredPlace, data: bytes) -> None:
     """Make `data` the object, in one step. Raises StorageError where the store refuses."""
     filesystem, path = open_store(place.url)
     # Told of no compression, or Arrow would pack what is named .gz once more.
-    with _writing(place.url), filesystem.open_output_stream(path, compression=None) as sink:
+    with writing(place.url), filesystem.open_output_stream(path, compression=None) as sink:
         sink.write(data)
 
 
@@ -144,7 +131,7 @@ def upload(source: Path, place: StoredPlace) -> None:
         put(place, source.read_bytes())
         return
     filesystem, path = open_store(place.url)
-    with _writing(place.url):
+    with writing(place.url):
         try:
             with (
                 source.open("rb") as stream,
@@ -207,7 +194,7 @@ def remove(place: Place) -> None:
             place.unlink(missing_ok=True)
         return
     filesystem, path = open_store(place.url)
-    with _writing(place.url):
+    with writing(place.url):
         kind = filesystem.get_file_info(path).type
         if kind == fs.FileType.File:
             filesystem.delete_file(path)

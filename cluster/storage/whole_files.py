@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cluster.storage.disk_faults import naming_disk_faults
 from cluster.storage.object_store import File
@@ -18,10 +19,18 @@ _BLOCK = 1 << 20
 
 def sha256_of(path: File) -> str:
     """Hex SHA-256 of a file's bytes, read in blocks of at most 8 MiB."""
-    digest = hashlib.sha256()
+    return _digest_of(path, hashlib.sha256())
+
+
+def md5_of(path: File) -> str:
+    """Hex MD5 of a file's bytes, as NCBI publishes it; it guards against accidents alone."""
+    return _digest_of(path, hashlib.md5(usedforsecurity=False))
+
+
+def _digest_of(path: File, digest: Any) -> str:
     for block in _blocks(path):
         digest.update(block)
-    return digest.hexdigest()
+    return str(digest.hexdigest())
 
 
 def _blocks(path: File) -> Iterator[bytes]:

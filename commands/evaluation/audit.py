@@ -42,8 +42,6 @@ def audit(
     context.log.print(
         f"{answers}: {found.answers:,} answers, {found.citations:,} citations against index "
         f"version {found.index_version}: {len(found.concerns):,} of concern",
-        soft_wrap=True,
-        markup=False,
     )
     raise typer.Exit(1 if found.concerns else 0)
 

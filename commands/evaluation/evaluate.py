@@ -88,11 +88,7 @@ def evaluate(
         gold, run_format, tuple(feedback or ()), qrels, bleu, bertscore, judge, judge_model,
         concurrent, allow_empty,
     )  # fmt: skip
-
-    def tell(line: str) -> None:
-        context.log.print(line, soft_wrap=True, markup=False)
-
-    settings = context.settings
+    settings, tell = context.settings, context.log.print
     evaluated = evaluate_run(run, request, settings, tell)
     evaluated = _with_leaks(evaluated, gold, trained_on or (), settings, tell)
     compared = None

@@ -111,6 +111,4 @@ def _print(
     mended = f", {len(report['done'])} mended -> {output}" if output else ""
     context.log.print(
         f"{report['run']}: {report['format']}, checked {against}: {len(problems)} problems{mended}",
-        soft_wrap=True,
-        markup=False,
     )

@@ -16,12 +16,18 @@ Output = Annotated[
 ]
 
 
-def write_output(path: Path, text: str) -> None:
-    """Writes the file whole or not at all. Raises InputError where it cannot be written."""
+def write_output(path: Path | None, text: str) -> None:
+    """Write the file whole or not at all, or to standard output where there is none.
+
+    Raises InputError where the file cannot be written.
+    """
+    if path is None:
+        print(text, end="", flush=True)
+        return
     try:
         # Half a surrogate pair, which a file's name may hold, is no UTF-8.
-        write_atomically(path, f"{text}\n".encode(errors="backslashreplace"))
+        write_atomically(path, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be written: {error.strerror}; name another file"
+            f"{path}: cannot be written: {error.strerror or error}; name another file"
         ) from None

@@ -60,8 +60,8 @@ def write_sheet(
     context = make_context(None, None, json)
     sheet = make_sheet(name_runs(runs), questions, run_format, sample=sample, seed=seed)
     key = output.with_name(f"{output.stem}.key.json")
-    write_output(key, key_as_json(sheet))
-    write_output(output, render_sheet(sheet))
+    write_output(key, f"{key_as_json(sheet)}\n")
+    write_output(output, f"{render_sheet(sheet)}\n")
     if json:
         told = {"output": str(output), "key": str(key), "questions": len(sheet.questions)}
         context.print_json({**told, "answers": len(sheet.key)})
@@ -112,10 +112,7 @@ def print_agreement(
         text = jsonlib.dumps(plain, ensure_ascii=False)
     else:
         text = _markdown(first, second, means, found)
-    if output is None:
-        print(text)
-    else:
-        write_output(output, text)
+    write_output(output, f"{text}\n")
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

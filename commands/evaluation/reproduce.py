@@ -157,7 +157,7 @@ class _Work:
                 request = Request(self.gold, form, allow_empty=True)
                 evaluated = evaluate_run(run, request, settings, log.print)
                 for note in evaluated.notes:
-                    log.print(f"{name}: {note}", soft_wrap=True)
+                    log.print(f"{name}: {note}")
                 found[name] = Measured(evaluated.scores, degraded=counted["degraded"])
         return found
 
@@ -209,14 +209,9 @@ def _build(settings: Settings, corpus: Sequence[str], context: Context) -> None:
             f"{settings.index.path}: no index yet; give the PubMed XML to build it from: "
             "--corpus FOLDER"
         )
-    from cluster.ray.session import ray_session
-    from commands.index_jobs.show_progress import reporter
-    from pipelines.build.jobs import build_index
+    from commands.index_jobs.index import build_on_ray
 
-    paths = find_sources(list(corpus))
-    context.log.print(f"{len(paths)} source files -> {settings.index.path}", soft_wrap=True)
-    with ray_session(settings.ray), reporter(context) as report:
-        result = build_index(paths, settings, report)
+    result = build_on_ray(context, settings, find_sources(list(corpus)))
     if result.failed:
         raise InputError("; ".join(f"{a.name}: {a.error}" for a in result.failed))
 

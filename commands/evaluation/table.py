@@ -80,7 +80,7 @@ def table(
     for name, run in named.items():
         evaluated[name] = evaluate_run(run, request, context.settings, lambda _: None)
         for note in evaluated[name].notes:
-            context.log.print(f"{run}: {note}", soft_wrap=True, markup=False)
+            context.log.print(f"{run}: {note}")
     check_same_questions(named, evaluated)
     tables = make_tables(evaluated, form, depth)
     questions = len(next(iter(evaluated.values())).scores.ids)
@@ -89,10 +89,7 @@ def table(
     else:
         head = f"{questions:,} questions of {gold.name}"
         text = "\n\n".join([head, *map(render_table, tables)])
-    if output is None:
-        print(text)
-    else:
-        write_output(output, text)
+    write_output(output, f"{text}\n")
 
 
 def common_form(runs: Mapping[str, Path], run_format: str | None) -> str:

@@ -15,12 +15,15 @@ from cluster.index.versions import read_as_of
 from cluster.models.adapters import full_name
 from cluster.pubmed.source_order import check_gaps
 from cluster.ray.session import ray_session
-from commands.context import Config, Json, Overrides, make_context
+from cluster.settings.settings import Settings
+from cluster.storage.object_store import File
+from commands.context import Config, Context, Json, Overrides, make_context
 from commands.index_jobs.show_progress import reporter
 from commands.index_jobs.show_result import tell
 from commands.index_jobs.update import AllowGap, Strict, compact, update
 from commands.index_jobs.verify import verify
 from pipelines.build.find_sources import find_sources
+from pipelines.build.plan_build import BuildResult
 
 index = typer.Typer(
     help="Build, update and inspect the index.", no_args_is_help=True, add_completion=False
@@ -28,6 +31,17 @@ index = typer.Typer(
 index.command("update")(update)
 index.command("compact")(compact)
 index.command("verify")(verify)
+
+
+def build_on_ray(
+    context: Context, settings: Settings, sources: list[File], *, strict: bool = False
+) -> BuildResult:
+    """Build an index from the sources and publish it at index.path, its progress shown."""
+    from pipelines.build.jobs import build_index
+
+    context.log.print(f"{len(sources)} source files -> {settings.index.path}")
+    with ray_session(settings.ray), reporter(context) as report:
+        return build_index(sources, settings, report, strict=strict)
 
 
 @index.command("build")
@@ -45,24 +59,17 @@ def build(
     read are left out whole and named; the exit code is then 1. A single record that cannot
     be read is set aside and named.
     """
-    from pipelines.build.jobs import build_index
-
     context = make_context(config, overrides, json)
-    settings = context.settings
     paths = find_sources(sources)
     if not allow_gap:
         check_gaps(path.name for path in paths)
-    context.log.print(f"{len(paths)} source files -> {settings.index.path}", soft_wrap=True)
     begun = time.monotonic()
-    with ray_session(settings.ray), reporter(context) as report:
-        result = build_index(paths, settings, report, strict=strict)
-    seconds = time.monotonic() - begun
-    tell(context, result, seconds, json=json)
+    result = build_on_ray(context, context.settings, paths, strict=strict)
+    tell(context, result, time.monotonic() - begun, json=json)
     if result.failed:
         context.log.print(
             f"{len(result.failed)} of {len(result.sources)} files are not in the index; mend or "
             "remove them and run the same command again: the others are not read again",
-            soft_wrap=True,
         )
         raise typer.Exit(1)
 

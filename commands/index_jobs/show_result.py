@@ -19,22 +19,21 @@ def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -
         context.out.print(_table(result.sources))
         for source in result.sources:
             for example in source.examples:
-                context.log.print(f"dropped: {example}", soft_wrap=True, markup=False)
+                context.log.print(f"dropped: {example}")
         if result.manifest:
             tell_version(context, result.manifest, seconds)
     _tell_damaged(context, result)
     for source in result.failed:
-        context.log.print(f"failed: {source.error}", style="red", soft_wrap=True, markup=False)
+        context.log.print(f"failed: {source.error}", style="red")
 
 
 def _tell_damaged(context: Context, result: BuildResult) -> None:
     for place in result.damaged:
-        context.log.print(f"set aside: {place}", style="red", soft_wrap=True, markup=False)
+        context.log.print(f"set aside: {place}", style="red")
     if result.damaged:
         context.log.print(
             f"records that could not be read and are not in the index: {len(result.damaged)}; if "
             "NLM's files have them whole, download these again and build the index again",
-            soft_wrap=True,
         )
 
 

@@ -55,13 +55,12 @@ def update(
     if json or result.sources:
         tell(context, result, time.monotonic() - begun, json=json)
     if not result.sources:
-        context.log.print(f"nothing new in {len(paths)} source files", soft_wrap=True)
+        context.log.print(f"nothing new in {len(paths)} source files")
     if result.failed:
         first = result.failed[0].name
         context.log.print(
             f"{first} and what follows it are not in the index, since files apply in order; mend "
             "it and run the same command again: the others are not read again",
-            soft_wrap=True,
         )
         raise typer.Exit(1)
 
@@ -92,7 +91,7 @@ def compact(
         with ray_session(context.settings.ray), reporter(context) as report:
             manifest = compact_index(context.settings, report)
     else:
-        context.log.print(f"{before.version} is compact already", soft_wrap=True)
+        context.log.print(f"{before.version} is compact already")
     seconds = time.monotonic() - begun
     removed = prune_index(index, manifest) if prune else []
     if json:

@@ -74,12 +74,10 @@ def _print(context: Context, found: Verification) -> None:
         line = f"{finding.kind}: {finding}"
         context.out.print(line, soft_wrap=True, markup=False, highlight=False)
     for leftover in found.leftovers:
-        context.log.print(f"leftover: {leftover}", soft_wrap=True, markup=False)
+        context.log.print(f"leftover: {leftover}")
     what = f"{found.citations:,} citations, {found.passages:,} passages"
     census = f", census of {found.sources:,} source files" if found.sources else ""
     context.log.print(
         f"{found.version or 'no version'}: {what} live{census}: "
         f"{len(found.findings)} findings, {len(found.leftovers)} leftovers",
-        soft_wrap=True,
-        markup=False,
     )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pydantic import TypeAdapter
 from rich.console import Console
@@ -15,11 +12,19 @@ from rich.console import Console
 from cluster.answers import Question, SearchResult
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
+from evaluation.ablation.ask_once import each_asked_once
 from evaluation.ablation.oracle import ORACLES, GoldEvidence, material, perfectly_reranked
 from evaluation.bioasq.read_bioasq import Entry
 from serve.answer.ask_model import asks_model
 from serve.answer_question import QuestionAnswerer
-from serve.client.open_client import Client, as_answer, endpoint_url, local_client, running_client
+from serve.client.open_client import (
+    Client,
+    OwnLoop,
+    as_answer,
+    endpoint_url,
+    local_client,
+    running_client,
+)
 from serve.graph.stages import Stages
 from serve.llm.model_roles import NO_MODELS
 from serve.request import Request
@@ -115,12 +120,17 @@ async def ask_stages(
 
 @contextmanager
 def open_graph(
-    settings: Settings, plans: Sequence[Plan], gold: Mapping[str, Entry], log: Console
+    settings: Settings,
+    plans: Sequence[Plan],
+    gold: Mapping[str, Entry],
+    log: Console,
+    *,
+    asked_once: bool = False,
 ) -> Iterator[Ask]:
     """The running endpoint where there is one and presets are all it is asked for.
 
     Else the graph in this process, beside the language models of the settings where they are
-    asked; raises as `served_models`.
+    asked; raises as `served_models`. There `asked_once` keeps what a model said to the same words.
     """
     model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
     if all(plan.has_a_name for plan in plans):
@@ -139,21 +149,8 @@ def open_graph(
     from serve.graph.run_graph import served_models
 
     with served_models(settings) if model else nullcontext(NO_MODELS) as models:
-        stages = local_stages(settings, models)
-        with own_loop() as run:
-            yield lambda question, plan: run(ask_stages(stages, settings, gold, question, plan))
-
-
-@contextmanager
-def own_loop() -> Iterator[Callable[[Coroutine[Any, Any, Found]], Found]]:
-    """An event loop in a thread; what is given awaits work on it, from any thread."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield lambda work: asyncio.run_coroutine_threadsafe(work, loop).result()
-    finally:
-        asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        stages = local_stages(settings, each_asked_once(models) if asked_once else models)
+        with closing(OwnLoop()) as loop:
+            yield lambda question, plan: loop.run(
+                ask_stages(stages, settings, gold, question, plan)
+            )

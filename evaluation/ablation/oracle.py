@@ -129,10 +129,6 @@ def _top(scores: npt.NDArray[np.float32]) -> float:
     return greatest * _ABOVE if greatest > 0 else 1.0
 
 
-def _with_gold(part: Found, gold: Sequence[int], dense: float, bm25: float) -> Found:
-    return replace(part, candidates=_promote(part.candidates, gold, dense, bm25))
-
-
 def _promote(part: Candidates, gold: Sequence[int], dense: float, bm25: float) -> Candidates:
     """`part` with the citations `gold` at these scores; 0 is that of a branch left out."""
     pmids = np.asarray(gold, np.int64)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cluster.notices import CORRECTED, DOUBTED, NOTICES, RETRACTED
+from cluster.notices import CORRECTED, DOUBTED, NOTICES, RETRACTED, as_printed
 from cluster.records import RETRACTED_TYPE, TITLE, Citation, Passage
 from evaluation.audit.read_answers import StoredAnswer
 
@@ -109,12 +109,8 @@ def _absent(answer: StoredAnswer, version: str) -> Reason:
 
 def _notices(citation: Citation) -> list[Reason]:
     """What NLM says of the article: the notices that link to it, and its own type."""
-    reasons = []
-    for link in citation.links:
-        if link.kind in NOTICES:
-            pmid = f"PMID {link.pmid}" if link.pmid else ""
-            told = " ".join(part for part in (link.kind, link.source, pmid) if part)
-            reasons.append(Reason(NOTICES[link.kind], told))
+    links = [link for link in citation.links if link.kind in NOTICES]
+    reasons = [Reason(NOTICES[link.kind], as_printed(link)) for link in links]
     if citation.retracted and all(reason.kind != RETRACTED for reason in reasons):
         reasons.append(Reason(RETRACTED, f"publication type {RETRACTED_TYPE}"))
     return reasons

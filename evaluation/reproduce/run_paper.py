@@ -93,6 +93,7 @@ def run_paper(
     `files` are the questions' and the gold's. Raises as `complete_runs` and `judge_runs`.
     """
     plans = plans_of(paper)
+    timed = any(SEARCH_MS in table.columns.values() for table in paper.tables)
     runs = [open_run(output, plan, run_key(plan, settings, *files)) for plan in plans]
     searching = [run for run in runs if run.plan.system.name not in paper.given]
     reading = [run for run in runs if run.plan.system.name in paper.given]
@@ -102,7 +103,7 @@ def run_paper(
             complete_runs(
                 group,
                 questions,
-                lambda: open_graph(settings, plans, gold, log),
+                lambda: open_graph(settings, plans, gold, log, asked_once=not timed),
                 log,
                 concurrent=concurrent,
             )

@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from cluster.arrow_records import map_table
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
 from cluster.index.write_segment import EMBEDDED_SCHEMA
@@ -167,7 +168,7 @@ def read_parts(directory: Place, shard: int, columns: Sequence[str] | None = Non
             for batch in pool.map(lambda part: read_part(part, shard, columns), parts):
                 writer.write_batch(batch)
         # Mapped, it stays readable when its name is gone.
-        return ipc.open_file(pa.memory_map(str(path))).read_all()
+        return map_table(path)
 
 
 def _schema(columns: Sequence[str] | None) -> pa.Schema:

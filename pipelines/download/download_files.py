@@ -10,8 +10,9 @@ from typing import Literal, Protocol, TypeVar
 
 from cluster.errors import StorageError
 from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.whole_files import md5_of
 from pipelines.download.fetch_file import MAX_MD5_BYTES, DownloadError, Web, discard, parse_md5
-from pipelines.download.keep_files import Keeper, md5_of, open_keeper
+from pipelines.download.keep_files import Keeper, open_keeper
 from pipelines.download.list_files import RemoteFile
 
 T = TypeVar("T")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from pyarrow import fs
 
 from cluster.errors import CiteRayError
 from cluster.storage.object_store import open_store
-from cluster.storage.whole_files import write_atomically
+from cluster.storage.whole_files import md5_of, write_atomically
 from pipelines.download.fetch_file import discard
 from pipelines.download.list_files import RemoteFile
 
@@ -75,17 +74,6 @@ def _try_writing(filesystem: Any, path: str) -> None:
     with filesystem.open_output_stream(path, compression=None) as sink:
         sink.write(b"a download was begun\n")
     filesystem.delete_file(path)
-
-
-def md5_of(path: Path) -> str:
-    """Hex MD5 of a file's bytes, which is what NCBI publishes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, _md5).hexdigest()
-
-
-def _md5() -> Any:
-    # It guards against accidents, not attackers, so that FIPS machines may use it.
-    return hashlib.md5(usedforsecurity=False)
 
 
 def _checksum_line(file: RemoteFile, md5: str) -> bytes:

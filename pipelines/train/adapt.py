@@ -10,12 +10,34 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
 from safetensors.torch import save
 from torch import nn
+from transformers import AutoTokenizer
 
-from cluster.models.adapters import WEIGHTS
+from cluster.models.adapters import WEIGHTS, quiet_loading
+from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
 from cluster.storage.whole_files import write_atomically
 from pipelines.train.recipe import Recipe
 
 TaskType = Literal["FEATURE_EXTRACTION", "TOKEN_CLS", "SEQ_CLS"]
+
+
+def load_with_head(
+    kind: Any, base: Path, labels: Sequence[str], recipe: Recipe, device: str
+) -> tuple[Any, Any]:
+    """(tokeniser, model) of the folder `base`, with a new head for `labels` by the recipe's seed.
+
+    `kind` is a class of transformers', such as AutoModelForTokenClassification.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
+    torch.manual_seed(recipe.seed)
+    with quiet_loading():
+        model = kind.from_pretrained(
+            base,
+            **SAFE_WEIGHTS,
+            dtype=torch.float32,
+            id2label=dict(enumerate(labels)),
+            label2id={label: place for place, label in enumerate(labels)},
+        )
+    return tokenizer, model.to(device)
 
 
 def add_adapter(

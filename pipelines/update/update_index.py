@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from cluster.arrow_records import citation_from_row
-from cluster.errors import IndexFormatError, InputError
+from cluster.errors import InputError
 from cluster.index.copies import at_hand
 from cluster.index.layout import (
     CITATIONS,
@@ -33,6 +33,7 @@ from cluster.index.supersedes import (
     write_supersedes,
 )
 from cluster.index.terms.term_table import TermCounter
+from cluster.index.versions import check_analyser
 from cluster.index.write_segment import Dead, SegmentPlan, write_segment
 from cluster.models.adapters import full_name
 from cluster.pubmed.source_order import check_one_baseline
@@ -40,7 +41,7 @@ from cluster.records import Citation
 from cluster.settings.settings import Settings, TokenVectorSettings
 from cluster.storage.object_store import File
 from cluster.storage.places import Place
-from cluster.text.analysis import ANALYSER, analyse
+from cluster.text.analysis import analyse
 from pipelines.build.build_shard import BATCH_ROWS, StagedShard, read_staged
 from pipelines.build.order_records import NO_EVENTS, Events, LiveRows, join_events
 from pipelines.build.stage_citations import ParsedSource
@@ -79,11 +80,7 @@ def check_settings(manifest: Manifest, settings: Settings, model_sum: str) -> No
     Names every setting that differs. Raises IndexFormatError where BM25 terms were made
     in another way.
     """
-    if manifest.analyser != ANALYSER:
-        raise IndexFormatError(
-            f"the BM25 terms of {manifest.version} were made by {manifest.analyser}, this CiteRay "
-            f"uses {ANALYSER}; build the index again"
-        )
+    check_analyser(manifest)
     split, encoder = manifest.split, manifest.encoder
     pairs = {
         "index.shards": (len(manifest.shards), settings.index.shards),

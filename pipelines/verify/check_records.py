@@ -11,9 +11,7 @@ from cluster.index.lease_record import record_of
 from cluster.index.manifest import Manifest, Pointer, read_pointer
 from cluster.storage.conditional_store import Stamped
 from cluster.storage.places import Place, file_names
-from pipelines.verify.note_findings import Finding
-
-_RESTORE = "restore it from a copy, or build the index again"
+from pipelines.verify.note_findings import RESTORE, Finding
 
 
 def check_pointer(index: Place) -> Pointer | Finding:
@@ -21,7 +19,7 @@ def check_pointer(index: Place) -> Pointer | Finding:
     try:
         return read_pointer((index / CURRENT).read_bytes(), index / CURRENT)
     except IndexFormatError:
-        return Finding("pointer", CURRENT, "damaged: it is not what was published", _RESTORE)
+        return Finding("pointer", CURRENT, "damaged: it is not what was published", RESTORE)
     except OSError as error:
         versions = [n for n in file_names(index / "versions") if PurePath(n).match("v*.json")]
         if not isinstance(error, FileNotFoundError):
@@ -30,7 +28,7 @@ def check_pointer(index: Place) -> Pointer | Finding:
             message = f"missing: no index here, but the manifests {', '.join(versions)}"
         else:
             message = "missing: no index here"
-        return Finding("pointer", CURRENT, message, _RESTORE)
+        return Finding("pointer", CURRENT, message, RESTORE)
 
 
 def check_lease(index: Place, pointer: Pointer) -> list[Finding]:

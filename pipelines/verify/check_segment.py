@@ -37,7 +37,7 @@ from pipelines.verify.check_filters import check_filters
 from pipelines.verify.check_postings import absent_rows, count_documents
 from pipelines.verify.check_texts import check_texts
 from pipelines.verify.check_tokens import check_tokens
-from pipelines.verify.note_findings import Finding, Ints, Notes
+from pipelines.verify.note_findings import RESTORE, Finding, Ints, Notes
 from pipelines.verify.read_columns import UNREADABLE, integers, read_batches, read_integers
 
 REQUIRED = (CITATIONS, PASSAGES, VECTORS, TOKENS, TERMS, FILTERS)
@@ -95,7 +95,7 @@ class SegmentChecker:
         files: Mapping[str, int] | None,
     ) -> None:
         place = segment_directory(shard, entry.id)
-        self._notes = Notes(str(place), "restore it from a copy, or build the index again")
+        self._notes = Notes(str(place), RESTORE)
         self._directory = directory
         self._manifest, self._shard, self._entry = manifest, shard, entry
         self._quick, self._files = quick, files

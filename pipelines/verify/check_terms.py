@@ -13,23 +13,15 @@ from cluster.index.layout import TERMS, manifest_file, segment_directory, terms_
 from cluster.index.manifest import Artefact, Manifest
 from cluster.index.terms.term_table import map_terms, merged_batches, negated
 from cluster.storage.places import Place
-from pipelines.verify.check_artefact import artefact_fault
-from pipelines.verify.note_findings import Finding, Notes
-
-MEND = "restore it from a copy, or build the index again"
+from pipelines.verify.check_artefact import check_file
+from pipelines.verify.note_findings import RESTORE, Finding, Notes
 
 
 def check_version_terms(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
     """Findings of the files of counts; their sums are looked at unless `quick`."""
     files: dict[PurePath, Artefact] = {terms_file(e.version): e.counts for e in manifest.terms}
-    findings = []
-    for file, entry in files.items():
-        notes = Notes(str(file), MEND)
-        with fresh_copy(index / file.parent, {file.name}) as here:
-            fault = artefact_fault(here / file.name, entry, quick=quick)
-        if fault:
-            notes.note("artefact", fault)
-        findings += notes.findings
+    checked = (check_file(index, file, entry, quick=quick) for file, entry in files.items())
+    findings = [finding for found in checked for finding in found]
     return findings if findings or quick else _check_sums(index, manifest, files)
 
 
@@ -41,7 +33,7 @@ def _check_sums(
         for number, shard in enumerate(manifest.shards)
         for segment in shard.segments
     ]
-    notes = Notes(str(manifest_file(manifest.version)), MEND)
+    notes = Notes(str(manifest_file(manifest.version)), RESTORE)
     with ExitStack() as stack:
 
         def read(file: PurePath) -> Any:

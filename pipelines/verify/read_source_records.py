@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from cluster.index.manifest import SourceEntry
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation, Deletion
 from cluster.storage.object_store import File, beside
-from cluster.storage.whole_files import sha256_of
+from cluster.storage.whole_files import md5_of, sha256_of
 from pipelines.verify.note_findings import Finding, Ints, Notes
 
 _MD5_BYTES = 4096
@@ -75,8 +74,7 @@ def _check_file(path: File, entry: SourceEntry | None, notes: Notes) -> None:
     if text is not None:
         # NCBI writes `MD5(NAME)= DIGEST`.
         stated = _MD5.search(text)
-        with path.open("rb") as stream:
-            found = hashlib.file_digest(stream, "md5").hexdigest()
+        found = md5_of(path)
         if stated is None:
             notes.note("source", f"no checksum in {checksum.name}")
         elif stated[0].lower() != found:

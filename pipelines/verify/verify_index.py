@@ -24,12 +24,12 @@ from cluster.storage.object_store import File
 from cluster.storage.places import Place
 from cluster.text.analysis import ANALYSER
 from cluster.text.vocabulary import Vocabulary
-from pipelines.verify.check_artefact import artefact_fault
+from pipelines.verify.check_artefact import artefact_fault, check_file
 from pipelines.verify.check_records import check_earlier, check_lease, check_pointer
 from pipelines.verify.check_shard import CheckedShard, check_shard
 from pipelines.verify.check_terms import check_version_terms
 from pipelines.verify.find_leftovers import find_leftovers
-from pipelines.verify.note_findings import Finding, Notes
+from pipelines.verify.note_findings import RESTORE, Finding, Notes
 from pipelines.verify.read_source_records import SourceRecords, read_source_records
 from pipelines.verify.take_census import Census
 
@@ -114,7 +114,7 @@ def _manifest_finding(index: Place, error: IndexFormatError) -> Finding:
 
 def _check_vocabulary(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
     file = vocabulary_file(manifest.version)
-    notes = Notes(str(file), "restore it from a copy, or build the index again")
+    notes = Notes(str(file), RESTORE)
     with fresh_copy(index / file.parent, {file.name}) as here:
         fault = artefact_fault(here / file.name, manifest.vocabulary, quick=quick)
         if fault:
@@ -132,15 +132,8 @@ def _check_shared(index: Place, manifest: Manifest, *, quick: bool) -> list[Find
     shared = {quantiser_file(manifest.quantiser.sha256): manifest.quantiser}
     if manifest.tokens:
         shared[codec_file(manifest.tokens.codec.sha256)] = manifest.tokens.codec
-    findings = []
-    for file, entry in shared.items():
-        notes = Notes(str(file), "restore it from a copy, or build the index again")
-        with fresh_copy(index / file.parent, {file.name}) as here:
-            fault = artefact_fault(here / file.name, entry, quick=quick)
-        if fault:
-            notes.note("artefact", fault)
-        findings += notes.findings
-    return findings
+    checked = (check_file(index, file, entry, quick=quick) for file, entry in shared.items())
+    return [finding for found in checked for finding in found]
 
 
 def _check_sources(manifest: Manifest) -> list[Finding]:

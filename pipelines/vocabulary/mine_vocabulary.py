@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cluster.arrow_records import map_table
 from cluster.errors import IndexFormatError
 from cluster.records import Citation
 from cluster.text.mine_abbreviations import mine_abbreviations
@@ -123,7 +124,7 @@ def write_counts(counts: TermCounts, path: Path) -> None:
 def read_counts(path: Path) -> TermCounts:
     """Map a file of `write_counts`. Raises IndexFormatError if it is not one."""
     try:
-        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        table = map_table(path)
     except (OSError, pa.ArrowException) as error:
         raise IndexFormatError(
             f"{path}: cannot be read as term counts ({error}); delete it and run "

@@ -58,11 +58,6 @@ def lognormal(points: Sequence[Point], generator: np.random.Generator) -> Draw:
     return draw
 
 
-def exponential(mean: float, generator: np.random.Generator) -> Draw:
-    """Exponential seconds of the mean `mean`, whatever the batch."""
-    return lambda together: generator.exponential(mean, together.shape)
-
-
 @dataclass(frozen=True, slots=True)
 class Served:
     """When each question left a stage, and whether the stage did its part in time.

@@ -58,7 +58,7 @@ from serve.support.attribute_sentences import (
     remember,
 )
 from serve.synergy.curate_examples import Example
-from serve.synergy.few_shot import ExampleMemory
+from serve.synergy.few_shot import EncoderLostError, ExampleMemory
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +66,7 @@ UNCHECKED = "support: model lost, sentences checked by likeness"
 BY_WORDING = "support: encoder lost, sentences checked by wording"
 UNCOMPARED = "examples: encoder lost, answered without"
 NO_EXAMPLES = "examples: none stored, answered without"
+UNREAD = "examples: cannot be read, answered without"
 # Of the evidence's entities a prompt names no more than this.
 MAX_NAMED = 40
 # Each sentence of the evidence is compared with each of the answer; a search finds far less.
@@ -249,9 +250,13 @@ class AnswerWriter:
                 if self._memory is None:
                     raise InputError("llm.examples: not set; name the folder of the memory")
                 examples = await asyncio.to_thread(self._memory.nearest, question, style.examples)
-            except Exception as error:  # The loss of the encoder, another process, has many forms.
-                log.warning("examples for %s: %r", question.id, error)
-                degraded.append(NO_EXAMPLES if isinstance(error, InputError) else UNCOMPARED)
+            except EncoderLostError as error:
+                log.warning("examples for %s: %s", question.id, error)
+                degraded.append(UNCOMPARED)
+            except InputError as error:
+                log.warning("examples for %s: %s", question.id, error)
+                empty = self._memory is None or self._memory.is_empty
+                degraded.append(NO_EXAMPLES if empty else UNREAD)
         limits = self._limits.for_preset(style)
         passages = await asyncio.to_thread(read_evidence, question.body, evidence, self._reader)
         answers = await asyncio.to_thread(rank_answers, question, passages, self._recognise)

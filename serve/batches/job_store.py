@@ -11,7 +11,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,11 +154,11 @@ class JobStore:
         with self._lock:
             return [(job, self._progress[job_id]) for job_id, job in self._jobs.items()]
 
-    def next(self) -> Job | None:
-        """The job to work on: of those that have not ended the one that came first."""
+    def next(self, owners: Container[str] = ()) -> Job | None:
+        """The first that has not ended, of those whose owner is none of `owners`."""
         with self._lock:
             unended = (job for job, progress in self.all() if progress.state not in ENDED)
-            return next(unended, None)
+            return next((job for job in unended if job.owner not in owners), None)
 
     def job(self, job_key: str) -> Job:
         """Raises BatchError where there is none."""

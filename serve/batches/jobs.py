@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from cluster.answers import Question
-from cluster.errors import CiteRayError
+from cluster.errors import RefusedError
 
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 State = Literal["waiting", "running", "done", "cancelled", "failed"]
@@ -19,20 +19,8 @@ ENDED = ("done", "cancelled", "failed")
 MAX_FAILED_SHOWN = 100
 
 
-class BatchError(CiteRayError):
-    """A request about a batch that cannot be met; `status` is the reply's.
-
-    `message` is what to say: Ray makes a trace of `str()` on its way.
-    """
-
-    def __init__(self, message: str, status: int, retry_after_s: int = 0) -> None:
-        super().__init__(message, status, retry_after_s)
-        self.message = message
-        self.status = status
-        self.retry_after_s = retry_after_s
-
-    def __str__(self) -> str:
-        return self.message
+class BatchError(RefusedError):
+    """A request about a batch that cannot be met."""
 
 
 @dataclass(frozen=True, slots=True)

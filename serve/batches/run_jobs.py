@@ -1,4 +1,4 @@
-"""Works on the jobs of a store, one after the other.
+"""Works on the jobs of a store: of each owner one at a time, in the order in which they came.
 
 A job that a killed process left goes on where it stopped.
 """
@@ -31,7 +31,8 @@ Ask = Callable[[Question, str, bool], Awaitable[SearchResult]]
 class JobRunner:
     """`ask(question, system, answers)` gives an Answer, or a SearchResult without `answers`.
 
-    `concurrent` questions of a job are asked at once.
+    `concurrent` questions are asked at once. Owners share these alike, so that nobody's batch waits
+    for the whole of another's.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class JobRunner:
         self._store = store
         self._ask = ask
         self._concurrent = concurrent
+        # First come, first served: the questions of all jobs at work come in turn.
+        self._free = asyncio.Semaphore(concurrent)
         self._first_wait_s = first_wait_s
         self._patience_s = patience_s
 
@@ -60,9 +63,23 @@ class JobRunner:
             await asyncio.sleep(POLL_S)
 
     async def run_waiting(self) -> None:
-        """Work on all jobs that have not ended, in the order in which they came."""
-        while job := self._store.next():
-            await self._run(job)
+        """Work on all jobs that have not ended."""
+        at_work: dict[str, asyncio.Task[None]] = {}
+        try:
+            while True:
+                while job := self._store.next(at_work):
+                    at_work[job.owner] = asyncio.create_task(self._run(job))
+                if not at_work:
+                    return
+                await asyncio.wait(
+                    at_work.values(), timeout=POLL_S, return_when=asyncio.FIRST_COMPLETED
+                )
+                for owner in [owner for owner, task in at_work.items() if task.done()]:
+                    at_work.pop(owner).result()
+        finally:
+            for task in at_work.values():
+                task.cancel()
+            await asyncio.gather(*at_work.values(), return_exceptions=True)
 
     async def _run(self, job: Job) -> None:
         try:
@@ -81,7 +98,8 @@ class JobRunner:
         ends = time.monotonic() + self._patience_s
         while True:
             try:
-                return await self._ask(question, job.system, job.answers)
+                async with self._free:
+                    return await self._ask(question, job.system, job.answers)
             except StageLostError as error:
                 if time.monotonic() + wait > ends or not self._store.goes_on(job.key):
                     raise

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import quote
 
@@ -45,12 +44,7 @@ class Client(Protocol):
         ...
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 def as_answer(reply: Mapping[str, Any]) -> Answer:
@@ -94,13 +88,28 @@ class HttpClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._endpoint.close()
+
+
+class OwnLoop:
+    """An event loop in a thread of this process."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await `work` on the loop and give its result; safe from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        """End the loop, its asynchronous generators, and the thread."""
+        self.run(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
 
 class LocalClient:
@@ -113,35 +122,22 @@ class LocalClient:
         name_systems(settings.serve.systems)
         self._system = settings.serve.system
         self._answerer = local_answerer(settings, find_models(settings))
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        self._loop = OwnLoop()
 
     def search(self, request: Mapping[str, Any]) -> Reply:
         """See `Client.search`."""
         asked = _checked(SearchRequest, request).as_request(self._system)
-        return asdict(self._run(self._answerer.search(asked)))
+        return asdict(self._loop.run(self._answerer.search(asked)))
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
         """See `Client.answer`."""
         asked = _checked(AnswerRequest, request).as_request(self._system)
-        return asdict(self._run(self._answerer.answer(asked)))
+        return asdict(self._loop.run(self._answerer.answer(asked)))
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._run(self._loop.shutdown_asyncgens())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+    def __exit__(self, *_: object) -> None:
         self._loop.close()
 
 
@@ -191,13 +187,8 @@ class ServedClient(HttpClient):
         self._session.enter_context(running_graph(self._settings, self._log))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *failure: object) -> None:
+        super().__exit__(*failure)
         self._session.close()
 
 

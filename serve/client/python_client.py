@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from types import TracebackType
-from typing import Literal, Self, TypedDict, TypeVar, Unpack
+from functools import cache
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from pydantic import TypeAdapter, ValidationError
@@ -55,22 +55,6 @@ class StyledReferences:
     style: str
     references: tuple[StyledReference, ...]
 
-
-SEARCH = TypeAdapter(SearchResult)
-ANSWER = TypeAdapter(Answer)
-CITATION = TypeAdapter(WeighedCitation)
-STAGE = TypeAdapter(StageDone)
-DRAFT = TypeAdapter(Drafted)
-FAILURE = TypeAdapter(Failure)
-KEPT = TypeAdapter(KeptAnswer)
-ANSWERS = TypeAdapter(AnswerList)
-REPLAY = TypeAdapter(Replay)
-FEEDBACK = TypeAdapter(GivenFeedback)
-FEEDBACKS = TypeAdapter(FeedbackList)
-WATCH = TypeAdapter(WatchSummary)
-WATCHES = TypeAdapter(WatchList)
-ONE_WATCH = TypeAdapter(OneWatch)
-STYLED = TypeAdapter(StyledReferences)
 
 ReferenceFormat = Literal["ris", "bibtex", "csl-json", "nbib", "csv"]
 ReferenceStyle = Literal["vancouver", "apa", "ama"]
@@ -167,7 +151,7 @@ class CiteRay:
     def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
         """Ranked citations and the passages that speak to the question."""
         asked = {"question": question, **options}
-        return _record(SEARCH, self._endpoint.read("POST", "/v1/search", asked))
+        return self._read(SearchResult, "POST", "/v1/search", asked)
 
     def answer(self, question: str, **options: Unpack[AnswerOptions]) -> Answer:
         """An answer whose every sentence names the PMIDs that support it.
@@ -178,7 +162,7 @@ class CiteRay:
         sentences, and `citations` are the nearest ones), and where sources disagree.
         """
         asked = {"question": question, **options}
-        return _record(ANSWER, self._endpoint.read("POST", "/v1/answer", asked))
+        return self._read(Answer, "POST", "/v1/answer", asked)
 
     def answer_events(
         self, question: str, **options: Unpack[AnswerOptions]
@@ -199,16 +183,16 @@ class CiteRay:
 
     def citation(self, pmid: int) -> WeighedCitation:
         """The whole record of one PMID; BadRequestError, status 404, where there is none."""
-        return _record(CITATION, self._endpoint.read("GET", f"/v1/citations/{pmid}"))
+        return self._read(WeighedCitation, "GET", f"/v1/citations/{pmid}")
 
     def stored_answer(self, answer_id: str) -> KeptAnswer:
         """A stored answer with all it came of; BadRequestError, status 404, where there is none."""
-        return _record(KEPT, self._endpoint.read("GET", f"/v1/answers/{answer_id}"))
+        return self._read(KeptAnswer, "GET", f"/v1/answers/{answer_id}")
 
     def stored_answers(self, limit: int = 50, before: str = "") -> AnswerList:
         """The answers that were stored with this key, newest first; `before` is a list's `next`."""
         place = f"/v1/answers?limit={limit}&before={before}"
-        return _record(ANSWERS, self._endpoint.read("GET", place))
+        return self._read(AnswerList, "GET", place)
 
     def delete_answer(self, answer_id: str) -> None:
         """Remove a stored answer and its feedback for good."""
@@ -216,15 +200,14 @@ class CiteRay:
 
     def replay(self, answer_id: str) -> Replay:
         """Ask again what a stored answer was asked, and compare both."""
-        return _record(REPLAY, self._endpoint.read("POST", f"/v1/answers/{answer_id}/replay"))
+        return self._read(Replay, "POST", f"/v1/answers/{answer_id}/replay")
 
     def give_feedback(
         self, answer_id: str, rating: Rating, **options: Unpack[FeedbackOptions]
     ) -> GivenFeedback:
         """Say whether a stored answer is right, and what it should have been."""
         said = {"rating": rating, **options}
-        reply = self._endpoint.read("POST", f"/v1/answers/{answer_id}/feedback", said)
-        return _record(FEEDBACK, reply)
+        return self._read(GivenFeedback, "POST", f"/v1/answers/{answer_id}/feedback", said)
 
     def feedback(
         self,
@@ -241,25 +224,25 @@ class CiteRay:
         chosen = {"rating": rating, "state": state}
         asked = {name: value for name, value in chosen.items() if value is not None}
         query = urlencode({"limit": limit, "before": before, **asked})
-        return _record(FEEDBACKS, self._endpoint.read("GET", f"/v1/feedback?{query}"))
+        return self._read(FeedbackList, "GET", f"/v1/feedback?{query}")
 
     def review(self, feedback_id: str, state: Decision | Literal["open"]) -> GivenFeedback:
         """Accept or reject feedback, or open it again; status 403 for a key that may not."""
         place = f"/v1/feedback/{feedback_id}/review"
-        return _record(FEEDBACK, self._endpoint.read("POST", place, {"state": state}))
+        return self._read(GivenFeedback, "POST", place, {"state": state})
 
     def watch(self, question: str, **options: Unpack[WatchOptions]) -> WatchSummary:
         """Save a question, which is asked again after each version of the index."""
         asked = {"question": question, **options}
-        return _record(WATCH, self._endpoint.read("POST", "/v1/watches", asked))
+        return self._read(WatchSummary, "POST", "/v1/watches", asked)
 
     def watches(self) -> Sequence[WatchSummary]:
         """The questions that were saved with this key, newest first."""
-        return _record(WATCHES, self._endpoint.read("GET", "/v1/watches")).watches
+        return self._read(WatchList, "GET", "/v1/watches").watches
 
     def watched(self, watch_id: str) -> OneWatch:
         """A saved question with its newest answer and the history of what changed."""
-        return _record(ONE_WATCH, self._endpoint.read("GET", f"/v1/watches/{watch_id}"))
+        return self._read(OneWatch, "GET", f"/v1/watches/{watch_id}")
 
     def unwatch(self, watch_id: str) -> None:
         """Remove a saved question and its history for good."""
@@ -268,7 +251,7 @@ class CiteRay:
     def related(self, pmid: int, *, k: int = 10, system: str | None = None) -> SearchResult:
         """The `k` citations most like one, without it; BadRequestError, status 404, as above."""
         query = urlencode({"k": k, **({"system": system} if system else {})})
-        return _record(SEARCH, self._endpoint.read("GET", f"/v1/citations/{pmid}/related?{query}"))
+        return self._read(SearchResult, "GET", f"/v1/citations/{pmid}/related?{query}")
 
     def references(self, pmids: Iterable[int], format: ReferenceFormat = "ris") -> str:
         """A file of citations for reference managers, in the order of `pmids`: 1,000 at most.
@@ -281,7 +264,7 @@ class CiteRay:
         self, pmids: Iterable[int], style: ReferenceStyle = "vancouver"
     ) -> tuple[StyledReference, ...]:
         """The references as a style prints them, 200 at most; raises as `references`."""
-        return _record(STYLED, self._references(pmids, style=style)).references
+        return _record(StyledReferences, self._references(pmids, style=style)).references
 
     def document(
         self, answer: Answer, form: DocumentForm = "docx", style: ReferenceStyle = "vancouver"
@@ -290,6 +273,9 @@ class CiteRay:
         place = f"/v1/answers/document?{urlencode({'form': form, 'style': style})}"
         return self._endpoint.read("POST", place, asdict(answer))
 
+    def _read(self, form: type[T], method: str, path: str, body: Any = None) -> T:
+        return _record(form, self._endpoint.read(method, path, body))
+
     def _references(self, pmids: Iterable[int], **asked: str) -> bytes:
         query = urlencode({"pmids": ",".join(map(str, pmids)), **asked}, safe=",")
         return self._endpoint.read("GET", f"/v1/references?{query}")
@@ -297,18 +283,17 @@ class CiteRay:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._endpoint.close()
 
 
-def _record(form: TypeAdapter[T], reply: str | bytes) -> T:
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
+def _record(form: type[T], reply: str | bytes) -> T:
     try:
-        return form.validate_json(reply)
+        record: T = _adapter(form).validate_json(reply)
+        return record
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"])) or "the reply"
         raise EndpointError(
@@ -336,14 +321,14 @@ def as_event(name: str, data: str) -> Event | None:
     """
     match name:
         case "stage":
-            return _record(STAGE, data)
+            return _record(StageDone, data)
         case "evidence":
-            return Found(_record(SEARCH, data))
+            return Found(_record(SearchResult, data))
         case "draft":
-            return _record(DRAFT, data)
+            return _record(Drafted, data)
         case "answer":
-            return Finished(_record(ANSWER, data))
+            return Finished(_record(Answer, data))
         case "error":
-            failure = _record(FAILURE, data)
+            failure = _record(Failure, data)
             raise EndpointError(f"/v1/answer: {failure.detail}", failure.status)
     return None

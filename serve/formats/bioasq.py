@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TextIO, cast
 
 from cluster.answers import (
@@ -231,9 +230,9 @@ class RunWriter:
             raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
     @property
-    def done(self) -> frozenset[str]:
-        """The ids of the questions that have an entry."""
-        return frozenset(self._entries)
+    def done(self) -> KeysView[str]:
+        """The ids of the questions that have an entry, also of later ones."""
+        return self._entries.keys()
 
     def add(self, entry: Entry) -> None:
         """Keeps the entry of `to_entry` on disk before it returns; a later one of an id wins."""
@@ -260,12 +259,7 @@ class RunWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def _read_partial(self) -> list[Entry]:

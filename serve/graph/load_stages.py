@@ -16,12 +16,11 @@ from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.terms.collection import CollectionTerms
 from cluster.index.tokens.shared_codec import open_codec
-from cluster.index.versions import read_as_of
+from cluster.index.versions import check_analyser, read_as_of
 from cluster.models.adapters import full_name, model_folder, weights_checksum
 from cluster.models.kept.keep_models import Conditions
 from cluster.models.store import ModelStore, as_transformers_folder
 from cluster.settings.settings import Settings
-from cluster.text.analysis import ANALYSER
 from cluster.text.vocabulary import Vocabulary
 from serve.answer.ask_model import WriterLimits
 from serve.answer.names.group_names import Recogniser as Recognise
@@ -52,15 +51,6 @@ def open_manifest(settings: Settings) -> Manifest:
     manifest = read_as_of(index, as_of) if as_of else read_manifest(index)
     check_analyser(manifest)
     return manifest
-
-
-def check_analyser(manifest: Manifest) -> None:
-    """Raise IndexFormatError where the version's BM25 terms are not made as questions' are."""
-    if manifest.analyser != ANALYSER:
-        raise IndexFormatError(
-            f"the BM25 terms of {manifest.version} were made by {manifest.analyser}, this CiteRay "
-            f"uses {ANALYSER}; build the index again"
-        )
 
 
 def load_encoder(settings: Settings, manifest: Manifest) -> QueryEncoder:

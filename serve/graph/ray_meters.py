@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 import ray
 from ray.serve import metrics
 
+from serve.http.door.note_requests import Meters
+
 # Seconds; a search is a tenth of one, a language model's answer may be a minute.
 BOUNDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0]
 
 
-class RayMeters:
+class RayMeters(Meters):
     """See `Meters`. Ray puts `ray_` before each name, and deployment and replica beside it."""
 
     def __init__(self) -> None:

@@ -9,7 +9,6 @@ GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /me
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -21,7 +20,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route
 
 from cluster.answers import Answer, SearchResult
-from cluster.errors import InputError
+from cluster.errors import InputError, RefusedError
 from cluster.settings.settings import ServeSettings
 from cluster.weighing import WeighedCitation
 from serve.graph.watch_stages import StageLostError
@@ -30,7 +29,7 @@ from serve.http.documented import DocumentedAPI
 from serve.http.door.admit_requests import Admission
 from serve.http.door.answer_head import HeadAsGet
 from serve.http.door.guard import Guard
-from serve.http.door.note_requests import Meters, NoMeters, NotedService
+from serve.http.door.note_requests import Meters, NotedService
 from serve.http.event_stream import NAMES, as_failure, event_stream
 from serve.http.mcp_tools import add_mcp
 from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
@@ -45,7 +44,7 @@ from serve.http.request_forms import (
     field_errors,
 )
 from serve.http.serve_page import add_page
-from serve.http.service import Readiness, Service
+from serve.http.service import Readiness, Service, require_ready
 from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
 from serve.http.workbench.batch_references import add_batch_references
 from serve.http.workbench.citations_api import add_citations
@@ -91,17 +90,17 @@ def create_api(
     Raises InputError for API keys in the environment that cannot be read.
     """
     http = settings.http
-    meters = meters or NoMeters()
+    meters = meters or Meters()
     admission = admission or Admission(http.at_once, http.waiting, http.wait_s)
     default_system = settings.system
     service = NotedService(service, meters, log_questions=http.log_questions)
     api = _bare_api(settings, admission, meters)
     _add_handlers(api)
     _add_routes(api, service, default_system, saved)
-    add_references(api, service, default_system, partial(_require_ready, service))
+    add_references(api, service, default_system)
     add_openai_form(api, service)
     add_suggest(api, service)
-    add_page(api)
+    add_page(api, keeps=saved is not None)
     add_systems(api, service, default_system)
     add_citations(api, service)
     if batches is not None:
@@ -178,14 +177,13 @@ def _add_handlers(api: FastAPI) -> None:
     async def bad_input(_: Request, error: InputError) -> JSONResponse:
         return problem(422, str(error))
 
+    @api.exception_handler(RefusedError)
+    async def unmet(_: Request, error: RefusedError) -> JSONResponse:
+        return busy_problem(error.status, error.message, error.retry_after_s)
+
     @api.exception_handler(StageLostError)
     async def lost(_: Request, error: StageLostError) -> JSONResponse:
         return busy_problem(503, str(error), RETRY_AFTER_S)
-
-
-async def _require_ready(service: Service) -> None:
-    if loading := service.loading():
-        raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
 
 
 def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Saved | None) -> None:
@@ -198,7 +196,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
         `verdict` is `answered`, `mixed` where sources disagree, or `not_enough_evidence`: then
         nothing is stated, and `citations` are the nearest ones.
         """
-        await _require_ready(service)
+        require_ready(service)
         asked = request.as_request(default_system)
         keeps = saved if wants_storing(request, saved) else None
         if request.stream:
@@ -210,7 +208,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
     @api.post("/v1/search", responses=ASKED)
     async def search(request: SearchRequest) -> SearchResult:
         """Ranked citations and the passages that speak to the question."""
-        await _require_ready(service)
+        require_ready(service)
         return await service.search(request.as_request(default_system))
 
     @api.get(
@@ -220,7 +218,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
     )
     async def citation(pmid: PathPmid) -> Any:
         """The whole record of one PMID, its study design, and notices of what became of it."""
-        await _require_ready(service)
+        require_ready(service)
         found = await service.citation(pmid)
         if found is None:
             return problem(404, f"PMID {pmid} is not in this index")

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Protocol
 
 from fastapi import FastAPI, Path, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from cluster.answers import QUESTION_TYPES, Question
-from serve.batches.jobs import BatchError, Job, State, new_job
+from serve.batches.jobs import Job, State, new_job
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, as_questions
 from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, busy_problem, problems
+from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import SystemName
 
 MAX_QUESTIONS = 10_000
@@ -153,10 +153,6 @@ RUN = {
 
 def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
     """Add the routes to `api`."""
-
-    @api.exception_handler(BatchError)
-    async def refused(_: Any, error: BatchError) -> JSONResponse:
-        return busy_problem(error.status, error.message, error.retry_after_s)
 
     @api.post("/v1/batches", status_code=202, responses=ADDED)
     async def add(request: BatchRequest) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from serve.graph.watch_stages import StageLostError
 from serve.http.answer_words import QUOTED, citation_words
 from serve.http.event_stream import as_failure
 from serve.http.request_forms import Pmid, SearchRequest, explain_problems
-from serve.http.service import Service
+from serve.http.service import Service, require_ready
 from serve.http.workbench.bound_reply import (
     DEFAULT_CHARACTERS,
     AnswerReply,
@@ -181,9 +181,8 @@ def make_server(service: Service, default_system: str, more: Sequence[Tool] = ()
             known = ", ".join(tools)
             message = f"no tool is named {params.name[:100]!r}; there are: {known}"
             raise MCPError(types.INVALID_PARAMS, message)
-        if loading := service.loading():
-            return _failed(f"still loading: {', '.join(loading)}; try again in a moment")
         try:
+            require_ready(service)
             return await tools[params.name].call(params.arguments or {})
         except ValidationError as error:
             return _failed(explain_problems(error.errors()))

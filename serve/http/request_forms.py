@@ -72,28 +72,30 @@ def _list_systems(schema: dict[str, Any]) -> None:
 SystemName = Annotated[str, AfterValidator(known_system), Field(json_schema_extra=_list_systems)]
 
 
+def _not_blank(remedy: str) -> AfterValidator:
+    """Refuses white space alone."""
+
+    def check(value: str) -> str:
+        if not value.strip():
+            raise ValueError(f"is empty; {remedy}")
+        return value
+
+    return AfterValidator(check)
+
+
+QuestionText = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_QUESTION_CHARACTERS, json_schema_extra={"pattern": r"\S"}),
+]
+
+
 class TurnForm(BaseModel):
     """A question that was asked before in the same conversation, and the answer it got."""
 
     model_config = ConfigDict(extra="forbid")
 
-    question: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=MAX_QUESTION_CHARACTERS,
-            json_schema_extra={"pattern": r"\S"},
-        ),
-    ]
+    question: Annotated[QuestionText, _not_blank("leave the turn out")]
     answer: Annotated[str, Field(max_length=MAX_TURN_ANSWER)] = ""
-
-    @field_validator("question")
-    @classmethod
-    def not_blank(cls, value: str) -> str:
-        """Raises ValueError for white space alone."""
-        if not value.strip():
-            raise ValueError("is empty; leave the turn out")
-        return value
 
     def as_turn(self) -> Turn:
         """The turn as a record."""
@@ -116,14 +118,7 @@ class SearchRequest(BaseModel):
         json_schema_extra={"examples": [EXAMPLE]},
     )
 
-    question: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=MAX_QUESTION_CHARACTERS,
-            json_schema_extra={"pattern": r"\S"},
-        ),
-    ]
+    question: Annotated[QuestionText, _not_blank("ask a question"), AfterValidator(str.strip)]
     system: SystemName | None = None
     k: Annotated[int, Field(ge=1, le=MAX_CITATIONS, strict=True)] = 10
     id: Annotated[str, Field(max_length=200)] = ""
@@ -135,14 +130,6 @@ class SearchRequest(BaseModel):
     filters: FilterForm = FilterForm()
     sort: Sort = "relevance"
     turns: Annotated[list[TurnForm], Field(max_length=MAX_TURNS)] = []
-
-    @field_validator("question")
-    @classmethod
-    def not_blank(cls, value: str) -> str:
-        """The question without surrounding white space; raises ValueError if none is left."""
-        if not value.strip():
-            raise ValueError("is empty; ask a question")
-        return value.strip()
 
     def as_question(self) -> Question:
         """The question as a record, its type still "unknown" where none was given."""
@@ -166,7 +153,9 @@ class GivenPassage(BaseModel):
     section: SectionName
     begin: Offset
     end: Offset
-    text: Annotated[str, Field(max_length=MAX_GIVEN_CHARACTERS)]
+    text: Annotated[
+        str, Field(max_length=MAX_GIVEN_CHARACTERS), _not_blank("leave the passage out")
+    ]
 
     @field_validator("end")
     @classmethod
@@ -174,14 +163,6 @@ class GivenPassage(BaseModel):
         """Raises ValueError where `end` lies before `begin`; they may be equal."""
         if value < info.data.get("begin", 0):
             raise ValueError("is before begin")
-        return value
-
-    @field_validator("text")
-    @classmethod
-    def says_something(cls, value: str) -> str:
-        """Raises ValueError for white space alone."""
-        if not value.strip():
-            raise ValueError("is empty; leave the passage out")
         return value
 
     def as_passage(self) -> Passage:

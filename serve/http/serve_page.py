@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from importlib import resources
 from pathlib import Path
+from string import Template
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, HTMLResponse
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -48,16 +50,23 @@ class PageFiles(StaticFiles):
         return response
 
 
-def add_page(api: FastAPI) -> None:
-    """Add `/`, `/docs` and their files under `/static` to `api`."""
+def add_page(api: FastAPI, *, keeps: bool) -> None:
+    """Add `/`, `/docs` and their files under `/static` to `api`.
+
+    `keeps` says whether the page offers to keep answers, feedback and questions.
+    """
     folder = Path(__file__).parent / "page"
     swagger = Path(str(resources.files("fastapi_offline") / "static"))
     api.mount("/static/swagger", PageFiles(directory=swagger), name="swagger")
     api.mount("/static", PageFiles(directory=folder), name="static")
 
+    template = Template((folder / "index.html").read_text(encoding="utf-8"))
+    index = template.substitute(keeps="yes" if keeps else "no")
+    headers = {**HEADERS, "ETag": f'"{sha256(index.encode()).hexdigest()}"'}
+
     @api.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(folder / "index.html", headers=HEADERS)
+    async def page() -> HTMLResponse:
+        return HTMLResponse(index, headers=headers)
 
     @api.get("/docs", include_in_schema=False)
     async def docs() -> FileResponse:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from cluster.answers import Answer, SearchResult
 from cluster.records import Citation
 from serve.answer_events import Event
+from serve.graph.watch_stages import StageLostError
 from serve.question.example_questions import Example
 from serve.question.words.index_words import Suggestion
 from serve.request import Request
@@ -72,3 +73,9 @@ class Service(Protocol):
     async def metrics(self) -> bytes:
         """The figures of the whole graph in Prometheus' text format."""
         ...
+
+
+def require_ready(service: Service) -> None:
+    """Raise StageLostError, which names them, while stages of `service` load."""
+    if loading := service.loading():
+        raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")

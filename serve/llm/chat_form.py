@@ -39,9 +39,11 @@ def chat_request(
     choices: Sequence[str] | None = None,
     json_schema: Mapping[str, Any] | None = None,
     weigh: Sequence[str] | None = None,
+    completion: bool = False,
 ) -> dict[str, Any]:
     """The body of a chat completion. At most one of `choices` and `json_schema` may be given.
 
+    With `completion` it is that of a plain one, for a model without a chat form.
     `repetition_penalty` is vLLM's and TGI's, not OpenAI's, so it goes out only where given.
     """
     if choices is not None and json_schema is not None:
@@ -63,10 +65,10 @@ def chat_request(
             "type": "json_schema",
             "json_schema": {"name": "answer", "schema": dict(json_schema), "strict": True},
         }
-    return body
+    return _as_completion(body) if completion else body
 
 
-def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
+def _as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a plain completion that asks what the chat `body` asks.
 
     The conversation's texts follow each other, with nothing to mark their turns.
@@ -78,7 +80,7 @@ def as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
     return asked | {"prompt": "\n\n".join(text for text in texts if text)}
 
 
-def as_chat_reply(reply: Any) -> Any:
+def _as_chat_reply(reply: Any) -> Any:
     """A plain completion's reply, or one piece of it, in a chat's form; anything else as it is."""
     try:
         return {**reply, "choices": [_as_chat_choice(choice) for choice in reply["choices"]]}
@@ -96,6 +98,18 @@ def _as_chat_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
         "finish_reason": choice.get("finish_reason"),
         "logprobs": {"content": [{"top_logprobs": words}]} if words else None,
     }
+
+
+def read_asked(reply: Any, options: Mapping[str, Any]) -> str:
+    """The text of the reply, chat's or plain, to a `chat_request` of these options.
+
+    Raises LLMError as `read_reply` does, and where no word to weigh is likely.
+    """
+    reply = _as_chat_reply(reply)
+    if options.get("weigh") is not None:
+        return _read_shares(reply, options["weigh"])
+    constrained = any(options.get(name) is not None for name in ("choices", "json_schema"))
+    return read_reply(reply, constrained=constrained)
 
 
 def read_reply(reply: Any, *, constrained: bool) -> str:
@@ -119,7 +133,7 @@ def read_reply(reply: Any, *, constrained: bool) -> str:
     return text
 
 
-def read_shares(reply: Any, words: Sequence[str]) -> str:
+def _read_shares(reply: Any, words: Sequence[str]) -> str:
     """JSON of the share of each of `words` among them, as the first word of the reply.
 
     Where the endpoint tells no probabilities the word that it said has all. Raises LLMError
@@ -152,12 +166,8 @@ def brief_error(reply: Any) -> str:
     )
 
 
-async def read_pieces(
-    lines: AsyncIterable[str], say: Say, *, completion: bool = False
-) -> dict[str, Any]:
-    """The chat completion that `lines` of server-sent events bring in pieces, each said.
-
-    With `completion` they are those of a plain one.
+async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
+    """The completion that `lines` of server-sent events bring in pieces, each said.
 
     Raises LLMError where the model breaks off with an error or without an end.
     """
@@ -173,8 +183,7 @@ async def read_pieces(
             raise LLMError(f"llm: a piece of the reply is no JSON: {brief(data)}") from None
         if not isinstance(piece, dict) or "error" in piece:
             raise LLMError(f"llm: it broke off: {brief_error(piece)}")
-        piece = as_chat_reply(piece) if completion else piece
-        for choice in piece.get("choices") or []:
+        for choice in _as_chat_reply(piece).get("choices") or []:
             finish = choice.get("finish_reason") or finish
             if text := (choice.get("delta") or {}).get("content"):
                 said.append(text)

@@ -14,13 +14,10 @@ from cluster.errors import LLMError, brief
 from serve.llm.chat_form import (
     Message,
     Say,
-    as_chat_reply,
-    as_completion,
     brief_error,
     chat_request,
+    read_asked,
     read_pieces,
-    read_reply,
-    read_shares,
 )
 
 RETRY_STATUS = frozenset({429, 503})
@@ -128,29 +125,11 @@ class OpenAIChatModel:
         self._clients = _Clients(timeout_s)
 
     async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int,
-        temperature: float,
-        repetition_penalty: float | None = None,
-        choices: Sequence[str] | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        weigh: Sequence[str] | None = None,
-        say: Say | None = None,
+        self, messages: Sequence[Message], *, say: Say | None = None, **options: Any
     ) -> str:
         """See `ChatModel.chat`; retries a busy endpoint before it raises LLMError."""
-        body = chat_request(
-            self._model,
-            messages,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            repetition_penalty=repetition_penalty,
-            choices=choices,
-            json_schema=json_schema,
-            weigh=weigh,
-        )
-        response, reply = await self._post(as_completion(body) if self._completion else body, say)
+        body = chat_request(self._model, messages, completion=self._completion, **options)
+        response, reply = await self._post(body, say)
         if reply is None:
             try:
                 reply = response.json()
@@ -158,10 +137,7 @@ class OpenAIChatModel:
                 raise LLMError(
                     f"llm: {self._url} answered no JSON: {brief(response.text)}"
                 ) from None
-            reply = as_chat_reply(reply) if self._completion else reply
-        if weigh is not None:
-            return read_shares(reply, weigh)
-        return read_reply(reply, constrained=choices is not None or json_schema is not None)
+        return read_asked(reply, options)
 
     async def _post(
         self, body: Mapping[str, Any], say: Say | None
@@ -196,8 +172,7 @@ class OpenAIChatModel:
             # An endpoint that does not stream answers as if it had not been asked to.
             pieces = response.headers.get("Content-Type", "").startswith("text/event-stream")
             if say is not None and pieces and response.is_success:
-                lines = response.aiter_lines()
-                return response, await read_pieces(lines, say, completion=self._completion)
+                return response, await read_pieces(response.aiter_lines(), say)
             await response.aread()
             return response, None
 

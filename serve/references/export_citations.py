@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from cluster.records import Citation
 from serve.references.write_bibtex import write_bibtex
@@ -14,7 +14,6 @@ from serve.references.write_nbib import write_nbib
 from serve.references.write_ris import write_ris
 
 FormatName = Literal["ris", "bibtex", "csl-json", "nbib", "csv"]
-FORMAT_NAMES: tuple[FormatName, ...] = get_args(FormatName)
 
 
 @dataclass(frozen=True, slots=True)

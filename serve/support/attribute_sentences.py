@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -237,6 +238,8 @@ class SecondScorer:
         return self._second.score(pairs)
 
 
+# Each sentence of an answer is held against the same passages.
+@lru_cache(maxsize=2048)
 def stated_text(text: str) -> str:
     """The sentences of `text` without what they only ask, suppose or demand."""
     return " ".join(map(stated, split_sentences(text)))

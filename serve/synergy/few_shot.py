@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from cluster.answers import Question
+from cluster.errors import CiteRayError
 from cluster.index.vectors import Vectors
 from cluster.text.sentences import sentence_spans
 from serve.llm.chat_form import Message
@@ -28,6 +29,10 @@ Stage = Literal["ideal", "exact"]
 MAX_CHARACTERS = 600
 
 
+class EncoderLostError(CiteRayError):
+    """The encoder of the examples failed, was late, or is gone with its process."""
+
+
 class ExampleMemory:
     """The newest round of a folder, its questions as vectors of `encode`, searched exactly.
 
@@ -36,16 +41,22 @@ class ExampleMemory:
 
     def __init__(self, folder: Path, encode: Encoder) -> None:
         self._folder = folder
-        self._encode = encode
+        self._encoder = encode
         self._lock = threading.Lock()
         self._round = Round(0, {}, ())
         self._vectors: Vectors = np.empty((0, 0), np.float32)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no round is stored."""
+        return not stored_rounds(self._folder)
 
     def nearest(self, question: Question, limit: int) -> list[Example]:
         """The `limit` examples of the question's type nearest to it, best first.
 
         The question itself, by id or by its words, is never its own example. Raises
-        InputError where no round is stored.
+        InputError where no round is stored or the newest cannot be read, EncoderLostError where
+        there are no vectors to compare by.
         """
         round_, vectors = self._newest()
         asked = _words(question.body)
@@ -61,6 +72,12 @@ class ExampleMemory:
         scores = vectors[fitting] @ self._encode([question.body])[0]
         order = np.argsort(-scores, kind="stable")[:limit].tolist()
         return [round_.examples[fitting[place]] for place in order]
+
+    def _encode(self, texts: list[str]) -> Vectors:
+        try:
+            return self._encoder(texts)
+        except Exception as error:  # Of another process the loss has many forms.
+            raise EncoderLostError(f"the encoder of examples: {error!r}") from error
 
     def _newest(self) -> tuple[Round, Vectors]:
         with self._lock:

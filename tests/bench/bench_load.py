@@ -4,11 +4,12 @@
         [--kill [--kinds KIND ...]] [--seed 0] [--set ...]
 
 First finds what the graph answers in a second (32 callers for half a minute), then sends `--times`
-that at random moments (Poisson), presets mixed. Every request must end in an answer, a stated
-degradation, or 429/503 with Retry-After. Prints these, the times of accepted requests, and the
-memory of all processes with its slope over the second half. With `--kill` a replica is killed
-10 s after answers are whole again, one kind after the other, and questions that are lost are asked
-again as the Python client does.
+that at random moments (Poisson), presets mixed, and a batch a minute. Every request must end in an
+answer, a stated degradation, or 429/503 with Retry-After, every batch with its run. Prints these,
+the times of accepted requests, and the memory of all processes with its slope over the second half
+(Theil and Sen's, with its interval). With `--kill` a replica is killed 10 s after answers are whole
+again, one kind after the other, and questions that are lost are asked again as the Python client
+does.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import contextlib
 import itertools
 import random
 import statistics
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,6 +30,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import psutil
+from scipy.stats import theilslopes
 
 from serve.client.call_endpoint import PAUSES_S
 from serve.llm_app import LLM_APP
@@ -40,6 +43,7 @@ ANSWERS = 0.5
 SAMPLE_S = 5.0
 KILL_S = 10.0
 PROBE_S = 0.1
+JOB_EVERY_S, JOBS_END_S = 60.0, 600.0
 KINDS = ("Expander", "Encoder", "Shard-0000", "Writer", "PubMed", "Turns", "Gateway")
 # The process of each kind of replica; the language model computes in one beside its replica.
 KILLED = {
@@ -60,6 +64,8 @@ class Outcomes:
     losses: Counter[str] = field(default_factory=Counter)
     recovery_s: dict[str, list[float]] = field(default_factory=dict)
     again: int = 0
+    jobs: list[str] = field(default_factory=list)
+    job_ends: Counter[str] = field(default_factory=Counter)
 
 
 def requests_of(questions: list[str], seed: int) -> Iterator[tuple[str, dict[str, object]]]:
@@ -134,6 +140,32 @@ async def watch(graph: Graph, found: Outcomes, begun: float) -> None:
         await asyncio.sleep(SAMPLE_S)
 
 
+async def send_jobs(http: httpx.AsyncClient, questions: list[str], found: Outcomes) -> None:
+    """A batch a minute, beside the questions."""
+    for number in itertools.count():
+        asked = [questions[(5 * number + n) % len(questions)] for n in range(5)]
+        rows = [{"id": f"q{n}", "type": "summary", "body": body} for n, body in enumerate(asked)]
+        reply = await http.post("/v1/batches", json={"id": f"load{number}", "questions": rows})
+        if reply.is_success:
+            found.jobs.append(f"load{number}")
+        else:
+            note(reply, found, 0.0)
+        await asyncio.sleep(JOB_EVERY_S)
+
+
+async def await_jobs(http: httpx.AsyncClient, found: Outcomes) -> None:
+    """How each batch ended, with how many of its questions failed."""
+    end = time.monotonic() + JOBS_END_S
+    for job in found.jobs:
+        status = {"state": "waiting"}
+        while status["state"] in ("waiting", "running") and time.monotonic() < end:
+            reply = await http.get(f"/v1/batches/{job}")
+            status = reply.json() if reply.is_success else {"state": f"{reply.status_code}"}
+            await asyncio.sleep(PROBE_S)
+        failed = len(status.get("failed", ()))
+        found.job_ends[f"{status['state']}, {failed} failed" if failed else status["state"]] += 1
+
+
 async def kill(
     graph: Graph,
     http: httpx.AsyncClient,
@@ -178,7 +210,10 @@ async def overload(
     begun = time.monotonic()
     limits = httpx.Limits(max_connections=2000, max_keepalive_connections=100)
     async with httpx.AsyncClient(base_url=graph.url, timeout=120, limits=limits) as http:
-        beside = [asyncio.create_task(watch(graph, found, begun))]
+        beside = [
+            asyncio.create_task(watch(graph, found, begun)),
+            asyncio.create_task(send_jobs(http, questions, found)),
+        ]
         if given.kill:
             beside.append(asyncio.create_task(kill(graph, http, questions, given.kinds, found)))
         sent = []
@@ -190,18 +225,29 @@ async def overload(
         await asyncio.gather(*sent)
         for task in beside:
             task.cancel()
+        await await_jobs(http, found)
     return found
 
 
 def tell(found: Outcomes) -> None:
     print(f"{sum(found.ends.values())} requests: {dict(found.ends.most_common())}")
+    print(f"batches of 5 questions: {dict(found.job_ends)}")
     p50, p95, p99 = np.percentile(found.accepted_s, (50, 95, 99))
     print(f"accepted: p50 {p50:.2f} s, p95 {p95:.2f} s, p99 {p99:.2f} s (deadline {DEADLINE_S} s)")
     half = found.memory[len(found.memory) // 2 :]
-    seconds, held = [at for at, _ in half], [memory for _, memory in half]
-    slope = np.polyfit(seconds, [sum(memory.values()) for memory in held], 1)[0] * 60
+    held = [memory for _, memory in half]
+    minutes: dict[int, list[int]] = {}
+    for at, memory in half:
+        minutes.setdefault(int(at // 60), []).append(sum(memory.values()))
     mean = statistics.mean(sum(memory.values()) for memory in held)
-    print(f"memory of all processes: {mean:,.0f} MiB, {slope:+.1f} MiB a minute in the second half")
+    # Of each minute's median: what lies within a minute is no evidence of its own.
+    slope, _, low, high = theilslopes(
+        [statistics.median(mib) for mib in minutes.values()], list(minutes)
+    )
+    print(
+        f"memory of all processes: {mean:,.0f} MiB, {slope:+.1f} MiB a minute in the second half"
+        f" (95% interval {low:+.1f} to {high:+.1f})"
+    )
     for kind, mib in held[-1].most_common(6):
         print(
             f"  {kind}: {found.memory[0][1][kind]}, {held[0][kind]}, {mib} MiB (begin, half, end)"
@@ -239,8 +285,10 @@ def main() -> None:
         return await overload(graph, questions, given, given.times * rate)
 
     settings = [f"index.path={given.index.resolve()}", "llm.kind=none", *given.set]
-    with served_graph(settings) as graph:
-        tell(asyncio.run(run(graph)))
+    with tempfile.TemporaryDirectory() as folder:
+        settings.append(f"serve.batches.folder={folder}")
+        with served_graph(settings) as graph:
+            tell(asyncio.run(run(graph)))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from cluster.records import Rejected
 from tests.hostile.hostile_sets import check_record, check_sentence
 from tests.hostile.test_xml_damage import SOUND
 
-MOST_SECONDS = 2.0
+MOST_SECONDS, TRIES = 2.0, 3
 MOST_MIB = 50
 PIECES = (
     b"<PMID>", b"</PMID>", b"<PubmedArticle>", b"</PubmedArticle>", b"<!--", b"-->", b"<![CDATA[",
@@ -109,7 +109,11 @@ def draw(seed: int) -> tuple[bytes, bool]:
 def fault_of(seed: int) -> str:
     """What is wrong with how the file of `seed` is read; "" if nothing is."""
     data, is_one_byte = draw(seed)
-    found = read(data)
+    # A busy machine is slow now and then; what hangs is slow each time.
+    for _ in range(TRIES):
+        found = read(data)
+        if found.seconds <= MOST_SECONDS:
+            break
     if found.seconds > MOST_SECONDS:
         return f"it took {found.seconds:.1f} s"
     if found.sentence:

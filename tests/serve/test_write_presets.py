@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cluster.answers import Question, QuestionType
@@ -19,9 +20,17 @@ from cluster.settings.presets import load_system, system_names
 from cluster.settings.read_config import CONFIGS
 from serve.answer.ask_model import WriterLimits
 from serve.answer.names.group_names import Recogniser
-from serve.answer.write_answer import NO_EXAMPLES, AnswerWriter, WrittenAnswer
+from serve.answer.write_answer import (
+    BY_WORDING,
+    NO_EXAMPLES,
+    UNCOMPARED,
+    UNREAD,
+    AnswerWriter,
+    WrittenAnswer,
+)
 from serve.llm.language_model import OpenAIChatModel
 from serve.llm.prompts import find_prompt, load_prompt
+from serve.support.attribute_sentences import Encoder
 from serve.synergy.keep_examples import remember
 from tests.serve.answering import WordReader, encode, evidence
 from tests.serve.llm.test_language_model import Endpoint, completion
@@ -63,6 +72,7 @@ def write(
     body: str = BODY,
     examples: Path | None = None,
     recognise: Recogniser = recognise,
+    encode: Encoder = encode,
 ) -> WrittenAnswer:
     model = OpenAIChatModel(endpoint.url, "m", timeout_s=600, retries=0)
     limits = WriterLimits(deadline_s=600)
@@ -188,6 +198,25 @@ def test_else_they_are_turns_of_the_conversation(endpoint: Endpoint, tmp_path: P
 def test_missing_examples_are_told(endpoint: Endpoint, tmp_path: Path) -> None:
     endpoint.play(200, reasoned(TEXT))
     assert write(endpoint, SINAI, kind="summary", examples=tmp_path).degraded == (NO_EXAMPLES,)
+
+
+def test_examples_that_cannot_be_read_are_told_as_such(endpoint: Endpoint, tmp_path: Path) -> None:
+    folder = memory(tmp_path)
+    (newest,) = folder.iterdir()
+    newest.write_text("{}")
+    endpoint.play(200, reasoned(TEXT))
+    assert write(endpoint, SINAI, kind="summary", examples=folder).degraded == (UNREAD,)
+
+
+def test_an_answer_goes_without_examples_where_the_encoder_is_lost(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    def lost(texts: Sequence[str]) -> np.ndarray:
+        raise TimeoutError
+
+    endpoint.play(200, reasoned(TEXT))
+    written = write(endpoint, SINAI, kind="summary", examples=memory(tmp_path), encode=lost)
+    assert written.degraded == (UNCOMPARED, BY_WORDING)
 
 
 def test_entities_of_the_evidence_are_named_to_the_model(endpoint: Endpoint) -> None:

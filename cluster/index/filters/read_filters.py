@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import ipc
 
+from cluster.arrow_records import map_table
 from cluster.errors import IndexFormatError
 from cluster.index.filters.filters import FLAGS, Filters
 from cluster.index.filters.write_filters import FLAG_BITS
@@ -41,7 +41,7 @@ class FilterColumns:
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise IndexFormatError(f"{path}: missing from the index; build it again or restore it")
-        table = ipc.open_file(pa.memory_map(str(path))).read_all()
+        table = map_table(path)
         self._batches = table.to_batches()
         # Segments that an older CiteRay wrote have no column of designs.
         self.tells_design = "design" in table.schema.names

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from cluster.arrow_records import RowTaker
+from cluster.arrow_records import RowTaker, map_table
 from cluster.errors import IndexFormatError
 
 BAGS = "bags.arrow"
@@ -64,7 +64,7 @@ class Bags:
     def __init__(self, directory: Path) -> None:
         path = directory / BAGS
         try:
-            table = ipc.open_file(pa.memory_map(str(path))).read_all()
+            table = map_table(path)
         except (OSError, pa.ArrowException) as error:
             raise IndexFormatError(f"{path}: not the terms of units; build it again") from error
         if table.schema != _SCHEMA:

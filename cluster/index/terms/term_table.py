@@ -14,6 +14,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from cluster.arrow_records import map_table
 from cluster.errors import IndexFormatError
 
 Over = Literal["citations", "passages"]
@@ -121,7 +122,7 @@ def write_terms(batches: Iterable[pa.RecordBatch], path: Path) -> None:
 def map_terms(path: Path) -> pa.Table:
     """The table of `write_terms`, mapped; raises IndexFormatError where it is none."""
     try:
-        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        table = map_table(path)
     except (OSError, pa.ArrowException) as error:
         raise IndexFormatError(
             f"{path}: cannot be read as term counts ({error}); build the index again"

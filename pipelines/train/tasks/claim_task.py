@@ -12,12 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForSequenceClassification
 
 from cluster.errors import InputError
-from cluster.models.adapters import quiet_loading
-from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
-from pipelines.train.adapt import add_adapter, save_model
+from pipelines.train.adapt import add_adapter, load_with_head, save_model
 from pipelines.train.examples.read_claims import LABELS, ClaimPair
 from pipelines.train.loop import Measures
 from pipelines.train.recipe import ClaimRecipe
@@ -51,16 +49,9 @@ class ClaimTask:
         self._limit = recipe.max_tokens
         self._weights = _balance(pairs).to(device)
         self.sizes: Sequence[int] = [len(pair.claim) + len(pair.evidence) for pair in pairs]
-        self.tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
-        torch.manual_seed(recipe.seed)
-        with quiet_loading():
-            self.model = AutoModelForSequenceClassification.from_pretrained(
-                base,
-                **SAFE_WEIGHTS,
-                dtype=torch.float32,
-                id2label=dict(enumerate(LABELS)),
-                label2id={label: place for place, label in enumerate(LABELS)},
-            ).to(device)
+        self.tokenizer, self.model = load_with_head(
+            AutoModelForSequenceClassification, base, LABELS, recipe, device
+        )
         heads = [name for name, _ in self.model.named_modules() if name.endswith("pooler")]
         self.adapted = add_adapter(self.model, recipe, "SEQ_CLS", ["classifier", *heads])
 

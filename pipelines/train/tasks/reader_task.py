@@ -11,10 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
-from transformers import AutoModelForTokenClassification, AutoTokenizer
+from transformers import AutoModelForTokenClassification
 
-from cluster.models.adapters import quiet_loading
-from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
 from cluster.models.reader import Reader, encode_pairs, passage_tokens
 from cluster.models.readings import (
     LABELS,
@@ -25,7 +23,7 @@ from cluster.models.readings import (
     SUMMARY,
     YES,
 )
-from pipelines.train.adapt import add_adapter, save_model
+from pipelines.train.adapt import add_adapter, load_with_head, save_model
 from pipelines.train.examples.mark_names import Marked, find_names
 from pipelines.train.examples.reader_examples import AnsweredQuestion, Part, ReaderExample
 from pipelines.train.loop import Measures
@@ -70,16 +68,9 @@ class ReaderTask:
         self._held_out = held_out
         self._recipe = recipe
         self.sizes: Sequence[int] = [len(e.question) + len(e.passage) for e in examples]
-        self.tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
-        torch.manual_seed(recipe.seed)
-        with quiet_loading():
-            self.model = AutoModelForTokenClassification.from_pretrained(
-                base,
-                **SAFE_WEIGHTS,
-                dtype=torch.float32,
-                id2label=dict(enumerate(LABELS)),
-                label2id={label: place for place, label in enumerate(LABELS)},
-            ).to(device)
+        self.tokenizer, self.model = load_with_head(
+            AutoModelForTokenClassification, base, LABELS, recipe, device
+        )
         self.adapted = add_adapter(self.model, recipe, "TOKEN_CLS")
 
     def loss(self, places: Sequence[int]) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from torch.nn.functional import normalize, pad
 
 from cluster.errors import InputError
 from cluster.models.adapters import quiet_loading
+from cluster.models.encoder import edge_tokens
 from cluster.models.load_safely import SAFELY
 from pipelines.train.adapt import add_adapter, save_adapter
 from pipelines.train.examples.mine_candidates import Vectors, best_by_vectors
@@ -170,7 +170,7 @@ class RetrievalTask:
     def _alike(self, texts: list[str]) -> _Embedded:
         features = batch_to_device(self.model.preprocess(texts), torch.device(self.device))
         output = self.model(features)
-        edges = torch.tensor(_edge_ids(self.model.tokenizer), device=self.device)
+        edges = edge_tokens(self.model.tokenizer).to(self.device)
         return _Embedded(
             normalize(output["sentence_embedding"].float(), dim=-1),
             normalize(output["token_embeddings"].float(), dim=-1),
@@ -211,10 +211,6 @@ def _pairs(mined: Sequence[MinedQuestion], recipe: RetrievalRecipe) -> list[_Pai
 
 def _late(asked: _Embedded, passages: _Embedded) -> Tensor:
     return mean_max_sim(asked.tokens, asked.mask, passages.tokens, passages.mask)
-
-
-def _edge_ids(tokenizer: Any) -> list[int]:
-    return sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
 
 
 def average_precision(rows: Sequence[int], gold: frozenset[int]) -> float:

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForTokenClassification, AutoTokenizer
+from transformers import AutoModelForTokenClassification
 
 from cluster.errors import InputError
-from cluster.models.adapters import quiet_loading
-from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
 from cluster.models.tag_entities import EntityTagger
-from pipelines.train.adapt import add_adapter, save_model
+from pipelines.train.adapt import add_adapter, load_with_head, save_model
 from pipelines.train.examples.tagged_texts import (
     Span,
     TaggedText,
@@ -51,16 +49,9 @@ class TagTask:
         self.identity = identity
         self._held_out = held_out
         self._limit = recipe.max_tokens
-        self.tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
-        torch.manual_seed(recipe.seed)
-        with quiet_loading():
-            self.model = AutoModelForTokenClassification.from_pretrained(
-                base,
-                **SAFE_WEIGHTS,
-                dtype=torch.float32,
-                id2label=dict(enumerate(labels)),
-                label2id={label: place for place, label in enumerate(labels)},
-            ).to(device)
+        self.tokenizer, self.model = load_with_head(
+            AutoModelForTokenClassification, base, labels, recipe, device
+        )
         # For the tagger: longer windows than it was trained on would be strange to it.
         self.model.config.window_tokens = recipe.max_tokens
         self.adapted = add_adapter(self.model, recipe, "TOKEN_CLS")

@@ -19,11 +19,11 @@ from typing import Generic, TypeVar
 
 from cluster.errors import CiteRayError, IndexFormatError
 from cluster.index.manifest import Manifest, current_pointer, read_manifest
+from cluster.index.versions import check_analyser
 from cluster.models.adapters import full_name
 from cluster.settings.settings import Settings
 from cluster.storage.places import Place
 from serve.graph.load_stages import (
-    check_analyser,
     load_expander,
     load_recogniser,
     load_shard,

@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 from cluster.answers import Answer, SearchResult
 from cluster.records import Citation
@@ -32,40 +32,22 @@ def asker() -> str:
     return str(NOTES.get({}).get("key", ""))
 
 
-class Meters(Protocol):
-    """Figures over all requests. `route` is a path of the API, never a caller's own words."""
+class Meters:
+    """Figures over all requests; this class keeps none, for tests and processes without Ray.
+
+    `route` is a path of the API, never a caller's own words.
+    """
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Count a request with its status; 499 where the caller hung up."""
-        ...
 
     def question(
         self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
     ) -> None:
         """Count a search or an answer (`kind`), its stages' times and its losses."""
-        ...
 
     def load(self, running: int, waiting: int) -> None:
         """Set the numbers of questions that run and wait in this gateway now."""
-        ...
-
-
-class NoMeters:
-    """For tests and processes that nobody measures."""
-
-    def request(self, route: str, status: int, seconds: float) -> None:
-        """Do nothing."""
-        return None
-
-    def question(
-        self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
-    ) -> None:
-        """Do nothing."""
-        return None
-
-    def load(self, running: int, waiting: int) -> None:
-        """Do nothing."""
-        return None
 
 
 def request_id_of(headers: Mapping[str, str]) -> str:

@@ -23,12 +23,13 @@ from cluster.answers import Answer
 from cluster.errors import InputError
 from cluster.settings.presets import is_system, load_system, system_names
 from serve.answer_events import Event, Finished
+from serve.graph.watch_stages import StageLostError
 from serve.http.answer_words import answer_pieces
 from serve.http.event_stream import PING_S, as_failure
 from serve.http.openai.openai_errors import CHAT, MODELS, openai_error
 from serve.http.openai.openai_reply import CHATTED, LISTED, NAMED
 from serve.http.openai.openai_request import ChatRequest
-from serve.http.service import Service
+from serve.http.service import Service, require_ready
 from serve.request import Request
 
 CITATIONS = 10
@@ -120,10 +121,11 @@ def add_openai_form(api: FastAPI, service: Service) -> None:
             return _unknown(request.model)
         try:
             question = request.question()
+            require_ready(service)
         except InputError as error:
             return openai_error(400, str(error), param="messages")
-        if loading := service.loading():
-            return openai_error(503, f"still loading: {', '.join(loading)}; try again in a moment")
+        except StageLostError as error:
+            return openai_error(503, str(error))
         system = load_system(request.model)
         asked = Request(question, system, CITATIONS, turns=request.turns())
         completion = Completion(request.model)

@@ -1,8 +1,9 @@
 // A question as the page's address, and back: /?q=...&system=...&year_from=2020, or /?answer=ID.
 
-const NUMBERS = ["year_from", "year_to"];
-const LISTS = ["publication_types", "design", "journals", "languages", "mesh", "authors"];
-const FLAGS = ["humans", "has_abstract", "retracted"];
+// The filters, by the API's names. A field of several values shows each as a chip.
+export const NUMBERS = ["year_from", "year_to"];
+export const LISTS = ["publication_types", "design", "journals", "languages", "mesh", "authors"];
+export const FLAGS = ["humans", "has_abstract", "retracted"];
 
 /** The address that asks `request` again; earlier turns are no part of it. */
 export function addressOf(request) {

@@ -6,7 +6,7 @@ import { exportMenu } from "./documents.js";
 import { button, copy, make, pubmedAddress } from "./dom.js";
 import { filtersInWords } from "./filters.js";
 import { openPassage } from "./passage_dialog.js";
-import { citedIn, noticeBanner, recordsOf, referenceParts, referenceText, stubOf } from "./references.js";
+import { citedIn, noticeBanner, recordsOf, referenceParts, referenceText, shownTitle, stubOf } from "./references.js";
 import { agreementLine, exactNames, isUnanswered, quotedSides, sidesView, statesExact, verdictBanner, verdictWords } from "./verdict_view.js";
 import { byDesign, countsView, designBadge } from "./weigh_view.js";
 
@@ -51,7 +51,7 @@ export function referenceList(pmids, { title, idOf, stub, badge, passage, record
   const note = make("p", { className: "note" });
   const items = pmids.map((pmid) => make("li", { id: idOf(pmid), tabIndex: -1 }));
   const fill = () => pmids.forEach((pmid, at) => items[at].replaceChildren(
-    ...referenceParts(records.get(pmid) ?? stub(pmid)), badge ? badge(pmid) : "", " ", passage ? passage(pmid) : ""));
+    ...referenceParts({ ...stub(pmid), ...records.get(pmid) }), badge ? badge(pmid) : "", " ", passage ? passage(pmid) : ""));
   fill();
   recordsOf(pmids).then((found) => {
     for (const [pmid, record] of found) records.set(pmid, record);
@@ -134,7 +134,7 @@ function foundView(answer) {
   const select = make("select", {}, ...Object.entries(ORDERS).map(([value, [textContent]]) => make("option", { value, textContent })));
   const sort = () => list.replaceChildren(...[...answer.citations].sort(ORDERS[select.value][1]).map((citation) => make("li", {},
     noticeBanner(stubOf(answer, citation.pmid)),
-    make("a", { href: pubmedAddress(citation.pmid), target: "_blank", rel: "noopener noreferrer", textContent: citation.title || "Untitled citation" }),
+    make("a", { href: pubmedAddress(citation.pmid), target: "_blank", rel: "noopener noreferrer", textContent: shownTitle(stubOf(answer, citation.pmid)) }),
     citation.year ? ` (${citation.year}) ` : " ", designBadge(citation), " ",
     make("button", { type: "button", className: "pmid", textContent: `PMID ${citation.pmid}`, onclick: () => openPassage(answer, citation.pmid, answer.question.body) }))));
   select.addEventListener("change", sort);

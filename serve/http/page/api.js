@@ -1,6 +1,8 @@
 // What the page asks of the server it came from.
 
 const KEY = "citeray-key";
+/** Whether this server keeps answers, feedback and saved questions, as it wrote into the page. */
+export const KEEPS = document.documentElement.dataset.keeps === "yes";
 
 export class ApiError extends Error {
   constructor(message, status) {
@@ -45,7 +47,6 @@ const post = (body) => ({ method: "POST", body: JSON.stringify(body) });
 const batch = (id) => `/v1/batches/${encodeURIComponent(id)}`;
 
 export const readJson = (path, signal) => asJson(path, { signal });
-export const readDocument = () => asJson("/openapi.json");
 
 /** {recommended, systems: [{name, title, about, group, needs, available, reason}]}. */
 export const listSystems = () => asJson("/v1/systems");

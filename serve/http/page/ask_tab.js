@@ -48,24 +48,21 @@ function clear() {
 }
 
 /** Shows an answer with everything that it was asked with. */
-async function show({ request, answer, created }) {
+function show({ request, answer, created }) {
   clear();
   writeForm(request);
   shown = { request, answer };
   document.title = `CiteRay: ${request.question}`;
   document.body.classList.add("asked");
-  const place = document.createElement("span");
-  const opinion = document.createElement("div");
-  const actions = [button("Copy link", () => copy(location.href, "Link")), place];
+  const kept = (written) => keep(request, written);
+  const actions = [button("Copy link", () => copy(location.href, "Link")), storeButton(request, answer, kept), watchButton(request)];
+  const opinion = feedbackRow(request, answer, kept);
   const before = request.turns?.at(-1)?.question ?? "";
   byId("answer").replaceChildren(...answerView(answer, { actions, opinion, before, correct: (question) => ask({ ...request, question }) }));
   byId("progress").textContent = created ? `A stored answer of ${when(created)}.` : "Done.";
   byId("answer").focus({ preventScroll: true });
   byId("follow-form").hidden = false;
   byId("follow").value = "";
-  const kept = (written) => keep(request, written);
-  place.replaceChildren(await storeButton(request, answer, kept), await watchButton(request));
-  opinion.replaceChildren(await feedbackRow(request, answer, kept));
 }
 
 /** Keeps an answer in the history, under the address that it has, and shows it. */

@@ -2,7 +2,7 @@
 
 import { byId, make, shortened } from "./dom.js";
 import { nearestSentence } from "./passage_dialog.js";
-import { stubOf } from "./references.js";
+import { shownTitle, stubOf } from "./references.js";
 
 const LEAVE_MS = 200;
 const MOST = 420;
@@ -23,9 +23,9 @@ function open(link, answer, pmid, said) {
   close();
   const hint = byId("hint");
   const sentence = nearestSentence(answer, pmid, said);
-  const { title, year } = stubOf(answer, pmid);
+  const stub = stubOf(answer, pmid);
   hint.replaceChildren(
-    make("strong", { textContent: shortened(title || `PMID ${pmid}`, MOST) }), year ? ` (${year})` : "",
+    make("strong", { textContent: shortened(shownTitle(stub), MOST) }), stub.year ? ` (${stub.year})` : "",
     sentence ? make("q", { textContent: shortened(sentence, MOST) }) : "");
   hint.hidden = false;
   link.setAttribute("aria-describedby", "hint");

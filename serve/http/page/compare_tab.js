@@ -6,7 +6,7 @@ import { citeLink } from "./cite_hint.js";
 import { lossFold } from "./details_view.js";
 import { byId, make, shortened } from "./dom.js";
 import { openPassage } from "./passage_dialog.js";
-import { citedIn, stubOf } from "./references.js";
+import { citedIn, shownTitle, stubOf } from "./references.js";
 import { titleOf } from "./systems.js";
 import { exactNames, isUnanswered, verdictBanner } from "./verdict_view.js";
 
@@ -49,9 +49,9 @@ function citationRow(pmid, n, answers, reference) {
     return rank ? ["found", `ranked ${rank}`, ""] : ["", "not found", "none"];
   });
   const same = cells.every(([kind]) => kind === cells[0][0]);
-  const { title, year } = stubOf(answers.find((answer) => [...answer.citations, ...answer.evidence.map(({ passage }) => passage)].some((one) => one.pmid === pmid)), pmid);
+  const cited = stubOf(answers.find((answer) => [...answer.citations, ...answer.evidence.map(({ passage }) => passage)].some((one) => one.pmid === pmid)), pmid);
   return make("tr", { className: same ? "" : "differs" },
-    make("th", { scope: "row" }, reference(pmid, n), ` ${shortened(title, TITLE_CHARACTERS)}${year ? ` (${year})` : ""}`),
+    make("th", { scope: "row" }, reference(pmid, n), ` ${shortened(shownTitle(cited), TITLE_CHARACTERS)}${cited.year ? ` (${cited.year})` : ""}`),
     ...cells.map(([kind, words]) => make("td", { className: kind || "absent", textContent: words })));
 }
 

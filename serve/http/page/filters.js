@@ -1,11 +1,8 @@
 // Which citations may be found: the form's fields as the API's `filters`, as chips and in words.
 
+import { FLAGS, LISTS, NUMBERS } from "./address.js";
 import { byId, make } from "./dom.js";
 
-const NUMBERS = ["year_from", "year_to"];
-const FLAGS = ["humans", "has_abstract", "retracted"];
-// Fields of several values: what is chosen or typed becomes a chip.
-const LISTS = ["publication_types", "design", "journals", "languages", "mesh", "authors"];
 const chosen = Object.fromEntries(LISTS.map((name) => [name, []]));
 const field = (name) => byId(name.replaceAll("_", "-"));
 

@@ -1,10 +1,13 @@
 // The references of answers: their numbers, their records, and how they are printed.
 
 import { readCitations } from "./api.js";
-import { linkTo, make, pubmedAddress } from "./dom.js";
+import { linkTo, make, pubmedAddress, shortened } from "./dom.js";
 
 const MOST_AUTHORS = 6;
 const MOST_A_REQUEST = 100;
+const MOST_OF_PASSAGE = 140;
+// What PubMed writes for a title that there is not in English.
+const NO_TITLE = "[Not Available].";
 const known = new Map();
 
 // How a notice begins that takes nothing back: a correction, or that the article is a notice itself.
@@ -29,9 +32,16 @@ export async function recordsOf(pmids) {
 /** What an answer itself knows of a citation, for as long as its record is not there. */
 export function stubOf(answer, pmid) {
   const cited = answer.citations.find((citation) => citation.pmid === pmid);
-  const { title, year, notice } = cited ?? answer.evidence.find((item) => item.passage.pmid === pmid) ?? {};
+  const read = answer.evidence.find((item) => item.passage.pmid === pmid);
+  const { title, year, notice } = cited ?? read ?? {};
   // Answers of an earlier version, in a history, say of a citation only that it was retracted.
-  return { pmid, title: title ?? "", year: year ?? null, authors: [], notice: notice ?? (cited?.retracted ? "Retracted." : "") };
+  return { pmid, title: title ?? "", passage: read?.passage.text ?? "", year: year ?? null, authors: [], notice: notice ?? (cited?.retracted ? "Retracted." : "") };
+}
+
+/** The title; of an article that has none, how the passage that was found goes. */
+export function shownTitle({ title, passage = "" }) {
+  if (title && title !== NO_TITLE) return title;
+  return passage ? `No English title: “${shortened(passage, MOST_OF_PASSAGE)}”` : title || "Untitled";
 }
 
 function authorsOf(record) {
@@ -39,7 +49,7 @@ function authorsOf(record) {
   return names.length > MOST_AUTHORS ? `${names.slice(0, MOST_AUTHORS).join(", ")}, et al` : names.join(", ");
 }
 
-const withStop = (text) => (!text || /[.?!]$/u.test(text) ? text : `${text}.`);
+const withStop = (text) => (!text || /[.?!”]$/u.test(text) ? text : `${text}.`);
 
 /** "N Engl J Med. 2020;12(3):11-9." of what the record has. */
 function placeOf({ journal, journal_abbreviation: short, year, volume, issue, pages }) {
@@ -70,7 +80,7 @@ export function referenceParts(record) {
   const { doi, pmid, pmcid } = record;
   return [
     noticeBanner(record), authorsOf(record) ? `${withStop(authorsOf(record))} ` : "",
-    linkTo(pubmedAddress(pmid), withStop(record.title || "Untitled")), " ", placeOf(record), " ",
+    linkTo(pubmedAddress(pmid), withStop(shownTitle(record))), " ", placeOf(record), " ",
     make("span", { className: "ids" },
       doi ? linkTo(`https://doi.org/${encodeURIComponent(doi).replaceAll("%2F", "/")}`, `doi:${doi}`) : "",
       linkTo(pubmedAddress(pmid), `PMID ${pmid}`),

@@ -1,11 +1,8 @@
 // Answers that the server keeps under a permanent address (GET /v1/answers/{id}).
 
-import { abilities } from "./abilities.js";
 import { answerAddress } from "./address.js";
-import { askInEvents, readJson } from "./api.js";
+import { KEEPS, askInEvents, readJson } from "./api.js";
 import { button, copy } from "./dom.js";
-
-const ROUTE = "/v1/answers/{answer_id}";
 
 /** {request, answer, created} of a stored answer; raises ApiError. */
 export async function readStored(id) {
@@ -28,9 +25,8 @@ export async function stored(request, answer) {
  * A button that stores the answer and copies its address; "" where the server keeps none.
  * `show(answer)` shows the one that is kept.
  */
-export async function storeButton(request, answer, show) {
-  const { has } = await abilities();
-  if (!has("get", ROUTE)) return "";
+export function storeButton(request, answer, show) {
+  if (!KEEPS) return "";
   if (answer.answer_id) return button("Copy permanent link", () => copy(whole(answer.answer_id), "Permanent link"));
   return button("Save and share", async (pressed) => {
     pressed.disabled = true;

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import ValidationError
 
 from cluster.answers import Answer, Check
@@ -22,11 +22,10 @@ from cluster.settings.presets import is_system, load_system
 from cluster.settings.system_settings import SystemSettings
 from serve.answer_events import Event, Finished
 from serve.batches.jobs import when
-from serve.graph.watch_stages import StageLostError
 from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, busy_problem, problems
+from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import AnswerRequest
-from serve.http.service import Service
+from serve.http.service import Service, require_ready
 from serve.http.workbench.answer_forms import AnswerList, AnswerSummary, KeptAnswer, Replay
 from serve.request import Request
 from serve.saved.compare_answers import compare, read_answer
@@ -100,11 +99,7 @@ async def store_last(
 
 
 def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: str) -> None:
-    """Add the routes of stored answers to `api`, and the reply to what cannot be kept."""
-
-    @api.exception_handler(SavedError)
-    async def refused(_: Any, error: SavedError) -> JSONResponse:
-        return busy_problem(error.status, error.message, error.retry_after_s)
+    """Add the routes of stored answers to `api`."""
 
     @api.get("/v1/answers", responses=LISTED)
     async def list_answers(limit: Limit = 50, before: Before = "") -> AnswerList:
@@ -127,8 +122,7 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
     @api.post("/v1/answers/{answer_id}/replay", responses=REPLAYED)
     async def replay(answer_id: AnswerId) -> Replay:
         """Ask again what was asked, with the preset as it was then, and compare both answers."""
-        if loading := service.loading():
-            raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
+        require_ready(service)
         stored = await asyncio.to_thread(saved.answers.get, answer_id)
         before = read_answer(stored.answer)
         asked = asked_again(stored.asked, default_system)

@@ -5,17 +5,16 @@ GET /v1/citations?pmids=1,2
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 from fastapi import FastAPI, Query
 from pydantic import BaseModel
 
 from cluster.weighing import WeighedCitation
-from serve.graph.watch_stages import StageLostError
 from serve.http.problem_forms import KEYED, problems
 from serve.http.request_forms import MAX_CITATIONS
-from serve.http.service import Service
+from serve.http.service import Service, require_ready
+from serve.http.workbench.collect_citations import collect_citations
 
 PMIDS = rf"^[1-9][0-9]{{0,14}}(,[1-9][0-9]{{0,14}}){{0,{MAX_CITATIONS - 1}}}$"
 READ = problems(*KEYED, 422, 503)
@@ -45,11 +44,11 @@ def add_citations(api: FastAPI, service: Service) -> None:
     @api.get("/v1/citations", responses=READ)
     async def citations(pmids: Pmids) -> CitationList:
         """The whole records of up to 100 PMIDs."""
-        if loading := service.loading():
-            raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")
-        wanted = list(dict.fromkeys(int(pmid) for pmid in pmids.split(",")))
-        found = await asyncio.gather(*(service.citation(pmid) for pmid in wanted))
+        require_ready(service)
+        wanted = list(dict.fromkeys(map(int, pmids.split(","))))
+        found = await collect_citations(service, wanted)
+        held = {citation.pmid for citation in found}
         return CitationList(
-            citations=[WeighedCitation.of(citation) for citation in found if citation is not None],
-            missing=[p for p, citation in zip(wanted, found, strict=True) if citation is None],
+            citations=list(map(WeighedCitation.of, found)),
+            missing=[pmid for pmid in wanted if pmid not in held],
         )

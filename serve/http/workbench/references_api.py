@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Query
@@ -27,7 +26,7 @@ from serve.http.request_forms import (
     SystemName,
     explain_problems,
 )
-from serve.http.service import Service
+from serve.http.service import Service, require_ready
 from serve.http.workbench.collect_citations import collect_citations, missing_words
 from serve.references.documents.number_answer import cited_pmids
 from serve.references.documents.write_document import FORMS, FormName, check_size, write_document
@@ -114,10 +113,8 @@ ANSWER_BODY = {
 }
 
 
-def add_references(
-    api: FastAPI, service: Service, default_system: str, require_ready: Callable[[], Any]
-) -> None:
-    """Add the routes to `api`; `require_ready` raises StageLostError while stages load."""
+def add_references(api: FastAPI, service: Service, default_system: str) -> None:
+    """Add the routes to `api`."""
 
     @api.get("/v1/references", response_class=Response, responses=REFERENCES)
     async def references(
@@ -127,7 +124,7 @@ def add_references(
 
         They come in the order of `pmids`, each once; 404 where the index lacks one of them.
         """
-        await require_ready()
+        require_ready(service)
         wanted = _read_pmids(pmids, MOST_STYLED if style else MOST_EXPORTED)
         if (format is None) == (style is None):
             raise InputError("give one of the fields format and style")
@@ -149,7 +146,7 @@ def add_references(
         system: SystemName | None = None,
     ) -> Any:
         """Citations like one, found by its title and the beginning of its abstract."""
-        await require_ready()
+        require_ready(service)
         citation = await service.citation(pmid)
         if citation is None:
             return problem(404, f"PMID {pmid} is not in this index")
@@ -169,10 +166,10 @@ def add_references(
         style: StyleName = "vancouver",
     ) -> Response:
         """An answer, as `/v1/answer` replied it, as a file with its references in `style`."""
-        await require_ready()
+        require_ready(service)
         read = _read_answer(answer)
         citations = await collect_citations(service, cited_pmids(read))
-        content = await asyncio.to_thread(partial(write_document, read, citations, form, style))
+        content = await asyncio.to_thread(write_document, read, citations, form, style)
         return as_file(content, FORMS[form].media_type, f"citeray-answer.{FORMS[form].ending}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Literal, get_args
+from typing import Literal
 
 from cluster.answers import Answer
 from cluster.errors import InputError
@@ -17,7 +17,6 @@ from serve.references.documents.write_pdf import write_pdf
 from serve.references.prepare_for_style import StyleName
 
 FormName = Literal["markdown", "docx", "pdf"]
-FORM_NAMES: tuple[FormName, ...] = get_args(FormName)
 MOST_REFERENCES = 200
 MOST_CHARACTERS = 100_000
 

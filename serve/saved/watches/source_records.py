@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
-from cluster.notices import NOTICES, RETRACTED, Notice
-from cluster.records import Citation, Link
+from cluster.notices import NOTICES, RETRACTED, Notice, as_printed
+from cluster.records import Citation
 
 ChangeKind = Notice | Literal["deleted", "revised"]
 Look = Callable[[int], Awaitable[Citation | None]]
@@ -38,7 +38,7 @@ class SourceRecord:
         if citation is None:
             return cls(pmid, gone=True)
         told = "\0".join((citation.title, citation.abstract))
-        links = (_notice(link) for link in citation.links if link.kind in NOTICES)
+        links = (as_printed(link) for link in citation.links if link.kind in NOTICES)
         return cls(
             pmid,
             citation.title,
@@ -57,11 +57,6 @@ class SourceChange:
     title: str
     kind: ChangeKind
     detail: str = ""
-
-
-def _notice(link: Link) -> str:
-    pmid = f"PMID {link.pmid}" if link.pmid else ""
-    return " ".join(part for part in (link.kind, link.source, pmid) if part)
 
 
 async def look_up(pmids: Iterable[int], look: Look) -> dict[int, SourceRecord]:

@@ -56,6 +56,14 @@ def test_one_bad_byte_costs_its_record_alone(place: int, bad: bytes) -> None:
     assert begin <= at < end
 
 
+@pytest.mark.parametrize("place", range(len("</PubmedArticle>")))
+@pytest.mark.parametrize("pmid", [2, 61, 99])
+def test_a_damaged_end_of_a_record_takes_no_other_along(pmid: int, place: int) -> None:
+    """Well-formed so far, the records behind it would stand within it."""
+    at = SOUND.index(b"</PubmedArticle>", SOUND.index(f"<PMID>{pmid}</PMID>".encode())) + place
+    assert only_damage(SOUND[:at] + b"x" + SOUND[at + 1 :]).position == pmid - 1
+
+
 def test_what_is_said_names_the_bytes_and_the_fault() -> None:
     detail = only_damage(SOUND.replace(b"<PMID>61</PMID>", b"<PMID>61</PMUD>")).detail
     begin = SOUND.rindex(b"<PubmedArticle>", 0, AT)

@@ -7,7 +7,7 @@ import io
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
-from evaluation.ablation.ask_graph import Ask, Found, Plan, own_loop
+from evaluation.ablation.ask_graph import Ask, Found, Plan
 from evaluation.ablation.run_plans import complete_runs, open_run, run_key
+from serve.client.open_client import OwnLoop
 from serve.request import Request
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService
 from tests.serve.http_server import free_port
@@ -161,13 +162,13 @@ def test_several_questions_at_once_give_the_run_of_one_at_a_time(tmp_path: Path)
 
         @contextmanager
         def graph(meet: bool = concurrent > 1) -> Iterator[Ask]:
-            with own_loop() as run:
+            with closing(OwnLoop()) as loop:
 
                 def ask(question: Question, plan: Plan) -> Found:
                     # The first is asked alone, and thrown away.
                     if meet and plan.answers:
                         together.wait()
-                    return run(service.search(Request(question, plan.system, plan.k, True)))
+                    return loop.run(service.search(Request(question, plan.system, plan.k, True)))
 
                 yield ask
 

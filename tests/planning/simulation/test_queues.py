@@ -10,7 +10,6 @@ from planning.queueing import erlang_c, wait_quantile
 from planning.simulation.queues import (
     Loss,
     Seconds,
-    exponential,
     lognormal,
     quantile,
     serve_batches,
@@ -24,6 +23,11 @@ def poisson(rate: float, count: int, seed: int = 1) -> Seconds:
     return np.cumsum(np.random.default_rng(seed).exponential(1 / rate, count))
 
 
+def exponential(mean: float, seed: int):
+    generator = np.random.default_rng(seed)
+    return lambda together: generator.exponential(mean, together.shape)
+
+
 def fixed(seconds: float):
     return lambda together: np.full(together.shape, seconds)
 
@@ -31,7 +35,7 @@ def fixed(seconds: float):
 @pytest.mark.parametrize(("servers", "rate"), [(1, 5.0), (3, 18.0)])
 def test_waits_are_those_of_the_m_m_c_queue(servers: int, rate: float) -> None:
     arrivals = poisson(rate, 80_000)
-    served = serve_batches(arrivals, servers, 1, exponential(0.1, np.random.default_rng(2)), NEVER)
+    served = serve_batches(arrivals, servers, 1, exponential(0.1, 2), NEVER)
     waits = served.begun - arrivals
     assert (waits > 1e-9).mean() == pytest.approx(erlang_c(servers, rate * 0.1), rel=0.06)
     assert np.quantile(waits, 0.95) == pytest.approx(wait_quantile(servers, rate, 0.1), rel=0.1)
@@ -45,7 +49,7 @@ def test_a_stage_of_one_part_is_the_same_queue_as_one_without_parts() -> None:
 
 def test_littles_law_holds() -> None:
     arrivals = poisson(24, 20_000)
-    left = serve_batches(arrivals, 3, 1, exponential(0.1, np.random.default_rng(3)), NEVER).left
+    left = serve_batches(arrivals, 3, 1, exponential(0.1, 3), NEVER).left
     # The mean number inside, by counting heads over time, against the rate x the mean stay.
     events = np.sort(np.concatenate([arrivals, left]))
     heads = np.searchsorted(arrivals, events[:-1], "right") - np.searchsorted(

@@ -39,8 +39,9 @@ def add(
     questions: list[Question] = QUESTIONS,
     *,
     answers: bool = False,
+    owner: str = "",
 ) -> Job:
-    return store.add(new_job(questions, "citeray", answers, job_id), questions)
+    return store.add(new_job(questions, "citeray", answers, job_id, owner), questions)
 
 
 def ids(store: JobStore) -> list[str]:

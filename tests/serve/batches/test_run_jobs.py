@@ -73,6 +73,33 @@ def test_jobs_are_worked_on_in_the_order_in_which_they_came(
     assert asking.asked == ["zeta", "alpha"]
 
 
+def test_a_long_batch_of_one_key_keeps_no_other_key_waiting(
+    store: JobStore, service: SmallService
+) -> None:
+    at_once, most = 0, 0
+
+    class Counting(Asking):
+        async def ask(self, *how: Any) -> Answer | SearchResult:
+            nonlocal at_once, most
+            at_once += 1
+            most = max(most, at_once)
+            try:
+                await asyncio.sleep(0)
+                return await super().ask(*how)
+            finally:
+                at_once -= 1
+
+    counting = Counting(service)
+    for owner, count in (("alice", 40), ("bob", 4)):
+        asked = [replace(QUESTIONS[0], id=f"{owner}{n}") for n in range(count)]
+        add(store, questions=asked, owner=owner)
+    work(store, counting)
+    last_of_bob = counting.asked.index("bob3")
+    assert last_of_bob < 16
+    assert len(counting.asked) == 44
+    assert most == 2
+
+
 def test_a_batch_says_how_far_it_is(store: JobStore, asking: Asking) -> None:
     many = [replace(QUESTIONS[0], id=f"q{n}") for n in range(8)]
     add(store, questions=many)

@@ -13,7 +13,7 @@ from serve.graph import gateway as gateways
 from serve.graph.gateway import Cluster, Gateway
 from serve.graph.versions.follow_versions import StageVersion
 from serve.graph.versions.read_version import VersionName
-from serve.http.door.note_requests import NoMeters
+from serve.http.door.note_requests import Meters
 from serve.http.service import Readiness
 from tests.small_index import citation, make_index
 
@@ -55,7 +55,7 @@ def test_a_shard_that_is_lost_under_a_ready_graph_makes_it_unready_until_it_is_b
     batches: Any = Replica()
 
     async def looks() -> list[Readiness]:
-        gateway = Gateway(settings, manifest, stages, shards, batches, Cluster(NoMeters, list))
+        gateway = Gateway(settings, manifest, stages, shards, batches, Cluster(Meters, list))
         for name, handle in gateway._backend.handles.items():
             await gateway._await_stage(name, handle)
         found = [await gateway.readiness()]

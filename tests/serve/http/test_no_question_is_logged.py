@@ -22,7 +22,7 @@ from cluster.answers import Question
 from cluster.settings.settings import load_settings
 from serve.graph import watch_stages
 from serve.http.api import create_api
-from serve.http.door.note_requests import NoMeters
+from serve.http.door.note_requests import Meters
 from serve.llm.chat_form import Message
 from tests.serve.batches.served import Asking, served
 from tests.serve.saved.kept import saved_at
@@ -45,7 +45,7 @@ class Everything(logging.Handler):
         print(self._formatter.format(record), vars(record), file=self.written)
 
 
-class NotingMeters(NoMeters):
+class NotingMeters(Meters):
     """Keeps what is counted, as Prometheus would show it."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence
 from cluster.errors import InputError
 from cluster.records import Author, Citation, Link, Passage
 from serve.references.documents.number_answer import DISCLAIMER, cited_pmids
-from serve.references.documents.write_document import FORM_NAMES, FormName, write_document
+from serve.references.documents.write_document import FORMS, FormName, write_document
 
 DAY = date(2026, 11, 26)
 CITATIONS = [
@@ -63,7 +63,7 @@ def write(form: FormName, answer: Answer = ANSWER, citations: Any = CITATIONS) -
     return text_of(form, write_document(answer, citations, form, "vancouver", DAY))
 
 
-@pytest.mark.parametrize("form", FORM_NAMES)
+@pytest.mark.parametrize("form", FORMS)
 def test_a_document_has_every_part_and_numbers_by_first_citing(form: FormName) -> None:
     text = write(form)
     said = (
@@ -87,7 +87,7 @@ def test_a_document_has_every_part_and_numbers_by_first_citing(form: FormName) -
     assert "Title 5" not in text
 
 
-@pytest.mark.parametrize("form", FORM_NAMES)
+@pytest.mark.parametrize("form", FORMS)
 def test_where_the_evidence_is_not_enough_the_nearest_are_listed(form: FormName) -> None:
     silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=())
     text = write(form, silent)
@@ -95,7 +95,7 @@ def test_where_the_evidence_is_not_enough_the_nearest_are_listed(form: FormName)
     assert "Nearest citations [1] Doe J. Title 5." in text.replace("## ", "")
 
 
-@pytest.mark.parametrize("form", FORM_NAMES)
+@pytest.mark.parametrize("form", FORMS)
 def test_sides_and_marks_of_an_answer_are_shown(form: FormName) -> None:
     passage = Passage(5, "abstract", 0, 5, "It does not.")
     against = Evidence(passage, stance="contradict", stance_on="yes")
@@ -112,7 +112,7 @@ def test_sides_and_marks_of_an_answer_are_shown(form: FormName) -> None:
     assert 'Contradicts yes: "It does not." [1]' in text
 
 
-@pytest.mark.parametrize("form", FORM_NAMES)
+@pytest.mark.parametrize("form", FORMS)
 def test_a_retracted_and_an_absent_citation_say_so(form: FormName) -> None:
     notice = Link("RetractionIn", 9, "BMJ. 2004;1:2")
     held = [replace(CITATIONS[2], links=(notice,)), *CITATIONS[3:]]
@@ -138,7 +138,7 @@ def test_a_list_has_its_items_with_their_synonyms() -> None:
     )
 
 
-@pytest.mark.parametrize("form", FORM_NAMES)
+@pytest.mark.parametrize("form", FORMS)
 def test_control_characters_do_not_break_a_document(form: FormName) -> None:
     hostile = replace(
         ANSWER,

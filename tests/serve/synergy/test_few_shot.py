@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cluster.answers import Question
 from cluster.errors import InputError
 from serve.synergy.curate_examples import Example
-from serve.synergy.few_shot import ExampleMemory, as_text, as_turns
+from serve.synergy.few_shot import EncoderLostError, ExampleMemory, as_text, as_turns
 from serve.synergy.keep_examples import remember
 from tests.serve.answering import encode
 
@@ -75,6 +77,16 @@ def test_a_round_that_is_stored_later_is_used_at_once(folder: Path) -> None:
 def test_a_folder_without_a_round_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nothing: few-shot round last is not stored .*remember"):
         ExampleMemory(tmp_path / "nothing", encode).nearest(ASKED, 1)
+
+
+def test_only_a_failure_of_the_encoder_is_its_loss(folder: Path) -> None:
+    def lost(texts: Sequence[str]) -> np.ndarray:
+        raise TimeoutError
+
+    with pytest.raises(EncoderLostError, match="TimeoutError"):
+        ExampleMemory(folder, lost).nearest(ASKED, 1)
+    with pytest.raises(TypeError):
+        ExampleMemory(folder, encode).nearest(ASKED, "1")  # type: ignore[arg-type]
 
 
 def test_turns_end_with_the_likest_example() -> None:

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
-from serve.http.door.note_requests import NoMeters
+from serve.http.door.note_requests import Meters
 from tests.serve.http_server import serving
 from tests.serve.problem import detail_of
 from tests.serve.service import SmallService
@@ -24,7 +24,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
     return SmallService(tmp_path_factory.mktemp("index"))
 
 
-class NotingMeters(NoMeters):
+class NotingMeters(Meters):
     def __init__(self) -> None:
         self.requests: list[tuple[str, int]] = []
         self.questions: list[tuple[str, str, list[str], list[str]]] = []
@@ -38,7 +38,7 @@ class NotingMeters(NoMeters):
         self.questions.append((kind, system, sorted(timings_ms), list(degraded)))
 
 
-def client(service: SmallService, *overrides: str, meters: NoMeters | None = None) -> TestClient:
+def client(service: SmallService, *overrides: str, meters: Meters | None = None) -> TestClient:
     settings = load_settings(overrides=[f"serve.http.{o}" for o in overrides]).serve
     api = create_api(service, settings, meters=meters)
     return TestClient(api, raise_server_exceptions=False)

@@ -31,6 +31,13 @@ def unfold(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
 
+def test_the_first_screen_is_light(page: Page) -> None:
+    page.wait_for_load_state("networkidle")
+    kinds = '["navigation", "resource"].flatMap((kind) => performance.getEntriesByType(kind))'
+    weight = page.evaluate(f"() => {kinds}.reduce((sum, one) => sum + one.decodedBodySize, 0)")
+    assert 0 < weight < 200 * 1024
+
+
 def test_an_answer_comes_with_its_references_and_what_it_rests_on(page: Page) -> None:
     ask(page)
     answer = page.get_by_role("article", name="Answer")
@@ -81,11 +88,25 @@ def test_filters_narrow_what_is_found_and_the_answer_names_them(
         expect(page.get_by_role("alert").first).to_contain_text("filters.year_from: 2030 is after")
 
 
+def test_an_article_without_an_english_title_is_known_by_what_its_passage_says(
+    browser: Browser, tmp_path: Path
+) -> None:
+    held = [citation(1, SAID, "[Not Available].", year=2021)]
+    api = create_api(SmallService(tmp_path, citations=held), load_settings().serve)
+    with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
+        ask(page)
+        begins = f"No English title: “{SAID}”"
+        expect(page.locator(".references li").first).to_contain_text(begins)
+        page.locator("summary", has_text="All citations found (1)").click()
+        expect(page.locator(".found li").first).to_contain_text(begins)
+
+
 def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page) -> None:
     page.get_by_text("Filters", exact=True).click()
     form = page.locator("#filters")
     form.get_by_label("Published by").fill("2024-05-31")
     form.get_by_label("Language").select_option("English")
+    form.get_by_label("Study design").select_option("meta-analysis")
     form.get_by_label("People").select_option("in humans")
     form.get_by_label("Abstract").select_option("with one")
     form.get_by_label("Retracted").select_option("leave out")
@@ -97,6 +118,7 @@ def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page)
         page.get_by_role("button", name="Ask", exact=True).click()
     assert asked.value.post_data_json["filters"] == {
         "until": "2024-05-31",
+        "design": ["meta_analysis"],
         "journals": ["Lancet"],
         "languages": ["eng"],
         "mesh": ["D006801"],
@@ -104,7 +126,7 @@ def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page)
         "has_abstract": True,
         "retracted": False,
     }
-    expect(page.locator("#chips li")).to_have_count(7)
+    expect(page.locator("#chips li")).to_have_count(8)
     expect(page.get_by_role("article", name="Answer")).to_be_visible()
 
 

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from serve.graph.gateway import Cluster, Gateway
-from serve.http.door.note_requests import NoMeters
+from serve.http.door.note_requests import Meters
 from tests.serve.saved.kept import settings_at
 from tests.serve.service import CORPUS
 from tests.serve.small_graph import make_answerer
@@ -37,7 +37,7 @@ def gateway_at(folder: Path, **values: Any) -> Gateway:
     manifest = make_index(folder / "index", CORPUS, shards=2)
     stages: dict[str, Any] = {name: ReadyStage() for name in ("expander", "encoder")}
     none: Any = object()
-    gateway = Gateway(settings, manifest, stages, [], none, Cluster(NoMeters, list))
+    gateway = Gateway(settings, manifest, stages, [], none, Cluster(Meters, list))
     # Without shards nothing has a version of its own: it is the one that was deployed.
     gateway._backend.handles.pop("expander")
     gateway._answerer = make_answerer(folder / "graph", CORPUS)

@@ -1,0 +1,43 @@
+"""A model that is asked the same words once, for systems that differ in their search alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from serve.llm.chat_form import Message
+from serve.llm.language_model import ChatModel
+from serve.llm.model_roles import ModelRoles
+
+
+class AskedOnce:
+    """A ChatModel that keeps each reply at temperature 0, and gives it for the same words again.
+
+    Not where times are compared: a reply that is kept takes none.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self._replies: dict[str, str] = {}
+
+    async def chat(self, messages: Sequence[Message], *, temperature: float, **options: Any) -> str:
+        """See `ChatModel.chat`."""
+        if temperature > 0 or options.get("say"):
+            return await self._model.chat(messages, temperature=temperature, **options)
+        asked = json.dumps([messages, options], sort_keys=True)
+        if asked not in self._replies:
+            reply = await self._model.chat(messages, temperature=temperature, **options)
+            self._replies[asked] = reply
+        return self._replies[asked]
+
+
+def each_asked_once(models: ModelRoles) -> ModelRoles:
+    """The same models, each of which keeps what it says at temperature 0."""
+    return replace(
+        models,
+        writer=AskedOnce(models.writer) if models.writer else None,
+        rewriters=tuple(AskedOnce(model) for model in models.rewriters),
+        ranker=AskedOnce(models.ranker) if models.ranker else None,
+    )

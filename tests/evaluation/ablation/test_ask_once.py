@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from evaluation.ablation.ask_once import each_asked_once
+from serve.llm.model_roles import ModelRoles
+
+WORDS = [{"role": "user", "content": "Other words for aspirin?"}]
+
+
+class Numbering:
+    """Each reply is another."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def chat(self, messages: Any, **options: Any) -> str:
+        self.calls += 1
+        return f"reply {self.calls}"
+
+
+@pytest.mark.parametrize(
+    ("again", "calls"),
+    [
+        ({}, 1),
+        ({"max_tokens": 20}, 2),
+        ({"temperature": 0.1}, 2),
+        ({"choices": ["yes", "no"]}, 2),
+        ({"messages": [{"role": "user", "content": "For heparin?"}]}, 2),
+    ],
+    ids=["the same", "longer", "at random", "of a choice", "other words"],
+)
+def test_the_same_words_are_asked_once_and_others_again(again: dict[str, Any], calls: int) -> None:
+    model = Numbering()
+    rewriter = each_asked_once(ModelRoles(None, (model,))).of("rewriter")
+    assert rewriter is not None
+    asked: dict[str, Any] = {"messages": WORDS, "max_tokens": 10, "temperature": 0.0}
+    replies = [asyncio.run(rewriter.chat(**{**asked, **more})) for more in ({}, again)]
+    assert model.calls == calls
+    assert (replies[0] == replies[1]) == (calls == 1)
+
+
+def test_models_that_are_not_at_hand_stay_away() -> None:
+    assert each_asked_once(ModelRoles(None)) == ModelRoles(None)
