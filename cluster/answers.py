@@ -208,9 +208,10 @@ class Answer(SearchResult):
     did not.
 
     `caveats` are sentences that a reader needs beside the answer, such as that its sources are
-    studies in mice. `sides` are the sources for it and against it, `agreement` how far they agree
-    (None where none takes a stance), `concept_coverage` which concepts of the question are named
-    (None where the question has none that are linked).
+    studies in mice, or, where a question for safety or leave is not answered, what warns. `sides`
+    are the sources for it and against it, `agreement` how far they agree (None where none takes a
+    stance), `concept_coverage` which concepts of the question are named (None where the question
+    has none that are linked).
     """
 
     verdict: Verdict

@@ -87,7 +87,8 @@ def presented(question: Question, written: WrittenAnswer) -> dict[str, Any]:
         stated = {"ideal": written.ideal, "exact": written.exact, "origin": written.origin}
         return {**verdict, **stated, "supported": written.supported}
     guess = Guess(written.ideal, written.exact) if question.guess else None
-    return {**verdict, "ideal": (), "exact": None, "origin": "none", "guess": guess}
+    nothing = {"ideal": (), "exact": None, "origin": "none"}
+    return {**verdict, **nothing, "guess": guess, "caveats": written.caveats}
 
 
 class QuestionAnswerer:

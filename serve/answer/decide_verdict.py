@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cluster.answers import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
 from serve.answer.decide_yesno import CLEAR, weigh
-from serve.answer.guard_safety import denies_harm, speaks_of_harm
+from serve.answer.guard_safety import find_warning, is_withheld
 from serve.answer.names.find_quantities import asked_quantity
+from serve.answer.names.name_kinds import asked_kind
 from serve.answer.read_evidence import ReadPassage, Side
+from serve.answer.tell_verdict import shortened
 from serve.llm.reply_forms import Decision as ModelDecision
-from serve.question.contrary_forms import opposed
+from serve.question.contrary_forms import affirmed, opposed
 from serve.support.attribute_sentences import Stance
 
 # Evidence answers from these probabilities on. Of 127 questions kept from the reader's training,
@@ -21,6 +24,7 @@ SAID = 0.5
 # A model's yes or no is not stated against evidence that is this clear on the other side.
 OVERRULED = 0.85
 MAX_PMIDS = 3
+_WHICH = re.compile(r"\b(?:which|who)\b", re.IGNORECASE)
 DENSE = "dense"
 
 
@@ -29,11 +33,13 @@ class Decision:
     """The verdict, the confidence (0 to 1) in the answer, and what stances are towards.
 
     `stance_on` is "yes", "no" or the answer's first sentence; "" where there is no answer.
+    `warning` quotes a source that warns, where a question for safety or leave is not answered.
     """
 
     verdict: Verdict
     confidence: float
     stance_on: str
+    warning: str = ""
 
 
 def decide_verdict(
@@ -62,19 +68,17 @@ def decide_verdict(
     # How far a passage takes a side counts its relevance already.
     sided = question.type == "yesno" and decision is None
     answers = balance.said >= SAID if sided else relevant >= RELEVANT
-    lacks = question.type == "factoid" and asked_quantity(question.body) and not exact
+    lacks = not exact and names_what_it_asks(question)
     stated = ideal and agrees and decision != "not stated" and not lacks
     if not stated or not answers or _nearest(passages) < min_cosine:
-        return Decision(NOT_ENOUGH, 0.0, "")
+        return undecided(question, passages)
     if question.type != "yesno":
         return Decision("answered", relevant, ideal[0].text)
     on = exact if isinstance(exact, str) else balance.side
-    guard = speaks_of_harm if on == "yes" else denies_harm
-    if guard(question.body, passages):
-        return Decision(NOT_ENOUGH, 0.0, "")
+    withheld = is_withheld(question.body, "yes" if on == "yes" else "no", passages)
+    if withheld or (decision is None and on == "yes" and _opposed(question, ideal[0])):
+        return undecided(question, passages)
     if decision is None:
-        if on == "yes" and opposed(question.body, ideal[0].text):
-            return Decision(NOT_ENOUGH, 0.0, "")
         verdict: Verdict = "mixed" if balance.divided else "answered"
         return Decision(verdict, balance.share * balance.said, on)
     # A small model sees one side alone.
@@ -84,6 +88,29 @@ def decide_verdict(
         return Decision("mixed", 0.5, on)
     agreement = 1 - balance.share if differs else balance.share
     return Decision("answered", (1 + agreement * balance.said) / 2, on)
+
+
+def undecided(question: Question, passages: Sequence[ReadPassage]) -> Decision:
+    """Not enough evidence; where the question asks for safety or leave, with a warning if any."""
+    warning = find_warning(question.body, passages) if question.type == "yesno" else None
+    if warning is None:
+        return Decision(NOT_ENOUGH, 0.0, "")
+    text, pmid = warning
+    return Decision(NOT_ENOUGH, 0.0, "", f'PMID {pmid} warns: "{shortened(text)}"')
+
+
+def _opposed(question: Question, first: Sentence) -> bool:
+    """Whether the sentence says the opposite of a word of the question, which denies nothing."""
+    return not affirmed(question.body) and bool(opposed(question.body, first.text))
+
+
+def names_what_it_asks(question: Question) -> bool:
+    """Whether an answer without names or figures is none: the question says what it asks for."""
+    if question.type == "list":
+        return True
+    body = question.body
+    asked = _WHICH.search(body) or asked_quantity(body) or asked_kind(body)
+    return question.type == "factoid" and bool(asked)
 
 
 def _nearest(passages: Sequence[ReadPassage]) -> float:

@@ -14,6 +14,10 @@ from serve.answer.read_evidence import ReadPassage
 
 # An item of a list scores at least this share of the best one.
 LIST_SHARE = 0.35
+# A person is shown no names where the best one scores less than this, times the share of the
+# question's words that a passage holds which names it. Of 253 train questions, on which it was
+# chosen, 10 lie below, of which one had a right first name.
+SURE = 0.08
 # And a person is shown those answers to a factoid question alone that come this close to the best.
 CLOSE = 0.6
 
@@ -31,6 +35,9 @@ def extract_exact(
         return weigh(passages).side
     if question.type not in LIMITS:
         return None
+    unsure = answers and answers[0].score * answers[0].share < SURE
+    if unsure and not question.guess and not asked_quantity(question.body):
+        return []
     share = LIST_SHARE if question.type == "list" else 0.0 if question.guess else CLOSE
     floor = share * answers[0].score if answers else 0.0
     names = [list(name.names) for name in answers if name.score >= floor]
@@ -49,7 +56,9 @@ def rank_answers(
     body = question.body
     quantity = asked_quantity(body)
     if quantity is not None:
-        found = rank_quantities(quantity, passages)
+        found = rank_quantities(quantity, passages, body)
+        if question.guess and not found:
+            found = rank_quantities(quantity, passages)
         return [RankedName((text,), score) for text, score in found]
     ranked = rank_names(body, passages, recognise)
     long = spelt_out(body, definitions([passage.item for passage in passages]))

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from serve.answer.read_evidence import ReadPassage
+from serve.answer.read_evidence import ReadPassage, Side
 from serve.support.attribute_sentences import split_sentences
-from serve.support.compare_wording import read_wording, stem
+from serve.support.read_harm import denies, warns
 
 _ASKS = re.compile(
     r"\b(?:safe|safely|safety|harmless|healthy|compatible|suitable|good for|beneficial|recommended"
@@ -19,36 +19,32 @@ _ASKS = re.compile(
     r"|administer|administered|combine|combined|eat|eaten|drink|drunk|should)\b",
     re.IGNORECASE,
 )
-# Stems, as read_wording has them.
-_HARM = """
-contraindicated contraindication teratogenic teratogen malformation malformations defects deformed
-deformities phocomelia miscarriage stillbirth toxic toxicity hepatotoxic poisoning fatal lethal
-death deaths died mortality harm harmed harmful harms dangerous danger unsafe hazard hazardous
-avoid avoided precludes prohibited banned withdrawn overdose haemorrhage hemorrhage bleeding
-seizures coma injury worsened worsens carcinogenic cancer
-"""
-# What is bad, though to read of it is no warning.
-_BAD = f"""{_HARM}
-adverse impair impaired anomaly anomalies complication complications withhold withheld risk risks
-"""
-_RELIEF = """
-reduce reduced reduces reduction lower lowered lowers decrease decreased decreases prevent prevented
-prevents prevention protect protected protects protection improve improved improves improvement
-lessen lessened relieve relieved delay delayed shorten shortened treat treated cure cured benefit
-effective
-"""
-_LEAVE = re.compile(
-    r"\b(?:(?:must|should|can|may) )?not (?:be )?"
-    r"(?:withheld|withhold|denied|deny|stopped|discontinued|avoided)\b",
-    re.IGNORECASE,
+# Whether something is done, not whether one may: risks do not speak against it.
+_PRACTICE = re.compile(
+    r"\s*(?:is|are|was|were|has|have)\b(?!.*\b(?:safe|recommended))", re.IGNORECASE
 )
-_WARNINGS = re.compile(
-    r"\b(?:must|should|can|may) ?not\b|\bcannot\b"
-    r"|\bnot (?:be )?(?:recommended|advised|used|given)\b"
-    r"|\brecommends? against\b|\badvises? against\b|\bsyndrome\b",
+# A yes to these is the careful answer: "Should mothers stop breastfeeding?".
+_DO_WITHOUT = re.compile(
+    r"\b(?:stop|stopped|avoid|avoided|discontinue|discontinued|withhold|withheld|refrain|quit"
+    r"|contra-?indicated|harmful|dangerous|unsafe)\b",
     re.IGNORECASE,
 )
 RELEVANT = 0.5
+
+
+def is_withheld(question: str, side: Side, passages: Sequence[ReadPassage]) -> bool:
+    """Whether the words of the evidence forbid to answer a question for safety or leave so."""
+    careful = "yes" if _DO_WITHOUT.search(question) else "no"
+    if side == careful:
+        return denies_harm(question, passages)
+    return speaks_of_harm(question, passages)
+
+
+def find_warning(question: str, passages: Sequence[ReadPassage]) -> tuple[str, int] | None:
+    """(a sentence that warns, its PMID), the most relevant first, where the question asks for
+    safety or leave; None where none does in words that can be quoted as a warning.
+    """
+    return next(_warnings(question, passages, of_topics=False), None)
 
 
 def speaks_of_harm(question: str, passages: Sequence[ReadPassage]) -> bool:
@@ -56,10 +52,18 @@ def speaks_of_harm(question: str, passages: Sequence[ReadPassage]) -> bool:
 
     A harm that the sentence denies ("no malformations") or that the question itself names is none.
     """
+    return any(_warnings(question, passages, of_topics=True))
+
+
+def _warnings(
+    question: str, passages: Sequence[ReadPassage], *, of_topics: bool
+) -> Iterator[tuple[str, int]]:
     if not _ASKS.search(question):
-        return False
-    harm = _stems(_HARM) - read_wording(question).words.keys()
-    return any(_warns(sentence, harm) for sentence in _relevant(passages))
+        return
+    of_risks = not _PRACTICE.match(question)
+    for text, pmid in _relevant(passages):
+        if warns(text, question, of_risks=of_risks, of_topics=of_topics):
+            yield text, pmid
 
 
 def denies_harm(question: str, passages: Sequence[ReadPassage]) -> bool:
@@ -70,33 +74,11 @@ def denies_harm(question: str, passages: Sequence[ReadPassage]) -> bool:
     """
     if not _ASKS.search(question) or speaks_of_harm(question, passages):
         return False
-    return any(map(_denies, _relevant(passages)))
+    return any(denies(text) for text, _ in _relevant(passages))
 
 
-def _relevant(passages: Sequence[ReadPassage]) -> Iterator[str]:
-    for passage in passages:
+def _relevant(passages: Sequence[ReadPassage]) -> Iterator[tuple[str, int]]:
+    for passage in sorted(passages, key=lambda passage: -passage.reading.relevance):
         if passage.reading.relevance >= RELEVANT:
-            yield from split_sentences(passage.text)
-
-
-def _stems(words: str) -> set[str]:
-    return {stem(word) for word in words.split()}
-
-
-def _denies(sentence: str) -> bool:
-    """Whether all that the sentence denies is bad, or it denies that one should do without.
-
-    What does not reduce a risk is denied a benefit.
-    """
-    if _LEAVE.search(sentence):
-        return True
-    negations = read_wording(sentence).negations
-    bad, relief = _stems(_BAD), _stems(_RELIEF)
-    return bool(negations) and all(scope & bad and not scope & relief for scope in negations)
-
-
-def _warns(sentence: str, harm: set[str]) -> bool:
-    said = read_wording(sentence)
-    denied = frozenset().union(*said.negations)
-    warned = _WARNINGS.search(_LEAVE.sub("", sentence))
-    return bool((said.words.keys() & harm) - denied) or bool(warned)
+            for text in split_sentences(passage.text):
+                yield text, passage.item.passage.pmid

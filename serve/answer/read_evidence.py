@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Literal, Protocol
 
@@ -12,6 +12,9 @@ from cachetools import LRUCache
 
 from cluster.answers import Evidence
 from cluster.models.readings import Reading
+from serve.question.contrary_forms import affirmed
+from serve.support.compare_wording import coverage, read_wording
+from serve.support.read_harm import affirms_harm, harm_asked
 
 # Of more passages the first, which rank best, say enough; each costs the model some milliseconds.
 MAX_READ = 12
@@ -86,10 +89,42 @@ class ReadPassage:
         said = self.reading.yes if side == "yes" else self.reading.no
         return self.reading.relevance * said
 
+    def share_of(self, body: str) -> float:
+        """The share, 0 to 1, of the words of `body` that the passage holds with its title."""
+        return coverage(read_wording(body), read_wording(f"{self.item.title} {self.text}"))
+
+    def sentence_at(self, at: int) -> str:
+        """The sentence that holds the character `at`; "" where the reader saw none."""
+        spans = self.reading.sentences
+        return next((self.text[s.begin : s.end] for s in spans if s.begin <= at < s.end), "")
+
     def sentence_score(self, at: int) -> float:
         """How much of an answer the sentence is that holds the character `at`, 0 to 1."""
         held = (s.score for s in self.reading.sentences if s.begin <= at < s.end)
         return next(held, 0.0)
+
+
+def read_texts(question: str, texts: Sequence[str], reader: PassageReader) -> list[Reading]:
+    """The readings of `texts`, with yes and no in each other's place where the reader errs.
+
+    A question that denies is read as what it denies, and turned. And where a question asks if
+    harm is done, a text that speaks of harm and denies none is no "no": the reader takes what is
+    bad for one.
+    """
+    denied = affirmed(question)
+    readings = reader.read(denied or question, texts)
+    if denied:
+        return list(map(turned, readings))
+    harm = harm_asked(question)
+    return [
+        turned(reading) if reading.no > reading.yes and affirms_harm(text, harm) else reading
+        for text, reading in zip(texts, readings, strict=True)
+    ]
+
+
+def turned(reading: Reading) -> Reading:
+    """The reading with yes and no in each other's place."""
+    return replace(reading, yes=reading.no, no=reading.yes)
 
 
 def read_evidence(
@@ -97,13 +132,13 @@ def read_evidence(
 ) -> list[ReadPassage]:
     """The first MAX_READ pieces of `evidence` with their readings, in order."""
     first = evidence[:MAX_READ]
-    readings = reader.read(question, [item.passage.text for item in first])
+    readings = read_texts(question, [item.passage.text for item in first], reader)
     return [ReadPassage(*row) for row in zip(first, range(len(first)), readings, strict=True)]
 
 
 def spoken_by(sentence: str, question: str, reader: PassageReader) -> Side | None:
     """The side that `sentence` alone takes on the yes/no `question`; None where it is silent."""
-    [reading] = reader.read(question, [sentence])
+    [reading] = read_texts(question, [sentence], reader)
     if reading.silent >= max(reading.yes, reading.no):
         return None
     return "yes" if reading.yes > reading.no else "no"

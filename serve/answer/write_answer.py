@@ -96,6 +96,7 @@ class WrittenAnswer:
     verdict: Verdict = NOT_ENOUGH
     confidence: float = 0.0
     stance_on: str = ""
+    caveats: tuple[str, ...] = ()
     decision: Decision | None = None
     share: float | None = None
     shown: tuple[str, ...] | None = None
@@ -193,6 +194,7 @@ class AnswerWriter:
             verdict=decided.verdict,
             confidence=decided.confidence,
             stance_on=decided.stance_on,
+            caveats=(decided.warning,) if decided.warning else (),
             decision=decision,
             share=draft.share,
             shown=shown_of(briefing, draft),

@@ -37,7 +37,7 @@ def answer_pieces(answer: Answer) -> list[str]:
     if answer.verdict == NOT_ENOUGH:
         nearest = "; ".join(nearest_words(answer))
         offered = [f"{NEAREST} {nearest}."] if nearest else []
-        return [*understood, verdict_words(answer), *offered, *_lost(answer)]
+        return [*understood, verdict_words(answer), *answer.caveats, *offered, *_lost(answer)]
     mixed = verdict_words(answer)
     said = [*understood, *([mixed] if mixed else [])]
     if answer.exact and not (mixed and isinstance(answer.exact, str)):

@@ -100,6 +100,12 @@ _COPULAS = r"is|are|was|were|can|could|may|might|should|will|would|has|have|had"
 _COPULA = re.compile(rf"\b({_COPULAS})\b(?!\s+(?:not|no)\b)", re.IGNORECASE)
 _NEGATION = re.compile(r"\b(?:(?:does|do|did) not|not|no longer|never)\s+", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+")
+_DENIED = re.compile(
+    r"(?P<before>\s*(?:is it (?:true|correct|right|known) that\s+|(?:unlike|like)\b[^,?]*,\s*)"
+    r"(?:(?!\b(?:who|which|that|whose|when|if|where|because|while|unless)\b)[^,;:?])*?)"
+    r"(?P<denial>\b(?:(?:does|do|did|has|have|had|can|could|will|would|is|are|was|were) not) )",
+    re.IGNORECASE,
+)
 
 
 def opposites(word: str) -> tuple[str, ...]:
@@ -154,6 +160,20 @@ def _says_opposite(word: str, said: Wording, source: Wording) -> bool:
     if not turned or stem(word) in source.words:
         return False
     return any(stem(o) in source.words and stem(o) not in said.words for o in turned)
+
+
+def affirmed(question: str) -> str:
+    """What a yes/no question denies, affirmed: "X helps" of "Is it true that X does not help?".
+
+    "" for a question that denies nothing. "Does X not help?" expects a yes in one mouth and a no
+    in another, and a clause ("patients who do not respond") is not what is asked: neither counts.
+    """
+    found = _DENIED.match(question)
+    if found is None:
+        return ""
+    return (
+        f"{found['before']}{_NEGATION.sub('', found['denial'], count=1)}{question[found.end() :]}"
+    )
 
 
 def _negated(claim: str) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 from cluster.answers import Evidence, Sentence
 from cluster.text.sentences import sentence_spans
 from serve.support.compare_wording import (
+    contradicts,
     coverage,
     numbers_agree,
     polarity_agrees,
@@ -173,7 +174,10 @@ def _support(part: str, said: str, cosine: float) -> Support:
     source, hypothesis = read_wording(part), read_wording(said)
     held = coverage(hypothesis, source)
     if not polarity_agrees(hypothesis, source):
-        return Support(0.0, "contradict" if held >= CONTRADICTION_COVERAGE else "neutral", held)
+        against = held if contradicts(hypothesis, source) else 0.0
+        return Support(
+            0.0, "contradict" if against >= CONTRADICTION_COVERAGE else "neutral", against
+        )
     if not numbers_agree(hypothesis, source):
         return Support(0.0, "neutral")
     if not asserts(part, said):

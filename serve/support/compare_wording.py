@@ -169,6 +169,22 @@ def polarity_agrees(said: Wording, source: Wording) -> bool:
     return not both or bool(said.directions & source.directions)
 
 
+def contradicts(said: Wording, source: Wording) -> bool:
+    """Whether `source` says what goes against `said`, as far as negations and directions tell.
+
+    Two sentences that both deny, but hardly the same words, need not: "did not improve outcome"
+    and "failed to bring any benefit".
+    """
+    if polarity_agrees(said, source):
+        return False
+    if not said.negations or not source.negations:
+        return True
+    if said.directions and source.directions and not said.directions & source.directions:
+        return True
+    shared = said.words.keys() & source.words.keys()
+    return any(2 * len(scope & shared) >= len(scope) for scope in said.negations + source.negations)
+
+
 def _is_negated(words: frozenset[str], wording: Wording) -> bool:
     return any(len(words & scope) * 2 >= len(words) > 0 for scope in wording.negations)
 

@@ -38,7 +38,9 @@ type unilateral upper
 
 
 def cluster_mentions(
-    entities: Sequence[Entity], definitions: Iterable[tuple[str, str]] = ()
+    entities: Sequence[Entity],
+    definitions: Iterable[tuple[str, str]] = (),
+    listed: Iterable[Sequence[str]] = (),
 ) -> list[int]:
     """The number of each entity's cluster; those of one number mention one thing.
 
@@ -46,10 +48,11 @@ def cluster_mentions(
     only concept mentioned that has it as a synonym; and a short form with its long forms where
     all `definitions` (short, long) of it give one thing. Names that differ by no more than a
     number, a Greek letter or a qualifier stay apart even if they are linked to one concept, as
-    MeSH has alpha- and beta-tubulin under Tubulin.
+    MeSH has alpha- and beta-tubulin under Tubulin; and so do names that are `listed` beside one
+    another ("Rotarix and RotaTeq").
     """
     mentions = list(dict.fromkeys((entity.text, entity.concept) for entity in entities))
-    clusters = _Clusters(mentions)
+    clusters = _Clusters(mentions, listed)
     clusters.join(_grouped((concept, at) for at, (_, concept) in enumerate(mentions)))
     clusters.join(_grouped((spelling(text), at) for at, (text, _) in enumerate(mentions)))
     clusters.join(_by_synonym(entities, mentions))
@@ -112,12 +115,16 @@ def _counted(name: str) -> list[str]:
 class _Clusters:
     """Mentions (text, concept or "") that are joined step by step, each at first alone."""
 
-    def __init__(self, mentions: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, mentions: Sequence[tuple[str, str]], listed: Iterable[Sequence[str]]
+    ) -> None:
         self._concept = [concept for _, concept in mentions]
         self._members = {at: [at] for at in range(len(mentions))}
         self.numbers = list(range(len(mentions)))
         parts = [_parts(text) for text, _ in mentions]
         self._marks = [{part.words: part.marks} for part in parts]
+        self._spelt = [{spelling(text)} for text, _ in mentions]
+        self._listed = [frozenset(map(spelling, names)) for names in listed]
 
     def join(self, groups: Mapping[str, Sequence[int]], *, defined: bool = False) -> None:
         """Join the mentions of each group; of two concepts only where the text `defined` them."""
@@ -132,10 +139,17 @@ class _Clusters:
         marks, others = self._marks[one], self._marks[other]
         if one == other or any(others.get(words, of) != of for words, of in marks.items()):
             return
+        if self._is_listed(self._spelt[one], self._spelt[other]):
+            return
         for at in self._members[other]:
             self.numbers[at] = one
         self._members[one] += self._members.pop(other)
         marks.update(others)
+        self._spelt[one] |= self._spelt[other]
+
+    def _is_listed(self, one: set[str], other: set[str]) -> bool:
+        """Whether a list has a name of each, and no name of both."""
+        return any(names & one and names & other for names in self._listed if not one & other)
 
 
 def _grouped(pairs: Iterable[tuple[str, int]]) -> dict[str, list[int]]:

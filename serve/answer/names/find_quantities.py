@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from serve.answer.read_evidence import ReadPassage
+from serve.support.compare_wording import read_wording, stem
 
 Quantity = Literal["date", "rate", "dose", "time", "count"]
 
@@ -54,6 +56,18 @@ _SAYS: Mapping[Quantity, re.Pattern[str]] = {
     "time": re.compile(rf"\b(?:{_NUMBER}{_TO})?{_NUMBER}[ -]{_TIME}\b"),
     "count": re.compile(rf"\b(?:{_NUMBER}|{_SPELT})\b"),
 }
+# What a question counts: "doses" of "How many doses of X are needed?".
+_COUNTED = re.compile(
+    r"\b(?:how many|number of)\s+"
+    r"((?:(?!(?:of|in|on|for|by|with|from|that|which|is|are|was|were|be|do|does"
+    r"|did|has|have|had|can|could|should|will|would|there)\b)[\w-]+\s*){1,4})",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_][\w-]*")
+# So many words after a number may what it counts stand: "two licensed oral vaccines".
+NEAR_WORDS = 4
+# What a passage counts that has no word of the question.
+WORDLESS = 0.1
 # How much a passage says less with each rank, as for names.
 RANK_LOSS = 0.2
 
@@ -63,24 +77,60 @@ def asked_quantity(body: str) -> Quantity | None:
     return next((kind for kind, asks in _ASKS.items() if asks.search(body)), None)
 
 
-def rank_quantities(kind: Quantity, passages: Sequence[ReadPassage]) -> list[tuple[str, float]]:
+def rank_quantities(
+    kind: Quantity, passages: Sequence[ReadPassage], body: str = ""
+) -> list[tuple[str, float]]:
     """Quantities of `kind` in the passages with their scores, best first.
+
+    A count is a number of what the question `body` counts, where that is told: a year is no number
+    of doses. Left out is what is said of those without what the question asks about ("patients not
+    treated with it").
 
     Half of a quantity's score in a passage is the reader's probability that it names the answer,
     half its sentence's; that times the passage's relevance, less by rank. Scores add up over
     passages.
     """
     scores: dict[str, float] = defaultdict(float)
+    counted = _counted(body) if kind == "count" else frozenset()
     for passage in passages:
         weight = passage.reading.relevance / (1 + RANK_LOSS * passage.rank)
+        # A passage with more of the question's words is likelier to be about what it asks.
+        weight *= WORDLESS + passage.share_of(body)
         best: dict[str, float] = {}
         for match in _SAYS[kind].finditer(passage.text):
+            if counted and not counted & _following(passage.text, match.end()):
+                continue
+            if speaks_of_others(passage.sentence_at(match.start()), body):
+                continue
             text = " ".join(match[0].split())
             score = (_named(passage, *match.span()) + passage.sentence_score(match.start())) / 2
             best[text] = max(best.get(text, 0.0), score * weight)
         for text, score in best.items():
             scores[text] += score
     return sorted(scores.items(), key=lambda entry: -entry[1])
+
+
+def speaks_of_others(sentence: str, body: str) -> bool:
+    """Whether the sentence speaks of those without what the question asks about.
+
+    "Patients not treated with X lived 7 months" tells nothing of patients with X.
+    """
+    asked = read_wording(body)
+    if asked.negations:
+        return False
+    return any(len(scope & asked.words.keys()) > 1 for scope in read_wording(sentence).negations)
+
+
+def _counted(body: str) -> frozenset[str]:
+    """The stems of what the question counts; the last word of it is the noun."""
+    found = _COUNTED.search(body)
+    words = found[1].split() if found else []
+    return frozenset({stem(words[-1])} if words else ())
+
+
+def _following(text: str, at: int) -> frozenset[str]:
+    words = itertools.islice(_WORD.finditer(text, at), NEAR_WORDS)
+    return frozenset(stem(part) for word in words for part in word[0].split("-"))
 
 
 def _named(passage: ReadPassage, begin: int, end: int) -> float:

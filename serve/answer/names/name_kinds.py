@@ -42,6 +42,12 @@ _ASKS: dict[Kind, re.Pattern[str]] = {
     )
     for kind, nouns in _NOUNS.items()
 }
+_GENES = re.compile(
+    r"\b(?:(?:which|what)(?: (?:is|are|was|were) the)?(?: [\w-]+){0,2}?"
+    r"|(?:list|name)(?: [\w-]+){0,3}?)"
+    r" genes?\b(?!\s+(?:therap|product|ontolog|express|signature))",
+    re.IGNORECASE,
+)
 _DISEASE = re.compile(
     r"\b(?:diseases?|syndromes?|disorders?|cancers?|tumou?rs?|infections?|lymphomas?|deficiency)\b"
     r"|\w{3}(?:itis|oma|omas|osis|oses|emia|emias|aemia|pathy|pathies|plegia|algia|trophy)\b",
@@ -90,6 +96,14 @@ def asked_kind(body: str) -> Kind | None:
     """The kind of thing that the question's words ask for first; None where they do not tell."""
     found = [(match.end(), kind) for kind, asks in _ASKS.items() if (match := asks.search(body))]
     return min(found)[1] if found else None
+
+
+def asks_for_genes(body: str) -> bool:
+    """Whether the question asks for genes by that word, and not for proteins.
+
+    Of 73 gold answers to such train questions 68 have a symbol among their names.
+    """
+    return bool(_GENES.search(body))
 
 
 def fits(asked: Kind | None, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -9,18 +10,20 @@ from dataclasses import dataclass
 
 from cluster.answers import Evidence
 from cluster.records import Entity
-from serve.answer.names.cluster_mentions import cluster_mentions, usual_first
+from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
 from serve.answer.names.group_names import MAX_CHARS, Recogniser, definitions
 from serve.answer.names.name_kinds import (
     Kind,
     asked_kind,
     asked_words,
+    asks_for_genes,
     fits,
     looks_like,
     named_part,
     repeats,
     stands_beside,
 )
+from serve.answer.names.name_shapes import is_symbol
 from serve.answer.read_evidence import ReadPassage
 from serve.support.compare_wording import read_wording
 
@@ -39,6 +42,8 @@ _TRAILS = re.compile(
     r"|using|caused|that|which|cases|patients|subjects|individuals)$",
     re.IGNORECASE,
 )
+# What stands between two members of a list; a short form may follow the first.
+_LISTED = re.compile(r"(?: \([^()]{1,40}\))?(?:, | and |, and )")
 # Numbers alone are the answers of questions for a quantity (serve.answer.names.find_quantities).
 _LETTERS = re.compile(r"[^\W\d_]{2}|[^\W\d_]\d")
 # How much less a passage says with each rank: the same name in the best passage counts more.
@@ -47,10 +52,14 @@ RANK_LOSS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class RankedName:
-    """Synonyms of one thing, the most usual first, and how sure it is part of the answer."""
+    """Synonyms of one thing, the most usual first, and how sure it is part of the answer.
+
+    `share` is how much of the question's words a passage holds that names it, 0 to 1.
+    """
 
     names: tuple[str, ...]
     score: float
+    share: float = 1.0
 
 
 def rank_names(
@@ -65,23 +74,55 @@ def rank_names(
     """
     asked = asked_words(body)
     kind = asked_kind(body)
+    of_genes = kind == "gene" and asks_for_genes(body)
     mentions = list(_mentions(body, passages, recognise, kind, asked))
-    numbers = cluster_mentions([m.entity for m in mentions], definitions(_items(passages)))
+    defined = list(definitions(_items(passages)))
+    # "ICP" names nothing new where the question has "intrahepatic cholestasis of pregnancy".
+    shorts = {spelling(pair.short) for pair in defined if repeats(pair.long, asked)}
+    mentions = [m for m in mentions if spelling(m.entity.text) not in shorts]
+    numbers = cluster_mentions([m.entity for m in mentions], defined, _lists(mentions, passages))
     names: dict[int, list[str]] = defaultdict(list)
     best: dict[tuple[int, int], float] = defaultdict(float)
     for number, mention in zip(numbers, mentions, strict=True):
         names[number].append(mention.entity.text)
         best[number, mention.rank] = max(best[number, mention.rank], mention.score)
+    shares: dict[int, float] = defaultdict(float)
+    for number, mention in zip(numbers, mentions, strict=True):
+        shares[number] = max(shares[number], mention.share)
     scores: dict[int, float] = defaultdict(float)
     for (number, _), score in best.items():
         scores[number] += score
     ranked = sorted(scores.items(), key=lambda entry: -entry[1])
     return [
-        RankedName(tuple(usual_first(names[number])), score)
+        RankedName(tuple(usual_first(names[number])), score, shares[number])
         for number, score in ranked
         if not any(_asked_about(name, body, asked) for name in names[number])
         and any(fits(kind, name) for name in names[number])
+        and (not of_genes or any(map(_is_gene, names[number])))
     ]
+
+
+def _lists(mentions: Sequence[_Mention], passages: Sequence[ReadPassage]) -> list[list[str]]:
+    """The mentions that a passage lists beside one another: "A, B and C".
+
+    Without "and" a comma may stand between two names of one thing.
+    """
+    texts = {passage.rank: passage.text for passage in passages}
+    lists: list[list[str]] = []
+    ordered = sorted(mentions, key=lambda m: (m.rank, m.entity.begin))
+    run, joined = ordered[:1], False
+    for before, mention in itertools.pairwise([*ordered, None]):
+        gap = ""
+        if before and mention and before.rank == mention.rank:
+            gap = texts[mention.rank][before.entity.end : mention.entity.begin]
+        if mention and _LISTED.fullmatch(gap):
+            joined = joined or "and" in gap
+            run.append(mention)
+            continue
+        if joined:
+            lists.append([m.entity.text for m in run])
+        run, joined = [mention] if mention else [], False
+    return lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +130,7 @@ class _Mention:
     entity: Entity
     rank: int
     score: float
+    share: float
 
 
 def _mentions(
@@ -103,6 +145,8 @@ def _mentions(
     of_treatment = kind == "effect" and looks_like(body) != "disease"
     for passage in passages:
         text = passage.text
+        # A question of one word does not tell what it is about.
+        share = passage.share_of(body) if len(asked) > 1 else 1.0
         concepts = {(e.begin, e.end): e for e in recognise(text)} if passage.reading.names else {}
         for span in passage.reading.names:
             name, begin, end = trimmed(text, span.begin, span.end)
@@ -123,7 +167,7 @@ def _mentions(
             entity = known or Entity(name, begin, end, "", "name")
             weight = passage.reading.relevance / (1 + RANK_LOSS * passage.rank)
             weight *= passage.sentence_score(begin)
-            yield _Mention(entity, passage.rank, span.score * weight)
+            yield _Mention(entity, passage.rank, span.score * weight, share)
 
 
 def _whole(text: str, span: Span, concepts: Collection[Span], asked: frozenset[str]) -> Span:
@@ -162,3 +206,7 @@ def _items(passages: Sequence[ReadPassage]) -> list[Evidence]:
 def _asked_about(name: str, body: str, asked: frozenset[str]) -> bool:
     both = _ANTIBODY.search(body) and _ANTIBODY.fullmatch(name)
     return bool(both) or repeats(name, asked)
+
+
+def _is_gene(name: str) -> bool:
+    return is_symbol(name) or looks_like(name) == "gene"

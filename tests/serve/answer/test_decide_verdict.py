@@ -146,3 +146,50 @@ def test_a_yes_is_withheld_above_a_sentence_that_says_the_opposite() -> None:
     assert decide_verdict(question, [read()], opposite, "yes") == NOTHING
     same = (Sentence("PIM1 is a protein phosphatase of many substrates.", (1,), 0.9),)
     assert decide_verdict(question, [read()], same, "yes").verdict == "answered"
+
+
+def test_a_warning_is_told_where_a_question_for_leave_is_not_answered() -> None:
+    question = asked(body="Can I take curevit while I breastfeed?")
+    warning = read("Mothers on curevit expose the infant to a risk of adverse events.", pmid=7)
+    decided = decide_verdict(question, [read("It is often taken."), warning], IDEAL, "yes")
+    assert decided.verdict == "not_enough_evidence"
+    assert decided.warning.startswith("PMID 7 warns: ")
+    assert "risk of adverse events" in decided.warning
+    silent = decide_verdict(question, [read("It is often taken.", silent=0.9, yes=0.0)], (), "yes")
+    assert silent == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("question", "evidence", "side", "verdict"),
+    [
+        ("Should mothers with it stop nursing?", "It was not linked to harm.", "no", "answered"),
+        ("Should mothers with it stop nursing?", "It was not linked to harm.", "yes", "withheld"),
+        ("Should mothers with it stop nursing?", "Nursing is dangerous then.", "no", "withheld"),
+        (
+            "Is curevit used for lupus?",
+            "It is used in people at risk of flares.",
+            "yes",
+            "answered",
+        ),
+        ("Can curevit be used in lupus?", "There is a risk of flares.", "yes", "withheld"),
+    ],
+)
+def test_which_answer_is_the_careful_one_hangs_on_the_question(
+    question: str, evidence: str, side: str, verdict: str
+) -> None:
+    said = {"yes": 0.9, "no": 0.05} if side == "yes" else {"yes": 0.05, "no": 0.9}
+    decided = decide_verdict(asked(body=question), [read(evidence, **said)], IDEAL, side)
+    assert (decided.verdict == "answered") is (verdict == "answered")
+
+
+def test_a_list_and_a_question_for_a_kind_of_thing_need_a_name() -> None:
+    for body in ("Which gene is at fault?", "Which hormone does it lower?", "Who found it?"):
+        assert decide_verdict(asked("factoid", body), [read()], IDEAL, []) == NOTHING
+    assert decide_verdict(asked("list"), [read()], IDEAL, []) == NOTHING
+    assert decide_verdict(asked("factoid"), [read()], IDEAL, []).verdict == "answered"
+
+
+def test_a_negated_question_is_not_withheld_for_the_opposite_of_its_words() -> None:
+    question = asked(body="Is it true that PIM1 is not a protein phosphatase?")
+    ideal = (Sentence("PIM1 is a protein kinase of many substrates.", (1,), 0.9),)
+    assert decide_verdict(question, [read()], ideal, "yes").verdict == "answered"

@@ -192,3 +192,19 @@ def test_a_sentence_with_the_best_exact_answer_goes_before_a_likelier_one() -> N
     answers = [RankedName(("Metformin",), 0.9), RankedName(("asked",), 0.5)]
     found = extract_ideal(question, passages, WordReader(), answers)
     assert [s.text for s in found.sentences] == [long, likely]
+
+
+def test_a_sentence_cut_within_a_bracket_and_an_aim_are_fragments() -> None:
+    cut = "2018;38:1442-1454), which tells how metformin does lower blood glucose."
+    aim = "To assess how metformin does lower the blood glucose of adults."
+    assert texts(cut, aim, NEXT) == [NEXT]
+    listed = "Metformin does 1) lower blood glucose and 2) spare the kidney."
+    assert texts(listed) == [listed]
+
+
+def test_the_first_sentence_of_a_comparison_compares() -> None:
+    question = Question("q", "Is metformin better than placebo for blood glucose?", "yesno")
+    alone = "Metformin is a good drug for blood glucose and is better known."
+    compared = "For blood glucose metformin was better than placebo."
+    passages = read_evidence(question.body, evidence(alone, compared), WordReader())
+    assert extract_ideal(question, passages, WordReader()).sentences[0].text == compared

@@ -317,3 +317,59 @@ def test_summary_has_no_exact_answer() -> None:
 
 def no_one(text: str) -> list[Entity]:
     return []
+
+
+def test_a_count_is_of_what_is_counted() -> None:
+    body = "How many doses of curevit are needed?"
+    found = read("Curevit was approved in 2017 for 50 sites. Curevit takes two oral doses.")
+    assert exact_of(asked("factoid", body), found, recognise) == [["two"]]
+    other = read("Curevit was approved in 2017.")
+    assert exact_of(asked("factoid", body), other, recognise) == []
+    assert exact_of(asked("factoid", body, guess=True), other, recognise) == [["2017"]]
+
+
+def test_a_figure_of_those_without_what_was_asked_about_is_no_answer() -> None:
+    found = read(
+        "Patients not treated with curevit acid lived 6 months.",
+        "Patients treated with curevit acid lived 13 months.",
+    )
+    body = "What is the median survival of patients treated with curevit acid?"
+    assert exact_of(asked("factoid", body), found, recognise) == [["13 months"]]
+
+
+def test_a_figure_of_a_passage_about_something_else_yields() -> None:
+    found = read("Survival was 13.6 months.", "With curevit acid survival was 9.5 months.")
+    body = "What is the median survival with curevit acid?"
+    assert exact_of(asked("factoid", body), found, recognise) == [["9.5 months"]]
+
+
+def test_the_short_form_of_what_the_question_spells_out_is_no_answer() -> None:
+    text = "Hereditary curevit syndrome (HCS) comes of TP53."
+    found = read(text, names="HCS|TP53")
+    assert ranked(found, "Which gene is lost in hereditary curevit syndrome?") == [["TP53"]]
+
+
+def test_a_gene_is_written_like_one() -> None:
+    found = read("It is a disorder of copper metabolism by TP53.", names="copper|TP53")
+    assert ranked(found, "Which gene is at fault?") == [["TP53"]]
+    assert len(ranked(found, "Which thing is at fault?")) == 2
+
+
+def test_what_is_listed_side_by_side_is_not_one_thing() -> None:
+    def linked(text: str) -> list[Entity]:
+        found = re.finditer("Rotaone|Rotatwo", text)
+        return [Entity(m[0], m.start(), m.end(), "D9", "vaccine") for m in found]
+
+    listed = read("Rotaone (R1) and Rotatwo protect.", names="Rotaone|Rotatwo")
+    body = "Which vaccines protect against it?"
+    names = [list(name.names) for name in rank_names(body, listed, linked)]
+    assert sorted(names) == [["Rotaone"], ["Rotatwo"]]
+    apposed = read("Rotaone, Rotatwo protects.", names="Rotaone|Rotatwo")
+    assert len(rank_names(body, apposed, linked)) == 1
+
+
+def test_a_name_that_hardly_fits_is_shown_to_no_person() -> None:
+    found = read("VTE was seen with curevit.", names="VTE", score=0.3)
+    body = "Which medicines must never be combined with curevit in old age?"
+    assert exact_of(asked("list", body), found, no_one) == []
+    assert exact_of(asked("list", body, guess=True), found, no_one) == [["VTE"]]

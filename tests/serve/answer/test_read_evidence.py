@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.models.readings import Reading, ScoredSpan
-from serve.answer.read_evidence import RememberingReader, answering
+from serve.answer.read_evidence import RememberingReader, answering, read_texts
 
 
 class Counting:
@@ -42,3 +42,28 @@ def test_a_passage_answers_as_far_as_it_is_relevant_and_says_the_answer() -> Non
     assert answering(Reading(1.0, 0, 0, 1, (), spans)) == pytest.approx(0.5)
     assert answering(Reading(0.25, 0, 0, 1, (), spans)) == pytest.approx(0.25)
     assert answering(Reading(0.9, 0, 0, 1)) == 0.0
+
+
+class Sentimental:
+    """Takes what is bad for a no, as the reader does, and knows no negated question."""
+
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        bad = ["toxic" in text or " not " in text for text in passages]
+        return [Reading(0.9, 0.1, 0.9, 0.0) if b else Reading(0.9, 0.9, 0.1, 0.0) for b in bad]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "says_yes"),
+    [
+        ("Does curevit cause lung damage?", "Curevit is toxic to the lung.", True),
+        ("Does curevit cause lung damage?", "Curevit is not toxic to the lung.", False),
+        ("Does curevit help the lung?", "Curevit is toxic to the lung.", False),
+        ("Is it true that curevit does not help?", "Curevit did not help.", True),
+        ("Is it true that curevit does not help?", "Curevit helped.", False),
+    ],
+)
+def test_harm_and_negated_questions_are_not_read_the_wrong_way_round(
+    question: str, text: str, says_yes: bool
+) -> None:
+    [reading] = read_texts(question, [text], Sentimental())
+    assert (reading.yes > reading.no) is says_yes

@@ -53,6 +53,11 @@ def test_an_unanswered_question_says_so_and_offers_the_nearest_citations() -> No
     ]
 
 
+def test_what_warns_is_told_beside_the_nearest_citations() -> None:
+    warned = replace(UNANSWERED, caveats=('PMID 7 warns: "It is toxic."',))
+    assert answer_pieces(warned) == [NO_ANSWER, 'PMID 7 warns: "It is toxic."']
+
+
 def test_passages_that_came_with_a_question_and_do_not_answer_it_are_named() -> None:
     given = replace(QUESTION, given=(Passage(5, "title", 0, 4, "Iron"),))
     assert answer_pieces(replace(UNANSWERED, question=given)) == [NOT_GIVEN]

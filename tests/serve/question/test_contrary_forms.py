@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from serve.question.contrary_forms import contrary_forms, opposed, opposites, points_alike
+from serve.question.contrary_forms import (
+    affirmed,
+    contrary_forms,
+    opposed,
+    opposites,
+    points_alike,
+)
 
 
 @pytest.mark.parametrize(
@@ -92,3 +98,23 @@ def test_a_sentence_points_as_the_claim_does_by_its_words(
     claim: str, sentence: str, alike: bool
 ) -> None:
     assert points_alike(claim, sentence) is alike
+
+
+@pytest.mark.parametrize(
+    ("question", "affirmation"),
+    [
+        ("Is it true that curevit does not help adults?", "Is it true that curevit help adults?"),
+        (
+            "Unlike DNA, RNA is not methylated, yes or no?",
+            "Unlike DNA, RNA is methylated, yes or no?",
+        ),
+        ("Does curevit not help adults?", ""),
+        ("Can patients who do not respond take curevit?", ""),
+        ("Is it known that those who do not respond get curevit?", ""),
+        ("Does curevit help adults?", ""),
+    ],
+)
+def test_a_question_that_denies_is_affirmed_unless_it_may_mean_either(
+    question: str, affirmation: str
+) -> None:
+    assert affirmed(question) == affirmation

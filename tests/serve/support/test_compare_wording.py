@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from serve.support.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
+from serve.support.compare_wording import (
+    contradicts,
+    coverage,
+    numbers_agree,
+    polarity_agrees,
+    read_wording,
+)
 
 
 @pytest.mark.parametrize(
@@ -80,3 +86,20 @@ def test_dispensable_and_essential_are_opposites() -> None:
 @pytest.mark.parametrize("text", ["", "?!", "…", "\u200b"])
 def test_a_text_without_a_word_has_no_wording(text: str) -> None:
     assert read_wording(text).words == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "source", "against"),
+    [
+        ("Curevit did not improve outcome.", "Curevit failed to bring any real benefit.", False),
+        ("Curevit did not improve outcome.", "Curevit improved outcome.", True),
+        ("Curevit improved outcome.", "Curevit did not improve outcome.", True),
+        ("Curevit did not improve outcome.", "Curevit did improve outcome, with no harm.", True),
+        ("Curevit did not raise risk.", "Curevit reduced no symptom but raised risk.", True),
+        ("Curevit improved outcome.", "Curevit improved outcome.", False),
+    ],
+)
+def test_two_denials_in_other_words_do_not_contradict_each_other(
+    said: str, source: str, against: bool
+) -> None:
+    assert contradicts(read_wording(said), read_wording(source)) is against

@@ -1,0 +1,37 @@
+"""What a question compares with, and whether a sentence compares with it."""
+
+from __future__ import annotations
+
+import re
+
+from serve.support.compare_wording import read_wording
+
+_COMPARED = re.compile(
+    r"\b(?:than|compared (?:with|to)|versus|(?:super|infer)ior to|as \w+ as)"
+    r"\s+((?:(?!\d|(?:in|for|as|of|at|on|after|before|during|to|when|with|by|from)\b)[\w-]+\s*){1,5})",
+    re.IGNORECASE,
+)
+_COMPARES = re.compile(
+    r"\b(?:than|more|less|fewer|better|worse\w*|greater|higher|lower|(?:non-?)?inferior\w*|superior\w*"
+    r"|similar\w*|equal\w*|equivalent|compar\w+|differ\w*|versus|vs|as \w+ as)\b",
+    re.IGNORECASE,
+)
+
+
+def compared_with(body: str) -> frozenset[str]:
+    """Stems of what a question compares with: "placebo" of "Is X better than placebo in Y?".
+
+    Empty for a question that compares nothing.
+    """
+    found = _COMPARED.search(body)
+    return frozenset(read_wording(found[1]).words) if found else frozenset()
+
+
+def speaks_of(sentence: str, compared: frozenset[str]) -> bool:
+    """Whether the sentence speaks of what the question compares with; True for nothing."""
+    return not compared or bool(compared & read_wording(sentence).words.keys())
+
+
+def compares(sentence: str, compared: frozenset[str]) -> bool:
+    """Whether the sentence compares, where the question does."""
+    return not compared or bool(_COMPARES.search(sentence))

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from serve.support.read_harm import affirms_harm, denies, harm_asked, warns
+
+MINDED = "Can I take Curevit while I breastfeed?"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "of_risks", "expected"),
+    [
+        ("Curevit may expose the infant to a risk of adverse events.", True, True),
+        ("Curevit may expose the infant to a risk of adverse events.", False, False),
+        ("Curevit reduced the risk of mastitis.", True, False),
+        ("Curevit was not linked to adverse events.", True, False),
+        ("Curevit is contraindicated in nursing mothers.", False, True),
+        ("Curevit should not be used by nursing mothers.", False, True),
+    ],
+)
+def test_a_risk_warns_unless_it_is_denied_or_relieved(
+    sentence: str, of_risks: bool, expected: bool
+) -> None:
+    assert warns(sentence, MINDED, of_risks=of_risks) is expected
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "affirmed"),
+    [
+        ("Does curevit cause lung damage?", "Curevit often brings fatal lung toxicity.", True),
+        ("Does curevit cause lung damage?", "Curevit is limited by its adverse effects.", True),
+        ("Does curevit cause lung damage?", "No lung toxicity was seen with curevit.", False),
+        ("Does curevit cause lung damage?", "Curevit prevents damage to the lung.", False),
+        ("Was curevit worse than placebo?", "Patients on curevit worsened.", True),
+        ("Does curevit cause seizures?", "Seizures followed curevit.", True),
+        ("Does curevit cause seizures?", "Curevit is toxic to fish.", False),
+        ("Are people with cancer harmed by curevit?", "It is safe in people with cancer.", False),
+        ("Is curevit effective for lung cancer?", "Patients with lung cancer worsened.", False),
+        ("Does curevit not cause lung damage?", "Curevit brings lung toxicity.", False),
+    ],
+)
+def test_harm_that_is_asked_about_is_affirmed_by_harm(
+    question: str, text: str, affirmed: bool
+) -> None:
+    assert affirms_harm(text, harm_asked(question)) is affirmed
+
+
+def test_a_denial_of_a_benefit_is_no_denial_of_harm() -> None:
+    assert denies("Curevit was not linked to malformations.")
+    assert not denies("Curevit did not reduce the risk of malformations.")
+
+
+def test_a_disease_that_a_sentence_only_treats_of_is_not_quoted_as_a_warning() -> None:
+    sentence = "Curevit was compared with others for partial seizures."
+    assert warns(sentence, MINDED, of_risks=True)
+    assert not warns(sentence, MINDED, of_risks=True, of_topics=False)
+    assert warns("Curevit is contraindicated.", MINDED, of_risks=True, of_topics=False)
