@@ -6,10 +6,10 @@
 First finds what the graph answers in a second (32 callers for half a minute), then sends `--times`
 that at random moments (Poisson), presets mixed, and a batch a minute. Every request must end in an
 answer, a stated degradation, or 429/503 with Retry-After, every batch with its run. Prints these,
-the times of accepted requests, and the memory of all processes with its slope over the second half
-(Theil and Sen's, with its interval). With `--kill` a replica is killed 10 s after answers are whole
-again, one kind after the other, and questions that are lost are asked again as the Python client
-does.
+the times of accepted requests, and the anonymous memory of all processes with its slope over the
+second half (Theil and Sen's, with its interval). With `--kill` a replica is killed 10 s after
+answers are whole again, one kind after the other, and questions that are lost are asked again as
+the Python client does.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ async def capacity(http: httpx.AsyncClient, questions: list[str], seconds: float
 
 async def watch(graph: Graph, found: Outcomes, begun: float) -> None:
     while True:
-        memory = await asyncio.to_thread(graph.memory_mib)
+        memory = await asyncio.to_thread(graph.anonymous_mib)
         found.memory.append((time.monotonic() - begun, memory))
         await asyncio.sleep(SAMPLE_S)
 
@@ -245,8 +245,8 @@ def tell(found: Outcomes) -> None:
         [statistics.median(mib) for mib in minutes.values()], list(minutes)
     )
     print(
-        f"memory of all processes: {mean:,.0f} MiB, {slope:+.1f} MiB a minute in the second half"
-        f" (95% interval {low:+.1f} to {high:+.1f})"
+        f"anonymous memory of all processes: {mean:,.0f} MiB, {slope:+.1f} MiB a minute in the "
+        f"second half (95% interval {low:+.1f} to {high:+.1f})"
     )
     for kind, mib in held[-1].most_common(6):
         print(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import psutil
 
+from planning.measure.watch_processes import anonymous_bytes
 from tests.serve.http_server import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,11 +37,18 @@ class Graph:
 
     def memory_mib(self) -> Counter[str]:
         """What each kind of process holds for itself: its share of shared pages counts once."""
+        return self._held(lambda process: process.memory_full_info().pss)
+
+    def anonymous_mib(self) -> Counter[str]:
+        """What no file backs: it does not change with what else runs that maps the same files."""
+        return self._held(anonymous_bytes)
+
+    def _held(self, bytes_of: Callable[[psutil.Process], int]) -> Counter[str]:
         held: Counter[str] = Counter()
         for process in self.processes():
             try:
                 name = process.cmdline()[0].split(":")[-1].split("/")[-1].split(".")[0]
-                held[name or "other"] += process.memory_full_info().pss >> 20
+                held[name or "other"] += bytes_of(process) >> 20
             except (psutil.Error, IndexError):
                 continue
         return held
