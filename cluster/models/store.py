@@ -128,6 +128,22 @@ class ModelStore:
             _check_sum(name, stored.sha256, wanted)
         return stored.path
 
+    def verify(self, name: str) -> str:
+        """Read a model that is here and return its checksum.
+
+        Raises CiteRayError if it is not the pinned one, or not what was once fetched, and
+        InputError if it is not here.
+        """
+        parsed = parse_name(name)
+        if parsed.is_local:
+            return checksum(self.resolve(name))
+        stored = _read_entry(self._entry(parsed))
+        if stored is None:
+            raise InputError(f"{name} is not in {self.root}: fetch it with `models pull {name}`")
+        found = checksum(stored.path)
+        _check_sum(name, found, self._pinned(parsed) or stored.sha256)
+        return found
+
     def list(self) -> list[StoredModel]:
         """What is in the store, by name; nothing is read but each entry's record."""
         entries = [_read_entry(record.parent) for record in self.root.glob(f"*/[!.]*/{_RECORD}")]

@@ -100,7 +100,8 @@ def test_until_it_is_ready_the_graph_says_503(served: Served) -> None:
 
 
 def test_every_sentence_of_an_answer_names_pmids_of_its_evidence(served: Served) -> None:
-    request = {"question": "Which drugs can cause haemolysis in G6PD deficiency?", "type": "list"}
+    question = "Which drugs can cause haemolysis in G6PD deficiency?"
+    request = {"question": question, "type": "summary"}
     answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=60).json()
     evidence = {e["passage"]["pmid"] for e in answer["evidence"]}
     assert answer["ideal"]

