@@ -49,6 +49,7 @@ def decide_verdict(
     exact: ExactAnswer,
     decision: ModelDecision | None = None,
     *,
+    generated: bool = False,
     agrees: bool = True,
     opposed_by: Sentence | None = None,
     min_cosine: float = 0.0,
@@ -58,17 +59,18 @@ def decide_verdict(
     `decision` is the language model's own where it was asked; `agrees` is False where no
     sentence of the evidence takes the side that was decided, `opposed_by` one that takes the
     other. There is not enough evidence for an answer without a sentence, one that the model says
-    is not stated, one without the quantity that was asked for, one from evidence that is far from
-    the question (no cosine of `min_cosine`), irrelevant or, where it decides a yes or no, silent,
-    and of a question of safety a yes over a warning or a no over a denial of harm, and a yes above
-    a sentence with the opposite of one of the question's words.
+    is not stated, one without the quantity that was asked for or, where no model `generated` it,
+    the name, one from evidence that is far from the question (no cosine of `min_cosine`),
+    irrelevant or, where it decides a yes or no, silent, and of a question of safety a yes over a
+    warning or a no over a denial of harm, and a yes above a sentence with the opposite of one of
+    the question's words.
     """
     relevant = max((passage.reading.relevance for passage in passages), default=0.0)
     balance = weigh(passages)
     # How far a passage takes a side counts its relevance already.
     sided = question.type == "yesno" and decision is None
     answers = balance.said >= SAID if sided else relevant >= RELEVANT
-    lacks = not exact and names_what_it_asks(question)
+    lacks = not exact and needs_a_name(question, generated)
     stated = ideal and agrees and decision != "not stated" and not lacks
     if not stated or not answers or _nearest(passages) < min_cosine:
         return undecided(question, passages)
@@ -104,13 +106,18 @@ def _opposed(question: Question, first: Sentence) -> bool:
     return not affirmed(question.body) and bool(opposed(question.body, first.text))
 
 
-def names_what_it_asks(question: Question) -> bool:
-    """Whether an answer without names or figures is none: the question says what it asks for."""
-    if question.type == "list":
-        return True
+def needs_a_name(question: Question, generated: bool) -> bool:
+    """Whether an answer without a figure or a name is none: the question says what it asks for.
+
+    A model's sentence may name it in words that are no name by themselves.
+    """
     body = question.body
-    asked = _WHICH.search(body) or asked_quantity(body) or asked_kind(body)
-    return question.type == "factoid" and bool(asked)
+    if question.type == "factoid" and asked_quantity(body):
+        return True
+    if generated:
+        return False
+    asked = question.type == "factoid" and (_WHICH.search(body) or asked_kind(body))
+    return question.type == "list" or bool(asked)
 
 
 def _nearest(passages: Sequence[ReadPassage]) -> float:

@@ -234,6 +234,7 @@ class AnswerWriter:
             counted(ideal, briefing.style.check),
             exact,
             decision,
+            generated=extract.origin == "generated",
             agrees=agrees,
             opposed_by=against,
             min_cosine=briefing.limits.min_cosine,

@@ -193,3 +193,10 @@ def test_a_negated_question_is_not_withheld_for_the_opposite_of_its_words() -> N
     question = asked(body="Is it true that PIM1 is not a protein phosphatase?")
     ideal = (Sentence("PIM1 is a protein kinase of many substrates.", (1,), 0.9),)
     assert decide_verdict(question, [read()], ideal, "yes").verdict == "answered"
+
+
+@pytest.mark.parametrize("kind", ["list", "factoid"])
+def test_what_a_model_wrote_may_name_it_in_words_that_are_no_name(kind: QuestionType) -> None:
+    question = asked(kind, "Which mutation causes resistance?")
+    assert decide_verdict(question, [read()], IDEAL, []) == NOTHING
+    assert decide_verdict(question, [read()], IDEAL, [], generated=True).verdict == "answered"
