@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import shorten
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, RankedCitation
+from cluster.records import NO_TITLE
 from cluster.study_design.tell_design import design_words
 
 NO_ANSWER = "The indexed literature does not answer this question."
@@ -16,6 +18,8 @@ MAX_NEAREST = 5
 # Passages quoted for each side where sources disagree.
 MAX_QUOTED = 2
 QUOTE_CHARACTERS = 400
+# What stands for a title, as in serve/http/page/references.js.
+TITLE_CHARACTERS = 140
 
 
 def verdict_words(answer: Answer) -> str:
@@ -32,7 +36,8 @@ def nearest_words(answer: Answer) -> list[str]:
     """The first citations, one a line, where the evidence is not enough."""
     if answer.verdict != NOT_ENOUGH:
         return []
-    return [_cited(citation) for citation in answer.citations[:MAX_NEAREST]]
+    passages = {item.passage.pmid: item.passage.text for item in reversed(answer.evidence)}
+    return [_cited(c, passages.get(c.pmid, "")) for c in answer.citations[:MAX_NEAREST]]
 
 
 def side_words(answer: Answer) -> list[str]:
@@ -71,9 +76,11 @@ def _source(item: Evidence) -> str:
     return ", ".join(filter(None, [f"PMID {item.passage.pmid}", design]))
 
 
-def _cited(citation: RankedCitation) -> str:
+def _cited(citation: RankedCitation, passage: str) -> str:
     known = [str(citation.year or ""), design_words(citation.design, citation.subjects)]
     about = f" ({', '.join(filter(None, known))})" if any(known) else ""
     mark = " RETRACTED" if citation.retracted else ""
     title = " ".join(citation.title.split()) or "no title"
+    if passage and citation.title in ("", NO_TITLE):
+        title = f'no English title, "{shorten(passage, TITLE_CHARACTERS, placeholder="…")}"'
     return f"PMID {citation.pmid}{about}{mark}: {title}"

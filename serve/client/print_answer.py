@@ -70,10 +70,10 @@ def print_answer(console: Console, reply: Reply) -> None:
         console.print(f"  {_sentence(sentence)}", soft_wrap=True)
     for sentence in answer.supported:
         console.print(f"  because: {_sentence(sentence)}", soft_wrap=True)
-    if nearest := nearest_words(answer):
-        console.print(f"  {NEAREST}")
     for line in [*answer.caveats, *notice_lines(answer)]:
         console.print(f"  {escape(line)}", style="yellow", soft_wrap=True)
+    if nearest := nearest_words(answer):
+        console.print(f"  {NEAREST}")
     for line in [*nearest, *side_words(answer)]:
         console.print(f"  {escape(line)}", soft_wrap=True)
     _print_evidence(console, answer)

@@ -83,11 +83,10 @@ def rank_names(
     numbers = cluster_mentions([m.entity for m in mentions], defined, _lists(mentions, passages))
     names: dict[int, list[str]] = defaultdict(list)
     best: dict[tuple[int, int], float] = defaultdict(float)
+    shares: dict[int, float] = defaultdict(float)
     for number, mention in zip(numbers, mentions, strict=True):
         names[number].append(mention.entity.text)
         best[number, mention.rank] = max(best[number, mention.rank], mention.score)
-    shares: dict[int, float] = defaultdict(float)
-    for number, mention in zip(numbers, mentions, strict=True):
         shares[number] = max(shares[number], mention.share)
     scores: dict[int, float] = defaultdict(float)
     for (number, _), score in best.items():

@@ -82,6 +82,27 @@ def test_an_unanswered_question_is_said_first_with_the_nearest_citations() -> No
     assert not [line for line in lines if "written by" in line]
 
 
+def test_what_warns_stands_before_the_nearest_citations() -> None:
+    near = (RankedCitation(7, 1.0, {}, "On iron", 2020),)
+    warned = replace(
+        ANSWER, verdict="not_enough_evidence", ideal=(), citations=near, caveats=("PMID 7 warns.",)
+    )
+    assert shown(warned)[2:5] == [
+        "  PMID 7 warns.",
+        "  Nearest citations:",
+        "  PMID 7 (2020): On iron",
+    ]
+
+
+def test_an_article_without_an_english_title_is_known_by_what_its_passage_says() -> None:
+    near = (RankedCitation(1, 1.0, {}, "[Not Available].", 2020), RankedCitation(2, 0.9))
+    unsure = replace(ANSWER, verdict="not_enough_evidence", ideal=(), citations=near)
+    assert shown(unsure)[3:5] == [
+        '  PMID 1 (2020): no English title, "It helped."',
+        '  PMID 2: no English title, "It did not help."',
+    ]
+
+
 def test_disagreeing_sources_are_said_first_and_quoted() -> None:
     for_, against, other = evidence("It helped.", "It did not help.", "Cats sleep.")
     sides = (
