@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
-from planning.measure.watch_processes import RAYS_OWN, watched_tree
+import pytest
 
+from planning.measure.watch_processes import RAYS_OWN, ROLES, watched_tree
+
+BUILD = Path(__file__).resolve().parents[3] / "pipelines/build"
 MB = 10**6
 # Holds so many bytes until it is told to end.
 HOLDER = "import sys; held = bytearray(int(sys.argv[1])); print(flush=True); sys.stdin.read()"
@@ -53,3 +57,9 @@ def test_a_process_that_ended_is_no_error() -> None:
     ):
         ended.wait()
     assert set(tree.peaks) <= {"driver", RAYS_OWN}
+
+
+@pytest.mark.parametrize("mark", ROLES)
+def test_a_title_that_is_watched_for_is_a_task_or_an_actor_of_the_build(mark: str) -> None:
+    sources = "".join(path.read_text("utf-8") for path in BUILD.glob("*.py"))
+    assert f"def {mark}(" in sources or f"class {mark}" in sources
