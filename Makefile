@@ -15,6 +15,10 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || tru
 
 CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
 
+# Every process of a graph and of the tests imports our modules: they are compiled once, even where
+# the shell forbids it.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: demo serve test test-long test-all test-fast coverage lint bench bench-peers docs sbom audit lock clean
 
 demo: $(STAMP)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ray.serve.llm import LLMConfig
-
 from cluster.settings.settings import load_settings
 from serve.llm_app import llm_config
 
 
 def test_ray_places_one_worker_on_each_gpu_of_one_node() -> None:
+    # Slow to import, and every process of the tests collects this module.
+    from ray.serve.llm import LLMConfig
+
     settings = load_settings(None, ["llm.tensor_parallel=2", "serve.llm.gpus=1"])
     config = LLMConfig(**llm_config(settings, "/models/llama", "bfloat16"))
     engine = config.get_engine_config()

@@ -26,6 +26,7 @@ from serve.answer.names.name_kinds import (
 from serve.answer.names.name_shapes import is_symbol
 from serve.answer.read_evidence import ReadPassage
 from serve.support.compare_wording import read_wording
+from serve.support.read_denial import denies_name
 
 Span = tuple[int, int]
 _LEADS = re.compile(
@@ -67,7 +68,8 @@ def rank_names(
 ) -> list[RankedName]:
     """What the passages name in answer to `body`, best first.
 
-    Left out are what it names itself, and what cannot be of the kind that it asks for.
+    Left out are what it names itself, what cannot be of the kind that it asks for, and what a
+    sentence denies ("aspirin does not"), unless another affirms it.
 
     A name scores by each passage that it is in: the reader's probability, its sentence's, the
     passage's relevance, less by rank. Mentions of one thing count together.
@@ -142,6 +144,8 @@ def _mentions(
     of_antibodies = _ANTIBODY.search(body)
     # A syndrome is listed with its own signs, and a drug with other drugs.
     of_treatment = kind == "effect" and looks_like(body) != "disease"
+    # Of a question that denies ("Which drugs do not ...?") what is denied is the answer.
+    affirms = not read_wording(body).negations
     for passage in passages:
         text = passage.text
         # A question of one word does not tell what it is about.
@@ -162,11 +166,22 @@ def _mentions(
                 continue
             if of_treatment and stands_beside(text, begin, end, asked):
                 continue
+            if affirms and _denied(passage, begin, end, asked):
+                continue
             known = concepts.get((begin, end))
             entity = known or Entity(name, begin, end, "", "name")
             weight = passage.reading.relevance / (1 + RANK_LOSS * passage.rank)
             weight *= passage.sentence_score(begin)
             yield _Mention(entity, passage.rank, span.score * weight, share)
+
+
+def _denied(passage: ReadPassage, begin: int, end: int, asked: frozenset[str]) -> bool:
+    spans = passage.reading.sentences
+    span = next((s for s in spans if s.begin <= begin < s.end), None)
+    if span is None:
+        return False
+    sentence = passage.text[span.begin : span.end]
+    return denies_name(sentence, begin - span.begin, end - span.begin, asked)
 
 
 def _whole(text: str, span: Span, concepts: Collection[Span], asked: frozenset[str]) -> Span:

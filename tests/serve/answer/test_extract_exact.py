@@ -241,6 +241,24 @@ def test_unlikely_items_of_a_list_are_left_out() -> None:
     assert exact_of(asked("list", "Which genes?"), found, recognise) == [["BRCA1"]]
 
 
+@pytest.mark.parametrize(
+    ("body", "exact"),
+    [
+        ("Which genes cause it?", [["BRCA1"]]),
+        ("Which genes do not cause it?", [["BRCA1"], ["TP53"]]),
+    ],
+)
+def test_what_a_sentence_denies_is_no_item_of_a_list(body: str, exact: ExactAnswer) -> None:
+    found = read("BRCA1 causes it; TP53 does not.", names="BRCA1|TP53")
+    assert exact_of(asked("list", body), found, recognise) == exact
+
+
+def test_what_another_sentence_affirms_is_an_item_all_the_same() -> None:
+    found = read("BRCA1 causes it; TP53 does not.", "TP53 causes it.", names="BRCA1|TP53")
+    exact = exact_of(asked("list", "Which genes cause it?"), found, recognise)
+    assert exact == [["BRCA1"], ["TP53"]]
+
+
 def test_what_a_short_form_stands_for_is_the_first_answer_where_that_is_asked() -> None:
     says = "Epidermal growth factor receptor (EGFR) is mutated in cancer, as BRCA1 is."
     for body in ("What is EGFR?", "What does EGFR stand for?"):
@@ -250,7 +268,7 @@ def test_what_a_short_form_stands_for_is_the_first_answer_where_that_is_asked() 
 
 
 def test_people_are_shown_answers_close_to_the_best_alone() -> None:
-    found = [*read("BRCA1 is it.", names="BRCA1"), *read("TP53 is not.", names="TP53", score=0.3)]
+    found = [*read("BRCA1 is it.", names="BRCA1"), *read("TP53 is too.", names="TP53", score=0.3)]
     assert exact_of(asked("factoid", "Which gene?"), found, recognise) == [["BRCA1"]]
     guesses = exact_of(asked("factoid", "Which gene?", guess=True), found, recognise)
     assert guesses == [["BRCA1"], ["TP53"]]

@@ -43,8 +43,10 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def port(installed: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setenv(HEADER_S_VARIABLE, "1")
+def port(
+    installed: None, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[int]:
+    monkeypatch.setenv(HEADER_S_VARIABLE, getattr(request, "param", "1"))
     api = FastAPI()
 
     @api.post("/")
@@ -143,9 +145,12 @@ def test_a_body_behind_an_upgrade_is_refused_and_never_read_as_a_request(
     assert statuses(port, upgrade + framing + head(b"POST", b"/")) == [400]
 
 
+# On a busy machine a second may pass before the first byte is sent.
+@pytest.mark.parametrize("port", ["30"], indirect=True)
 def test_requests_sent_together_are_each_answered(port: int) -> None:
     one = head(b"POST", b"/", b"Content-Length: 1\r\n") + b"a"
-    assert statuses(port, one * 3) == [200] * 3
+    last = head(b"POST", b"/", b"Content-Length: 1\r\nConnection: close\r\n") + b"a"
+    assert statuses(port, one * 2 + last) == [200] * 3
 
 
 def test_the_second_request_of_a_connection_has_a_time_limit_too(port: int) -> None:
