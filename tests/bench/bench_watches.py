@@ -29,12 +29,12 @@ from sqlalchemy import func, insert, select, update
 
 from serve.saved.keep import Saved
 from serve.saved.tables import CHECKS, WATCHES
+from serve.saved.watches.watch_store import MOST_WAIT_S
 from tests.bench.bench_graph import read
 from tests.bench.served_graph import served_graph
 from tests.serve.saved.kept import saved_at
 
 BEFORE = "v000000"
-NEVER = 1e18
 # Longer than the gateway's loop sleeps, so that each turn is wholly of its kind.
 SETTLE_S = 8.0
 
@@ -56,7 +56,7 @@ def save_due(saved: Saved, questions: Sequence[str], answers: Sequence[Any], cou
         {
             "id": f"{n:032x}", "owner": "", "digest": f"{n}", "created": 1.0, "question": question,
             "request": {"question": question, "system": "citeray"}, "webhook": "", "checked": 1.0,
-            "version": BEFORE, "failures": 0, "error": "", "not_before": NEVER,
+            "version": BEFORE, "failures": 0, "error": "", "not_before": time.time() + MOST_WAIT_S,
             "answer": {**answer, "index_version": BEFORE}, "sources": {},
         }
         for n, (question, answer) in enumerate(pairs)
@@ -66,8 +66,10 @@ def save_due(saved: Saved, questions: Sequence[str], answers: Sequence[Any], cou
 
 
 def hold_back(saved: Saved, held: bool) -> None:
+    """For MOST_WAIT_S, which is longer than a turn: what lies further ahead is due."""
+    until = time.time() + MOST_WAIT_S if held else 0.0
     with saved.database.write() as connection:
-        connection.execute(update(WATCHES).values(not_before=NEVER if held else 0.0))
+        connection.execute(update(WATCHES).values(not_before=until))
 
 
 def asked(saved: Saved) -> int:
@@ -116,6 +118,8 @@ async def measure(
                 before = asked(saved)
                 found = await drive(http, questions, given.rate, given.seconds, number)
                 found.beside = asked(saved) - before
+                if held and found.beside:
+                    raise SystemExit(f"{found.beside} saved questions were asked though held back")
                 tell(f"round {number + 1}, {'alone' if held else 'beside'}", found)
                 total = alone if held else beside
                 total.seconds += found.seconds
