@@ -1,4 +1,4 @@
-"""What a question compares with, and whether a sentence compares with it."""
+"""What a question compares with, or names by a number, and whether a sentence speaks of it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ _COMPARES = re.compile(
     r"\b(?:than|more|less|fewer|better|worse\w*|greater|higher|lower|(?:non-?)?inferior\w*|superior\w*"
     r"|similar\w*|equal\w*|equivalent|compar\w+|differ\w*|versus|vs|as \w+ as)\b",
     re.IGNORECASE,
+)
+# "CD20", "IL-6", "BRCA1/2", "COX-1 and -2"; the letters say what it is one of.
+_NUMBERED = re.compile(
+    r"(?<![A-Za-z\d])([A-Za-z]*[A-Z][A-Za-z]*)-?(\d\w*(?:(?:/|, -|,? and -|,? or -)\d\w*)*)"
 )
 
 
@@ -35,3 +39,20 @@ def speaks_of(sentence: str, compared: frozenset[str]) -> bool:
 def compares(sentence: str, compared: frozenset[str]) -> bool:
     """Whether the sentence compares, where the question does."""
     return not compared or bool(_COMPARES.search(sentence))
+
+
+def names_another(sentence: str, body: str) -> bool:
+    """Whether the sentence names a like of what the question names, and not that: CD38 for CD20."""
+    asked, named = _numbered(body), _numbered(sentence)
+    return any(
+        letters in named and named[letters].isdisjoint(numbers)
+        for letters, numbers in asked.items()
+    )
+
+
+def _numbered(text: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for match in _NUMBERED.finditer(text):
+        numbers = re.findall(r"\d\w*", match[2].casefold())
+        found.setdefault(match[1].casefold(), set()).update(numbers)
+    return found

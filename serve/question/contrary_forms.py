@@ -85,6 +85,8 @@ significant insignificant nonsignificant
 increased decreased reduced
 agonist antagonist
 antagonist agonist
+activator inhibitor inhibition antagonist
+inhibitor activator agonist
 kinase phosphatase
 phosphatase kinase
 short long
@@ -100,6 +102,18 @@ _COPULAS = r"is|are|was|were|can|could|may|might|should|will|would|has|have|had"
 _COPULA = re.compile(rf"\b({_COPULAS})\b(?!\s+(?:not|no)\b)", re.IGNORECASE)
 _NEGATION = re.compile(r"\b(?:(?:does|do|did) not|not|no longer|never)\s+", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+")
+# "Are statins free of side effects?" denies them as "not" does.
+_FREE = re.compile(
+    r"(?P<before>\s*(?:is|are|was|were)\s[^,;:?]*?)"
+    r"\b(?:(?:completely|entirely|wholly|totally) )?(?:free (?:of|from)|devoid of)\b",
+    re.IGNORECASE,
+)
+# "Does it fail to help?" has one sense, unlike "Does it not help?".
+_FAILS = re.compile(
+    r"(?P<before>\s*(?:does|do|did)\s"
+    r"(?:(?!\b(?:who|which|that|whose|when|if|where|because|while|unless)\b)[^,;:?])*?)\bfail to ",
+    re.IGNORECASE,
+)
 _DENIED = re.compile(
     r"(?P<before>\s*(?:is it (?:true|correct|right|known) that\s+|(?:unlike|like)\b[^,?]*,\s*)"
     r"(?:(?!\b(?:who|which|that|whose|when|if|where|because|while|unless)\b)[^,;:?])*?)"
@@ -157,7 +171,8 @@ def points_alike(claim: str, sentence: str) -> bool:
 
 def _says_opposite(word: str, said: Wording, source: Wording) -> bool:
     turned = opposites(word)
-    if not turned or stem(word) in source.words:
+    # Who inhibits is an inhibitor, whatever is activated beside.
+    if not turned or not {stem(word), stem(word).removesuffix("or")}.isdisjoint(source.words):
         return False
     return any(stem(o) in source.words and stem(o) not in said.words for o in turned)
 
@@ -168,6 +183,10 @@ def affirmed(question: str) -> str:
     "" for a question that denies nothing. "Does X not help?" expects a yes in one mouth and a no
     in another, and a clause ("patients who do not respond") is not what is asked: neither counts.
     """
+    if (free := _FREE.match(question)) is not None:
+        return f"{free['before']}associated with{question[free.end() :]}"
+    if (fails := _FAILS.match(question)) is not None:
+        return f"{fails['before']}{question[fails.end() :]}"
     found = _DENIED.match(question)
     if found is None:
         return ""

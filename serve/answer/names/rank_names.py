@@ -43,6 +43,8 @@ _TRAILS = re.compile(
     r"|using|caused|that|which|cases|patients|subjects|individuals)$",
     re.IGNORECASE,
 )
+# Written like symbols, and in no gene's name.
+_NO_GENE = re.compile(r"\b(?:\w{0,2}[DR]NAs?|\d+-?fold\w*)\b")
 # What stands between two members of a list; a short form may follow the first.
 _LISTED = re.compile(r"(?: \([^()]{1,40}\))?(?:, | and |, and )")
 # Numbers alone are the answers of questions for a quantity (serve.answer.names.find_quantities).
@@ -223,4 +225,4 @@ def _asked_about(name: str, body: str, asked: frozenset[str]) -> bool:
 
 
 def _is_gene(name: str) -> bool:
-    return is_symbol(name) or looks_like(name) == "gene"
+    return is_symbol(_NO_GENE.sub("", name)) or looks_like(name) == "gene"

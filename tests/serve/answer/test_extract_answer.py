@@ -122,6 +122,15 @@ def test_a_sentence_that_pairs_two_things_with_two_others_takes_no_side() -> Non
     assert extract_ideal(QUESTION, read(unpaired), WordReader()).agrees_with("yes")
 
 
+def test_a_sentence_on_a_like_of_what_is_asked_about_says_no_yes() -> None:
+    question = replace(QUESTION, body="Does metformin lower HbA1c and IL-6?")
+    for number, agrees in (("6", True), ("8", False)):
+        found = extract_ideal(
+            question, read(f"Metformin lowers IL-{number} in adults."), WordReader()
+        )
+        assert found.agrees_with("yes") is agrees
+
+
 def test_sentences_that_by_themselves_take_no_side_decide_nothing() -> None:
     class Silent(WordReader):
         def read(self, question: str, passages: Sequence[str]) -> list[Reading]:

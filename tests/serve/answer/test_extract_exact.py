@@ -371,6 +371,8 @@ def test_a_gene_is_written_like_one() -> None:
     found = read("It is a disorder of copper metabolism by TP53.", names="copper|TP53")
     assert ranked(found, "Which gene is at fault?") == [["TP53"]]
     assert len(ranked(found, "Which thing is at fault?")) == 2
+    found = read("DNA repair rose 700-fold by BRCA1.", names="DNA repair|700-fold|BRCA1")
+    assert ranked(found, "Which gene is at fault?") == [["BRCA1"]]
 
 
 def test_what_is_listed_side_by_side_is_not_one_thing() -> None:

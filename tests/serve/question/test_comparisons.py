@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from serve.question.comparisons import compared_with, compares, speaks_of
+from serve.question.comparisons import compared_with, compares, names_another, speaks_of
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,23 @@ def test_a_sentence_that_answers_a_comparison_compares_with_the_same(
 ) -> None:
     compared = compared_with(question)
     assert (speaks_of(sentence, compared) and compares(sentence, compared)) is tells
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence", "another"),
+    [
+        ("Is curevit directed against CD20?", "Curevit targets CD38.", True),
+        ("Is curevit directed against CD20?", "Curevit targets CD38, unlike anti-CD20.", False),
+        ("Is curevit directed against CD20?", "Curevit targets B cells.", False),
+        ("Does IL-6 cause fever?", "IL-17A causes fever.", True),
+        ("Does IL-6 cause fever?", "IL6 causes fever, and IL-17A does not.", False),
+        ("Is curevit for carriers of BRCA2?", "It is for carriers of BRCA1/2.", False),
+        ("Does curevit block COX-2?", "It blocks COX-1 and -2.", False),
+        ("Does CYP2D6 convert codeine?", "CYP3A4 converts codeine.", True),
+        ("Does curevit help in 2020?", "It helped in 2019.", False),
+    ],
+)
+def test_a_like_with_another_number_is_another_thing(
+    body: str, sentence: str, another: bool
+) -> None:
+    assert names_another(sentence, body) is another

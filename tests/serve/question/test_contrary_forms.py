@@ -69,6 +69,19 @@ def test_a_sentence_with_the_opposite_word_is_opposed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("claim", "sentence", "says_opposite"),
+    [
+        ("Is curevit an activator of PP2A?", "PP2A inhibition with curevit was seen.", True),
+        ("Is curevit an activator of PP2A?", "Curevit activates PP2A.", False),
+        ("Is curevit an inhibitor of AMPK?", "Curevit activates AMPK.", True),
+        ("Is curevit an inhibitor of AMPK?", "Curevit inhibits activation of AMPK.", False),
+    ],
+)
+def test_who_activates_is_no_inhibitor(claim: str, sentence: str, says_opposite: bool) -> None:
+    assert bool(opposed(claim, sentence)) is says_opposite
+
+
+@pytest.mark.parametrize(
     "sentence",
     [
         "Aspirin is safe in pregnancy.",
@@ -112,6 +125,9 @@ def test_a_sentence_points_as_the_claim_does_by_its_words(
         ("Can patients who do not respond take curevit?", ""),
         ("Is it known that those who do not respond get curevit?", ""),
         ("Does curevit help adults?", ""),
+        ("Does curevit fail to help adults?", "Does curevit help adults?"),
+        ("Does curevit help adults who fail to respond?", ""),
+        ("Is curevit entirely free of side effects?", "Is curevit associated with side effects?"),
     ],
 )
 def test_a_question_that_denies_is_affirmed_unless_it_may_mean_either(
