@@ -24,6 +24,8 @@ POLL_S = 1.0
 LONGEST_WAIT_S = 30.0
 # How long a question waits for a graph that is short of a stage, before it has failed.
 PATIENCE_S = 1800.0
+# What keeps a job from being kept, and may be over in a moment.
+PASSING = (OSError, MemoryError, CiteRayError)
 
 Ask = Callable[[Question, str, bool], Awaitable[SearchResult]]
 
@@ -58,7 +60,7 @@ class JobRunner:
             try:
                 await self.run_waiting()
                 await asyncio.to_thread(self._store.remove_expired)
-            except (OSError, CiteRayError):
+            except PASSING:
                 log.exception("batches: they cannot be kept; trying again")
             await asyncio.sleep(POLL_S)
 
@@ -84,7 +86,7 @@ class JobRunner:
     async def _run(self, job: Job) -> None:
         try:
             await JobAtWork(self._store, job, self._answer).run(self._concurrent)
-        except (OSError, CiteRayError):
+        except PASSING:
             raise
         except Exception:
             # Tried again, it would keep all others from their turn.

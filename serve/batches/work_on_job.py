@@ -47,7 +47,7 @@ class JobAtWork:
         self._done = 0
 
     async def run(self, concurrent: int) -> None:
-        """Raises OSError or CiteRayError where nothing can be kept; it may be run again then."""
+        """Raises one of `run_jobs.PASSING` where nothing can be kept; it may be run again then."""
         job = self._job
         path = self._store.run_file(job.key)
         if path.exists():

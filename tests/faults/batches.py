@@ -29,11 +29,11 @@ from serve.batches.run_jobs import JobRunner
 from serve.formats.bioasq import Entry, to_entry
 from serve.graph.watch_stages import StageLostError
 from tests.faults.clock import JUMP_S, Clock
-from tests.faults.inject import DEADLY, ERRORS, Injector, Killed
+from tests.faults.inject import DEADLY, ERRORS, OUT_OF_MEMORY, Injector, Killed
 from tests.faults.steps import DifferenceError, Draw, Step
 from tests.serve.answering import answer
 
-BATCH_FAULTS = (*ERRORS, "kill", "power cut", "clock ahead", "clock back")
+BATCH_FAULTS = (*ERRORS, OUT_OF_MEMORY, "kill", "power cut", "clock ahead", "clock back")
 OPERATIONS = ("batch", "work", "work", "restart", "cancel", "run")
 # What becomes of a question: `lost` finds a stage lost, and is answered when it is asked again.
 OUTCOMES = ("answered", "answered", "answered", "lost", "refused", "broken", "no text")
@@ -104,13 +104,15 @@ class BatchRound:
     def _attempt(self, step: Step) -> None:
         self._opened()
         injector = Injector(self._folder, step.fault, step.at, clock=self._clock)
-        with suppress(Killed, OSError, CiteRayError), injector.watching():
+        with suppress(Killed, OSError, CiteRayError, MemoryError), injector.watching():
             self._do(step)
         if not injector.fired:
             return
         self.fired.append(step.fault)
-        if step.fault in (*ERRORS, *DEADLY):
-            self._may_ask_again += CONCURRENT if step.fault != "power cut" else len(self._asked)
+        if step.fault in (*ERRORS, *DEADLY, OUT_OF_MEMORY):
+            # Of each owner's batch so many questions may have an answer that is not kept yet.
+            at_work = CONCURRENT * len({key.rpartition(".")[0] for key in self._outcomes})
+            self._may_ask_again += at_work if step.fault != "power cut" else len(self._asked)
         if step.fault in DEADLY:
             self._close()
             injector.after(self._dice)

@@ -19,13 +19,16 @@ from pipelines.download.download_files import Observer, Outcome, download_files
 from pipelines.download.fetch_file import Patience, Web
 from pipelines.download.list_files import list_files
 from tests.faults.clock import JUMP_S, Clock
-from tests.faults.inject import ERRORS, Injector, Killed
+from tests.faults.inject import ERRORS, OUT_OF_MEMORY, Injector, Killed
 from tests.faults.memory_store import MemoryStore
 from tests.faults.steps import DifferenceError, Draw, Step
 from tests.pipelines.pubmed_server import PubMedServer, md5_line, pubmed_file, pubmed_server
 
 SERVER_FAULTS = ("cut link", "busy server", "wrong bytes", "no ranges", "half a list")
-DISK_FAULTS = (*ERRORS, "kill", "power cut", "lying disk", "clock ahead", "clock back", "slow disk")
+DISK_FAULTS = (
+    *ERRORS, OUT_OF_MEMORY, "kill", "power cut", "lying disk", "clock ahead", "clock back",
+    "slow disk",
+)  # fmt: skip
 STORE_FAULTS = ("store down", "throttled", "store kill", "stale lists")
 DOWNLOAD_FAULTS = (*SERVER_FAULTS, *DISK_FAULTS, *STORE_FAULTS)
 OPERATIONS = ("download", "download", "release")
@@ -117,7 +120,7 @@ class DownloadRound:
             return download_files(files, destination, web, _Silent(), 1)
 
     def _attempt(self, step: Step) -> None:
-        with suppress(Killed, CiteRayError, OSError):
+        with suppress(Killed, CiteRayError, OSError, MemoryError):
             if step.fault in SERVER_FAULTS:
                 self._with_bad_server(step)
             elif self._store:

@@ -129,7 +129,7 @@ class IndexRound:
     def _attempt(self, step: Step) -> None:
         """Do the step with its fault; what another process published meanwhile stays."""
         endures = step.fault in HARMLESS and not step.others
-        with suppress(Killed) if endures else suppress(Killed, CiteRayError, OSError):
+        with suppress(Killed) if endures else suppress(Killed, CiteRayError, OSError, MemoryError):
             self._with_fault(step)
         if self.fired[-1:] == [step.fault]:
             self._aftermath(step)

@@ -29,7 +29,9 @@ ERRORS = {
 # After these the process is gone. A lying disk says that it has kept what it has not; the clock
 # is set back while nobody is there to renew the lease.
 DEADLY = ("kill", "power cut", "lying disk", "clock back")
-FAULTS = (*ERRORS, *DEADLY, "stop", "clock ahead", "slow disk", "readers look")
+# An allocation fails, and the process cleans up after itself. Whom the kernel chooses is killed.
+OUT_OF_MEMORY = "out of memory"
+FAULTS = (*ERRORS, *DEADLY, OUT_OF_MEMORY, "stop", "clock ahead", "slow disk", "readers look")
 # Each moment on a slow disk takes so long.
 SLOW_S = 45.0
 
@@ -88,8 +90,8 @@ class Injector:
             try:
                 self._moment("write", ())
             except BaseException:
-                if was_whole:
-                    # It was at it when it happened.
+                # It was at it when it happened; what has no memory has not begun.
+                if was_whole and self._fault != OUT_OF_MEMORY:
                     write(bytes(data)[: len(data) // 2])
                 raise
         return write(data)
@@ -135,6 +137,8 @@ class Injector:
         if self._fault in ERRORS:
             self._broken = True
             self._moment(name, args)
+        if self._fault == OUT_OF_MEMORY:
+            raise MemoryError(name)
         self._dead = True
         raise Killed
 

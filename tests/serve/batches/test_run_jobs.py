@@ -218,15 +218,16 @@ def test_a_job_whose_questions_are_gone_keeps_none_from_its_turn(
     assert states == ["failed", "failed", "done"]
 
 
-def test_a_full_disk_ends_no_job(
-    store: JobStore, asking: Asking, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [StorageError("the disk is full"), MemoryError()])
+def test_what_may_be_over_in_a_moment_ends_no_job(
+    store: JobStore, asking: Asking, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     kept, calls = RunWriter.add, []
 
     def full_at_first(run: RunWriter, entry: dict[str, Any], note: Any) -> None:
         calls.append(entry["id"])
         if len(calls) == 1:
-            raise StorageError("the disk is full")
+            raise error
         kept(run, entry, note)
 
     monkeypatch.setattr(RunWriter, "add", full_at_first)
