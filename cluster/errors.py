@@ -72,6 +72,13 @@ class PubMedError(CiteRayError):
     """PubMed's E-utilities are unreachable, at fault, too slow, or refuse the caller."""
 
 
+# What is said of a MemoryError.
+NO_MEMORY = (
+    "memory ran out; nothing published is lost: free some, or take a machine with more, and "
+    "run the same command again"
+)
+
+
 def one_line(text: str) -> str:
     """`text` in one line, with escapes for what would steer a terminal or cannot be encoded."""
     return "".join(

@@ -18,7 +18,7 @@ from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from cluster.errors import CiteRayError, one_line
+from cluster.errors import NO_MEMORY, CiteRayError, one_line
 from cluster.ray.ray_access import keep_to_this_machine
 
 # Each command's module beside this one and its name there, with the first line of its help:
@@ -193,6 +193,8 @@ def main() -> None:
     except (CiteRayError, WrongUsage) as error:
         told = error.format_message() if isinstance(error, WrongUsage) else str(error)
         _end(told, error.exit_code, as_json=as_json)
+    except MemoryError:
+        _end(NO_MEMORY, 1, as_json=as_json)
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
         if missing in OURS:

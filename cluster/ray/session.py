@@ -18,7 +18,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from cluster.errors import CiteRayError, RayStartError
+from cluster.errors import NO_MEMORY, CiteRayError, RayStartError
 from cluster.ray.ray_access import check_guarded, keep_token_private, private_folder
 from cluster.settings.settings import RaySettings
 
@@ -148,6 +148,8 @@ def plain_error(error: Exception) -> CiteRayError | None:
     said = str(cause).partition("\n")[0]
     if isinstance(cause, CiteRayError):
         return type(cause)(said)
+    if isinstance(cause, MemoryError):
+        return CiteRayError(NO_MEMORY)
     if cause is error:
         return CiteRayError(
             f"Ray lost what the command needs ({type(cause).__name__}: {said}); run the same "

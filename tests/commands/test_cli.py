@@ -74,6 +74,13 @@ def test_with_json_an_error_is_an_object_of_one_line(arguments: list[str], said:
     assert said in json.loads(line)["error"]
 
 
+def test_memory_that_runs_out_is_1_and_one_line() -> None:
+    code = "from commands import cli; cli.app = lambda **_: bytes(1 << 62); cli.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert the_one_line(done).startswith("citeray: memory ran out; ")
+
+
 def test_an_unknown_setting_is_2_and_named_with_the_nearest() -> None:
     done = citeray("index", "info", "--set", "index.shard=4")
     assert done.returncode == 2

@@ -53,6 +53,10 @@ def test_a_worker_that_is_lost_for_good_is_told_with_what_to_do() -> None:
     assert said.endswith("run the same command again")
 
 
+def test_a_task_without_memory_is_one_sentence() -> None:
+    assert str(plain_error(raised_in_a_task(MemoryError()))).startswith("memory ran out; ")
+
+
 def test_an_error_that_nobody_foresaw_stays_whole() -> None:
     assert plain_error(raised_in_a_task(KeyError("pmid"))) is None
 
