@@ -144,6 +144,8 @@ def _remove_others(lease: Lease, manifest: Manifest) -> list[str]:
     found += ["/".join(("segments", *part[:2])) for part in parts if len(part) > 1]
     removed = [name for name in dict.fromkeys(found) if name not in named_by(manifest)]
     removed += _asides(index)
+    # Of what was listed nothing may be of a successor.
+    lease.renew()
     for name in removed:
         lease.check()
         remove(index / name)

@@ -78,6 +78,12 @@ GUARDS = {
         {(Lease, "check"): check_late},
         "it is overdue",
     ),
+    "the renewal of the lease before a prune removes": Guard(
+        STORE,
+        (FIRST, Step("prune", (), "store clock ahead", 15, OTHERS)),
+        {(Lease, "renew"): nothing},
+        "missing",
+    ),
     "the end of a lease from the future": Guard(
         FOLDER,
         (FIRST, Step("update", SECOND, "clock back", 20)),
