@@ -204,8 +204,8 @@ class ReaderSettings(Strict):
     """What reads the evidence: `model`, or `adapter` on its own base (`citeray train reader`).
 
     A question and a passage have `max_tokens` together; a longer passage is cut. Where no passage
-    found has a cosine of `min_cosine` with the question, the collection is about something else;
-    the figure goes with the encoder, and 0 leaves the check out.
+    found has a cosine of `min_cosine` with the question, or none that decides a yes or no, the
+    collection is about something else; the figure goes with the encoder, 0 leaves the check out.
     """
 
     model: str = ""

@@ -60,10 +60,10 @@ def decide_verdict(
     sentence of the evidence takes the side that was decided, `opposed_by` one that takes the
     other. There is not enough evidence for an answer without a sentence, one that the model says
     is not stated, one without the quantity that was asked for or, where no model `generated` it,
-    the name, one from evidence that is far from the question (no cosine of `min_cosine`),
-    irrelevant or, where it decides a yes or no, silent, and of a question of safety a yes over a
-    warning or a no over a denial of harm, and a yes above a sentence with the opposite of one of
-    the question's words.
+    the name, one from evidence that is far from the question (no cosine of `min_cosine`; where it
+    decides a yes or no, none of a source of the first sentence), irrelevant or, where it decides,
+    silent, and of a question of safety a yes over a warning or a no over a denial of harm, and a
+    yes above a sentence with the opposite of one of the question's words.
     """
     relevant = max((passage.reading.relevance for passage in passages), default=0.0)
     balance = weigh(passages)
@@ -72,7 +72,9 @@ def decide_verdict(
     answers = balance.said >= SAID if sided else relevant >= RELEVANT
     lacks = not exact and needs_a_name(question, generated)
     stated = ideal and agrees and decision != "not stated" and not lacks
-    if not stated or not answers or _nearest(passages) < min_cosine:
+    cited = ideal[0].pmids if sided and ideal else [p.item.passage.pmid for p in passages]
+    nearest = _nearest([p for p in passages if p.item.passage.pmid in cited])
+    if not stated or not answers or nearest < min_cosine:
         return undecided(question, passages)
     if question.type != "yesno":
         return Decision("answered", relevant, ideal[0].text)

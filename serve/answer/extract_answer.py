@@ -13,7 +13,13 @@ from cluster.records import NO_TITLE
 from serve.answer.decide_yesno import CLEAR, weigh
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import PassageReader, ReadPassage, Side, spoken_by
-from serve.question.comparisons import compared_with, compares, names_another, speaks_of
+from serve.question.comparisons import (
+    compared_with,
+    compares,
+    is_of_all,
+    names_another,
+    speaks_of,
+)
 from serve.question.contrary_forms import points_alike, turn_round
 from serve.support.compare_wording import coverage, numbers_agree, polarity_agrees, read_wording
 from serve.support.find_references import holds_reference
@@ -177,7 +183,9 @@ def _takes(sentence: str, side: Side, body: str, reader: PassageReader) -> bool:
     A reader that says yes to both has not understood which way the sentence points; only a
     sentence whose words point where the question's do is believed then.
     """
-    if pairs_up(sentence) or (side == "yes" and names_another(sentence, body)):
+    if pairs_up(sentence):
+        return False
+    if side == "yes" and (names_another(sentence, body) or not is_of_all(sentence, body)):
         return False
     if spoken_by(sentence, body, reader) != side:
         return False

@@ -1,4 +1,4 @@
-"""What a question compares with, or names by a number, and whether a sentence speaks of it."""
+"""What a question compares with, names by a number or asks of all; and whether a sentence does."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ _COMPARES = re.compile(
 # "CD20", "IL-6", "BRCA1/2", "COX-1 and -2"; the letters say what it is one of.
 _NUMBERED = re.compile(
     r"(?<![A-Za-z\d])([A-Za-z]*[A-Z][A-Za-z]*)-?(\d\w*(?:(?:/|, -|,? and -|,? or -)\d\w*)*)"
+)
+_OF_ALL = re.compile(
+    r"(?<!at )\b(?:all|every|each|always|never|only|solely|exclusively|invariably|entirely"
+    r"|universally)\b(?!-)|\bwithout exception\b|\b100 ?%",
+    re.IGNORECASE,
 )
 
 
@@ -48,6 +53,11 @@ def names_another(sentence: str, body: str) -> bool:
         letters in named and named[letters].isdisjoint(numbers)
         for letters, numbers in asked.items()
     )
+
+
+def is_of_all(sentence: str, body: str) -> bool:
+    """Whether the sentence says something of all, or only of one, where the question asks that."""
+    return not _OF_ALL.search(body) or bool(_OF_ALL.search(sentence))
 
 
 def _numbered(text: str) -> dict[str, set[str]]:

@@ -231,4 +231,5 @@ def _directions(words: dict[str, float]) -> frozenset[str]:
 def _initials(tokens: list[str]) -> dict[str, frozenset[str]]:
     words = [t for t in tokens if t[0].isalpha() and t.casefold() not in _STOP]
     runs = (words[i : i + n] for n in (3, 4, 5) for i in range(len(words) - n + 1))
-    return {"".join(word[0] for word in run).casefold(): frozenset(map(stem, run)) for run in runs}
+    # Words are compared by their stems, and that of "ALS" is "al".
+    return {stem("".join(word[0] for word in run)): frozenset(map(stem, run)) for run in runs}

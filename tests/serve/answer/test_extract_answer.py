@@ -131,6 +131,15 @@ def test_a_sentence_on_a_like_of_what_is_asked_about_says_no_yes() -> None:
         assert found.agrees_with("yes") is agrees
 
 
+def test_what_holds_of_some_is_no_yes_for_all() -> None:
+    question = replace(QUESTION, body="Does metformin lower blood glucose in all adults?")
+    for adults, agrees in (("every adult", True), ("adults", False)):
+        found = extract_ideal(
+            question, read(f"Metformin lowers glucose in {adults}."), WordReader()
+        )
+        assert found.agrees_with("yes") is agrees
+
+
 def test_sentences_that_by_themselves_take_no_side_decide_nothing() -> None:
     class Silent(WordReader):
         def read(self, question: str, passages: Sequence[str]) -> list[Reading]:

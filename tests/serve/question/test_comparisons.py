@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from serve.question.comparisons import compared_with, compares, names_another, speaks_of
+from serve.question.comparisons import compared_with, compares, is_of_all, names_another, speaks_of
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,18 @@ def test_a_like_with_another_number_is_another_thing(
     body: str, sentence: str, another: bool
 ) -> None:
     assert names_another(sentence, body) is another
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence", "of_all"),
+    [
+        ("Is HER2 amplified in all breast cancers?", "HER2 is amplified in a fifth.", False),
+        ("Is HER2 amplified in all breast cancers?", "It is amplified in every one.", True),
+        ("Is it involved only in late development?", "It is involved in late development.", False),
+        ("Is it involved only in late development?", "It acts exclusively in late stages.", True),
+        ("Does all-trans retinoic acid help?", "Retinoic acid helps.", True),
+        ("Does it help at all?", "It helps.", True),
+    ],
+)
+def test_what_is_asked_of_all_is_said_of_all(body: str, sentence: str, of_all: bool) -> None:
+    assert is_of_all(sentence, body) is of_all

@@ -72,6 +72,13 @@ def test_hyphenated_word_is_held_by_its_parts() -> None:
     assert coverage(read_wording("heart-failure"), read_wording("failure of the heart")) == 1.0
 
 
+@pytest.mark.parametrize("long", ["amyotrophic lateral sclerosis", "chronic kidney disease"])
+def test_an_abbreviation_is_held_by_its_words_and_the_other_way_round(long: str) -> None:
+    short = "".join(word[0] for word in long.split()).upper()
+    assert coverage(read_wording(long), read_wording(f"{short} was rare.")) == 1.0
+    assert coverage(read_wording(short), read_wording(f"{long} was rare.")) == 1.0
+
+
 def test_sentence_of_function_words_covers_nothing() -> None:
     assert coverage(read_wording("It is that."), read_wording("It is that.")) == 0.0
 
