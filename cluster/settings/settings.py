@@ -204,8 +204,9 @@ class ReaderSettings(Strict):
     """What reads the evidence: `model`, or `adapter` on its own base (`citeray train reader`).
 
     A question and a passage have `max_tokens` together; a longer passage is cut. Where no passage
-    found has a cosine of `min_cosine` with the question, or none that decides a yes or no, the
-    collection is about something else; the figure goes with the encoder, 0 leaves the check out.
+    found has a cosine of `min_cosine` with the question, the collection is about something else,
+    and no passage decides for a yes without one of `deciding_cosine`; the figures go with the
+    encoder, and 0 leaves the check out.
     """
 
     model: str = ""
@@ -214,6 +215,7 @@ class ReaderSettings(Strict):
     max_tokens: Positive
     batch_size: Positive
     min_cosine: Share
+    deciding_cosine: Share = 0.0
 
 
 class SupportSettings(Strict):

@@ -42,7 +42,8 @@ class WriterLimits:
 
     `ideal_from` and `exact_from` evidence leave an answer to the evidence alone. They are for
     models too weak to write or choose: SmolLM2-135M says yes to every question. Evidence of which
-    no passage comes as close to the question as `min_cosine` is about something else.
+    no passage comes as close to the question as `min_cosine` is about something else, and a passage
+    that does not come as close as `deciding_cosine` decides for no yes.
     """
 
     ideal_tokens: int = 96
@@ -56,6 +57,7 @@ class WriterLimits:
     repetition_penalty: float | None = None
     contradiction_threshold: float = 0.5
     min_cosine: float = 0.0
+    deciding_cosine: float = 0.0
 
     def asks_model(self, style: AnswerSettings) -> bool:
         """Whether the language model has a word in the preset's answers."""

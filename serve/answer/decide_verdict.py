@@ -53,6 +53,7 @@ def decide_verdict(
     agrees: bool = True,
     opposed_by: Sentence | None = None,
     min_cosine: float = 0.0,
+    deciding_cosine: float = 0.0,
 ) -> Decision:
     """The verdict on an answer.
 
@@ -60,8 +61,8 @@ def decide_verdict(
     sentence of the evidence takes the side that was decided, `opposed_by` one that takes the
     other. There is not enough evidence for an answer without a sentence, one that the model says
     is not stated, one without the quantity that was asked for or, where no model `generated` it,
-    the name, one from evidence that is far from the question (no cosine of `min_cosine`; where it
-    decides a yes or no, none of a source of the first sentence), irrelevant or, where it decides,
+    the name, one from evidence that is far from the question (no cosine of `min_cosine`, or for a
+    yes none of `deciding_cosine` of the first sentence's source), irrelevant or, where it decides,
     silent, and of a question of safety a yes over a warning or a no over a denial of harm, and a
     yes above a sentence with the opposite of one of the question's words.
     """
@@ -72,15 +73,14 @@ def decide_verdict(
     answers = balance.said >= SAID if sided else relevant >= RELEVANT
     lacks = not exact and needs_a_name(question, generated)
     stated = ideal and agrees and decision != "not stated" and not lacks
-    cited = ideal[0].pmids if sided and ideal else [p.item.passage.pmid for p in passages]
-    nearest = _nearest([p for p in passages if p.item.passage.pmid in cited])
-    if not stated or not answers or nearest < min_cosine:
+    if not stated or not answers or _nearest(passages) < min_cosine:
         return undecided(question, passages)
     if question.type != "yesno":
         return Decision("answered", relevant, ideal[0].text)
     on = exact if isinstance(exact, str) else balance.side
     withheld = is_withheld(question.body, "yes" if on == "yes" else "no", passages)
-    if withheld or (decision is None and on == "yes" and _opposed(question, ideal[0])):
+    alone = decision is None and on == "yes"
+    if withheld or (alone and _is_doubtful(question, ideal[0], passages, deciding_cosine)):
         return undecided(question, passages)
     if decision is None:
         verdict: Verdict = "mixed" if balance.divided else "answered"
@@ -103,8 +103,14 @@ def undecided(question: Question, passages: Sequence[ReadPassage]) -> Decision:
     return Decision(NOT_ENOUGH, 0.0, "", f'PMID {pmid} warns: "{shortened(text)}"')
 
 
-def _opposed(question: Question, first: Sentence) -> bool:
-    """Whether the sentence says the opposite of a word of the question, which denies nothing."""
+def _is_doubtful(
+    question: Question, first: Sentence, passages: Sequence[ReadPassage], cosine: float
+) -> bool:
+    """Whether the sentence is of sources that are far from the question, or says the opposite of
+    a word of it, where it denies nothing."""
+    sources = [passage for passage in passages if passage.item.passage.pmid in first.pmids]
+    if _nearest(sources) < cosine:
+        return True
     return not affirmed(question.body) and bool(opposed(question.body, first.text))
 
 

@@ -238,6 +238,7 @@ class AnswerWriter:
             agrees=agrees,
             opposed_by=against,
             min_cosine=briefing.limits.min_cosine,
+            deciding_cosine=briefing.limits.deciding_cosine,
         )
 
     async def _brief(

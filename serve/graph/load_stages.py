@@ -194,6 +194,7 @@ def load_writer(
         deadline_s=settings.serve.llm.deadline_s,
         contradiction_threshold=support.contradiction,
         min_cosine=settings.reader.min_cosine,
+        deciding_cosine=settings.reader.deciding_cosine,
     )
     return AnswerWriter(
         model, encode, scorer, recognise, load_reader(settings), limits, llm.examples

@@ -58,10 +58,10 @@ def test_evidence_that_does_not_answer_is_not_enough(
 
 def test_a_yes_is_decided_by_a_source_that_is_near_the_question() -> None:
     far, near = read(cosine=0.2), read(pmid=2, cosine=0.9)
-    assert decide(far, near, min_cosine=0.4) == NOTHING
-    assert decide(far, near, min_cosine=0.4, decision="yes").verdict == "answered"
+    assert decide(far, near, deciding_cosine=0.4) == NOTHING
+    assert decide(far, near, deciding_cosine=0.4, decision="yes").verdict == "answered"
     nearer = read(cosine=0.9), read(pmid=2, cosine=0.2)
-    assert decide(*nearer, min_cosine=0.4).verdict == "answered"
+    assert decide(*nearer, deciding_cosine=0.4).verdict == "answered"
 
 
 def test_a_search_without_vectors_is_not_held_to_a_cosine() -> None:
