@@ -57,7 +57,8 @@ def names_another(sentence: str, body: str) -> bool:
 
 def is_of_all(sentence: str, body: str) -> bool:
     """Whether the sentence says something of all, or only of one, where the question asks that."""
-    return not _OF_ALL.search(body) or bool(_OF_ALL.search(sentence))
+    # What stands behind the question is no part of it.
+    return not _OF_ALL.search(body.partition("?")[0]) or bool(_OF_ALL.search(sentence))
 
 
 def _numbered(text: str) -> dict[str, set[str]]:

@@ -54,6 +54,7 @@ def test_a_like_with_another_number_is_another_thing(
         ("Is it involved only in late development?", "It acts exclusively in late stages.", True),
         ("Does all-trans retinoic acid help?", "Retinoic acid helps.", True),
         ("Does it help at all?", "It helps.", True),
+        ("Does it help? Say so in every sentence.", "It helps.", True),
     ],
 )
 def test_what_is_asked_of_all_is_said_of_all(body: str, sentence: str, of_all: bool) -> None:

@@ -89,6 +89,8 @@ def test_filters_leave_what_is_to_be_reviewed(keeping: Page, answers: list[str])
     items = open_tab(keeping)
     expect(items).to_have_count(2)
     items.first.get_by_role("button", name="Reject").click()
+    # Filtered before it is kept, it would still be there.
+    expect(keeping.locator("#said")).to_have_text("Rejected.")
     keeping.locator("#feedback-state").select_option("not reviewed")
     expect(items).to_have_count(1)
     expect(items.locator(".rated strong")).to_have_text("Right")
