@@ -73,7 +73,7 @@ def reproduce(
     """
     if scale not in get_args(Scale):
         raise InputError(f"--scale {scale}: unknown; there are: {', '.join(get_args(Scale))}")
-    paper = read_paper(number).at(scale)  # type: ignore[arg-type]
+    paper = read_paper(number)
     context = make_context(None, overrides, json)
     form = _form_of(paper, questions)
     settings = paper_settings(number, scale, form, overrides or ())  # type: ignore[arg-type]

@@ -75,14 +75,13 @@ class Paper(_Part):
     `own` are systems beside the presets, `given` those that answer from the questions' own
     snippets, `evidence` further runs of a system by the passages that it sees. `depth` citations
     are ranked. `settings` is what questions of a form have in place of the paper's settings, at
-    any scale and with an index of its own. `small` is what systems do otherwise at small scale.
+    any scale and with an index of its own.
     """
 
     title: str
     data: str
     systems: tuple[str, ...]
     own: Mapping[str, Mapping[str, Any]] = {}
-    small: Mapping[str, Mapping[str, Any]] = {}
     given: tuple[str, ...] = ()
     evidence: Mapping[str, tuple[int, ...]] = {}
     depth: int = 10
@@ -103,21 +102,6 @@ class Paper(_Part):
         """The preset or system of its own by name."""
         own = self.own.get(name)
         return load_system(name) if own is None else as_system(name, own, f"{FOLDER}: own.{name}")
-
-    def at(self, scale: Scale) -> Paper:
-        """The paper as it is run at a scale; what it does otherwise then is a difference."""
-        if scale == "full" or not self.small:
-            return self
-        own = {name: {"over": name, **changed} for name, changed in self.small.items()}
-        told = [
-            f"{name} at small scale: {key}: {value}, in the paper {_at(plain, key.split('.'))}"
-            for name, changed in self.small.items()
-            for plain in [load_system(name).model_dump(mode="json")]
-            for key, value in _leaves(changed).items()
-        ]
-        return self.model_copy(
-            update={"own": {**self.own, **own}, "differences": (*told, *self.differences)}
-        )
 
     def of_form(self, form: Form) -> list[PaperTable]:
         """Its tables over such questions."""

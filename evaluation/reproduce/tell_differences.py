@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster.settings.presets import is_system, paper_runs
+from cluster.settings.presets import paper_runs
 from cluster.settings.read_config import CONFIGS, read_config
 from cluster.settings.settings import Settings
 from evaluation.reproduce.read_paper import Form, Paper, other_settings
@@ -18,7 +18,7 @@ def tell_differences(
         "settings": other_settings(number, form, settings),
         "experiment": list(paper.differences),
     }
-    presets = [name for name in paper.systems if is_system(name)]
+    presets = [name for name in paper.systems if name not in paper.own]
     told = {name: list(_of_preset(name)) for name in presets}
     for line in dict.fromkeys(line for lines in told.values() for line in lines):
         about = ", ".join(name for name in presets if line in told[name])

@@ -22,7 +22,6 @@ from evaluation.reproduce.read_paper import (
     paper_settings,
     read_paper,
 )
-from evaluation.reproduce.tell_differences import tell_differences
 from pipelines.build.split_passages import make_splitter
 from tests.evaluation.ablation.ablation_runs import ROWS
 from tests.evaluation.evaluate_command.small_runs import label, lines
@@ -249,17 +248,6 @@ def test_the_documents_of_task_a_are_whole_and_lie_in_an_index_of_their_own(scal
     assert splitter(longest) == [(0, len(longest) - 1)]
     assert documents.index.path != passages.index.path
     assert "split.size" not in "; ".join(other_settings("004", "biogen-a", documents))
-
-
-def test_what_small_scale_does_otherwise_is_told_as_a_difference() -> None:
-    paper = read_paper("004")
-    assert paper.at("full") == paper
-    small = paper.at("small")
-    assert small.system("udine-b4").rerank.depth == 30
-    assert small.system("udine-b4").fuse == paper.system("udine-b4").fuse
-    told = tell_differences("004", small, "biogen-b", paper_settings("004", "small", "biogen-b"))
-    assert "udine-b at small scale: rerank.depth: 30, in the paper 100" in told["experiment"]
-    assert any("RankZephyr" in line for lines in told.values() for line in lines)
 
 
 def test_pools_of_the_papers_own_systems_are_their_presets() -> None:
