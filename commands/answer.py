@@ -167,6 +167,7 @@ def make_batch(
     from serve.batches import biogen_batch
     from serve.batches.answer_batch import bioasq_batch
     from serve.formats.bioasq import read_questions
+    from serve.formats.biogen import read_topics_a
     from serve.formats.given_snippets import give_snippets
     from serve.graph.load_stages import load_scorer
     from serve.support.ground_sentences import OpposingSupport
@@ -176,12 +177,12 @@ def make_batch(
     if file_format == "synergy":
         return synergy_batch(questions, feedback, system, answers=answers, given=given)
     if file_format == "biogen-a":
-        support = settings.support
+        topics, support = read_topics_a(questions), settings.support
         thresholds = Thresholds(support.threshold, support.contradiction)
         scorer = load_scorer(settings)
         if support.kind == "similarity":
             scorer = OpposingSupport(scorer)
-        return biogen_batch.biogen_a_batch(questions, system, scorer, thresholds)
+        return biogen_batch.biogen_a_batch(topics, system, scorer, thresholds)
     if file_format == "biogen-b":
         return biogen_batch.biogen_b_batch(questions, system)
     asked = read_questions(questions)

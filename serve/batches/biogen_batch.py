@@ -11,7 +11,6 @@ from serve.batches.answer_batch import SEARCH, Asked, Batch, answer_request_of, 
 from serve.client.open_client import Client, Reply, as_answer
 from serve.formats.biogen import (
     GroundingTopic,
-    read_topics_a,
     read_topics_b,
     to_entry_a,
     to_entry_b,
@@ -27,13 +26,10 @@ WORDS_SYSTEM = "bm25"
 
 
 def biogen_a_batch(
-    topics: Path, system: str, scorer: SupportScorer, thresholds: Thresholds
+    topics: Sequence[GroundingTopic], system: str, scorer: SupportScorer, thresholds: Thresholds
 ) -> Batch:
-    """Task A: the PMIDs for and against each given sentence, found by the client asked.
-
-    Raises InputError as `read_topics_a` does.
-    """
-    by_id = {topic.question.id: topic for topic in read_topics_a(topics)}
+    """Task A: the PMIDs for and against each given sentence, found by the client asked."""
+    by_id = {topic.question.id: topic for topic in topics}
 
     def ask(client: Client, question: Question) -> Asked:
         topic = by_id[question.id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import shutil
@@ -256,13 +257,15 @@ def test_a_question_is_one_trace_across_all_its_stages(service: Service) -> None
 def replica(service: Service, name: str) -> psutil.Process:
     """The process of this graph's deployment of that name."""
     title = f"ray::ServeReplica:citeray:{name}"
-    (found,) = [
-        process
-        for process in psutil.process_iter()
-        if " ".join(process.cmdline()).startswith(title)
-        and process.environ().get("RAY_TMPDIR") == str(service.logs.parents[3])
-    ]
-    return found
+    found = []
+    for process in psutil.process_iter():
+        # Others end meanwhile.
+        with contextlib.suppress(psutil.Error):
+            theirs = process.environ().get("RAY_TMPDIR") == str(service.logs.parents[3])
+            if theirs and " ".join(process.cmdline()).startswith(title):
+                found.append(process)
+    (only,) = found
+    return only
 
 
 def test_a_batch_goes_on_where_its_process_was_killed(service: Service) -> None:

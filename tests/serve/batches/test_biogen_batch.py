@@ -60,7 +60,7 @@ def write(path: Path, value: Any) -> Path:
 
 def test_each_sentence_is_grounded_on_both_sides(service: SmallService, tmp_path: Path) -> None:
     topics = write(tmp_path / "topics.json", [TOPIC_A])
-    batch = biogen_a_batch(topics, "bm25", SimilaritySupport(encode), Thresholds())
+    batch = biogen_a_batch(read_topics_a(topics), "bm25", SimilaritySupport(encode), Thresholds())
     (row,) = run(service, batch, topics, "biogen-a")
     sides = [(s["supported_citations"], s["contradicted_citations"]) for s in row["answer"]]
     assert sides == [([1], []), ([], []), ([], [3])]
