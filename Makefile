@@ -34,8 +34,9 @@ TESTS := $(BIN)/python -m pytest --numprocesses 3 --no-loadscope-reorder --durat
 test: lint
 	$(TESTS) -m "not long"
 
+# WITHIN=3000: tests not begun after so many seconds are named and skipped.
 test-long: $(DEV_STAMP)
-	$(TESTS) --numprocesses 2 -m long
+	$(TESTS) --numprocesses 2 -m long $(if $(WITHIN),--begin-within $(WITHIN) -rs)
 
 test-all: test test-long
 

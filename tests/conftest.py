@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+BEGUN = pytest.StashKey[float]()
 
 # A busy machine's pause is no failure, and what failed once fails again.
 settings.register_profile("citeray", deadline=None, derandomize=True)
@@ -31,8 +34,8 @@ LONG = (
     "/end_to_end/test_role_models.py",
     # The gateway's and the encoder's loss are tried in each run, the other stages' here.
     *(
-        f"/end_to_end/test_service.py::test_a_replica_that_is_killed_costs_no_question_and_comes_back[{n}]"
-        for n in ("Expander", "Shard-0000", "Writer")
+        f"::test_a_replica_that_is_killed_costs_no_question_and_comes_back[{stage}]"
+        for stage in ("Expander", "Shard-0000", "Writer")
     ),
     "/end_to_end/test_small_disk.py",
     "/end_to_end/test_stored_index.py",
@@ -113,3 +116,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "end_to_end" if "/end_to_end/" in file else file
 
     return ByFile(config, log)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--begin-within",
+        type=float,
+        metavar="SECONDS",
+        help="Skip what is not begun by then, by name: a slow machine's run ends in time.",
+    )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[BEGUN] = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    within = item.config.getoption("--begin-within")
+    if within is not None and time.monotonic() - item.config.stash[BEGUN] > within:
+        pytest.skip(f"not begun within {within:.0f} s")

@@ -7,13 +7,12 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
-from filelock import FileLock
 
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 from tests.end_to_end.command import BIN, environment, run, small_settings, with_settings
@@ -33,27 +32,8 @@ class RayHead:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of all the run's workers, for what `made_once` makes."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def made_once(path: Path, make: Callable[[Path], object]) -> Path:
-    """`path`, made by the first worker that asks; the others wait for it."""
-    with FileLock(f"{path}.lock"):
-        if not path.exists():
-            making = path.with_name(f"{path.name}.making")
-            make(making)
-            making.rename(path)
-    return path
-
-
-@pytest.fixture(scope="session")
-def encoder(shared: Path) -> Path:
-    return made_once(shared / "models", make_tiny_encoder) / "encoder"
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_encoder(tmp_path_factory.mktemp("models"))
 
 
 @dataclass(frozen=True)
@@ -65,17 +45,13 @@ class SampleIndex:
 
 
 @pytest.fixture(scope="session")
-def sample_index(
-    shared: Path, tmp_path_factory: pytest.TempPathFactory, encoder: Path
-) -> SampleIndex:
-    corpus = write_sample(tmp_path_factory.mktemp("sample"))
-
-    def build(index: Path) -> None:
-        command = [str(BIN / "citeray"), "index", "build", str(corpus.sources[0].parent)]
-        built = run(with_settings(command, small_settings(index, encoder, 2)))
-        assert built.returncode == 0, built.stderr
-
-    return SampleIndex(corpus, made_once(shared / "sample-index", build))
+def sample_index(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> SampleIndex:
+    folder = tmp_path_factory.mktemp("sample-index")
+    corpus = write_sample(folder / "sample")
+    command = [str(BIN / "citeray"), "index", "build", str(corpus.sources[0].parent)]
+    built = run(with_settings(command, small_settings(folder / "index", encoder, 2)))
+    assert built.returncode == 0, built.stderr
+    return SampleIndex(corpus, folder / "index")
 
 
 @pytest.fixture(scope="session")
