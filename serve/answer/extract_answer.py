@@ -13,9 +13,11 @@ from cluster.records import NO_TITLE
 from serve.answer.decide_yesno import CLEAR, weigh
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import PassageReader, ReadPassage, Side, spoken_by
+from serve.question.asked_concepts import NOTHING_ASKED, AskedConcepts
 from serve.question.comparisons import (
     compared_with,
     compares,
+    is_nearer_another,
     is_of_all,
     names_another,
     speaks_of,
@@ -97,6 +99,7 @@ def extract_ideal(
     reader: PassageReader,
     answers: Sequence[RankedName] = (),
     *,
+    asked: AskedConcepts = NOTHING_ASKED,
     max_sentences: int | None = None,
     max_words: int = MAX_WORDS,
 ) -> Extract:
@@ -105,10 +108,10 @@ def extract_ideal(
     Sentences are verbatim but for a leading section label. Near-equal ones are said once
     and cite together, at most three PMIDs. A fragment (cut by a passage's bounds, or over
     80 words) is used only if there is no whole sentence at all. The first sentence of an answer
-    to a yes/no question takes, read by itself, the side that the evidence takes; where sources
-    disagree the second is one of the other side. Where the exact answer is names, `answers` (best
-    first), sentences that say the best one go before others. `max_sentences` defaults by question
-    type.
+    to a yes/no question takes, read by itself, the side that the evidence takes, for a yes as
+    `AskedConcepts` demands; where sources disagree the second is one of the other side. Where the
+    exact answer is names, `answers` (best first), sentences that say the best one go before
+    others. `max_sentences` defaults by question type.
     """
     limit = max_sentences or SENTENCES_BY_TYPE[question.type]
     candidates = _candidates(passages)
@@ -118,10 +121,12 @@ def extract_ideal(
         return Extract(tuple(_chosen(candidates, limit, max_words)))
     balance = weigh(passages)
     other = _other(balance.side)
-    first = _of_side(question.body, candidates, balance.side, reader)
+    first = _of_side(question.body, candidates, balance.side, reader, asked)
     if first is None:
         return Extract(tuple(_chosen(candidates, limit, max_words)), "")
-    against = _of_side(question.body, candidates, other, reader) if balance.divided else None
+    against = None
+    if balance.divided:
+        against = _of_side(question.body, candidates, other, reader, asked)
     rest = [c for c in candidates if not _within(c, first) and c.passage.weight(other) < CLEAR]
     chosen = _chosen([first, *rest], limit if against is None else 1, max_words)
     return Extract((*chosen, *_contrast(against)), balance.side)
@@ -155,15 +160,23 @@ def _contrast(against: Candidate | None) -> Iterator[Sentence]:
 
 
 def _of_side(
-    body: str, candidates: Sequence[Candidate], side: Side, reader: PassageReader
+    body: str,
+    candidates: Sequence[Candidate],
+    side: Side,
+    reader: PassageReader,
+    asked: AskedConcepts = NOTHING_ASKED,
 ) -> Candidate | None:
     """The best sentence of passages on `side` that takes it by itself.
+
+    For a yes it is of a citation that names what is `asked` about, and of the subject.
 
     Where none does, of a passage that is clearly on that side one that takes it together with the
     sentence before, to which "It did not reduce mortality" points back.
     """
     compared = compared_with(body)
     fitting = [c for c in candidates if speaks_of(c.text, compared)]
+    if side == "yes":
+        fitting = _on_topic(fitting, asked)
 
     def place(candidate: Candidate) -> tuple[bool, float]:
         # A passage that holds more of the question's words is likelier to be about what it asks.
@@ -171,10 +184,26 @@ def _of_side(
         weight = candidate.score * candidate.passage.weight(side) * share
         return not compares(candidate.text, compared), -weight
 
-    ranked = sorted(fitting, key=place)[:MAX_TRIED]
-    clear = (c for c in ranked if c.passage.weight(side) >= CLEAR)
-    tried = chain(ranked, filter(None, map(_with_the_one_before, clear)))
+    def is_meant(candidate: Candidate) -> bool:
+        return side == "no" or asked.is_of_subject(candidate.text)
+
+    ranked = sorted(fitting, key=place)
+    clear = (c for c in ranked[:MAX_TRIED] if c.passage.weight(side) >= CLEAR)
+    longer = filter(None, map(_with_the_one_before, clear))
+    tried = chain(list(filter(is_meant, ranked))[:MAX_TRIED], filter(is_meant, longer))
     return next((c for c in tried if _takes(c.text, side, body, reader)), None)
+
+
+def _on_topic(candidates: Sequence[Candidate], asked: AskedConcepts) -> list[Candidate]:
+    """Those of citations whose evidence names all that is asked about."""
+    texts: dict[int, str] = {}
+    for candidate in candidates:
+        item = candidate.passage.item
+        known = texts.setdefault(item.passage.pmid, item.title)
+        if item.passage.text not in known:
+            texts[item.passage.pmid] = f"{known} {item.passage.text}"
+    named = {pmid: asked.are_named(text) for pmid, text in texts.items()}
+    return [c for c in candidates if named[c.passage.item.passage.pmid]]
 
 
 def _takes(sentence: str, side: Side, body: str, reader: PassageReader) -> bool:
@@ -185,7 +214,11 @@ def _takes(sentence: str, side: Side, body: str, reader: PassageReader) -> bool:
     """
     if pairs_up(sentence):
         return False
-    if side == "yes" and (names_another(sentence, body) or not is_of_all(sentence, body)):
+    if side == "yes" and (
+        names_another(sentence, body)
+        or is_nearer_another(sentence, body)
+        or not is_of_all(sentence, body)
+    ):
         return False
     if spoken_by(sentence, body, reader) != side:
         return False

@@ -47,6 +47,7 @@ from serve.llm.chat_form import Say
 from serve.llm.language_model import ChatModel, CountedModel
 from serve.llm.prompts import quote
 from serve.llm.reply_forms import Decision
+from serve.question.asked_concepts import read_asked
 from serve.support.attribute_sentences import (
     Encoder,
     RememberingScorer,
@@ -209,11 +210,14 @@ class AnswerWriter:
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
         if draft.stated and not by_choice:
             return draft, Extract(draft.sentences, origin="generated")
-        extract = await asyncio.to_thread(
-            extract_ideal, briefing.question, briefing.passages, self._reader, briefing.answers
-        )
+        extract = await asyncio.to_thread(self._extract, briefing)
         degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
         return replace(draft, sentences=extract.sentences), extract
+
+    def _extract(self, briefing: Briefing) -> Extract:
+        question, passages = briefing.question, briefing.passages
+        asked = read_asked(question.body, self._recognise(question.body))
+        return extract_ideal(question, passages, self._reader, briefing.answers, asked=asked)
 
     async def _decide(
         self,

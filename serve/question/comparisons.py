@@ -17,8 +17,12 @@ _COMPARES = re.compile(
     re.IGNORECASE,
 )
 # "CD20", "IL-6", "BRCA1/2", "COX-1 and -2"; the letters say what it is one of.
-_NUMBERED = re.compile(
-    r"(?<![A-Za-z\d])([A-Za-z]*[A-Z][A-Za-z]*)-?(\d\w*(?:(?:/|, -|,? and -|,? or -)\d\w*)*)"
+_NUMBERED = re.compile(r"(?<![A-Za-z\d])([A-Za-z]+)-?(\d\w*(?:(?:/|, -|,? and -|,? or -)\d\w*)*)")
+# A code of letters and a number, whatever it names: "CTLA-4", "PD-L1", "CD20".
+_CODE = re.compile(r"(?<![A-Za-z\d])[A-Z][A-Za-z]{0,5}(?:-[A-Z]?\d+|\d+)[A-Za-z]?(?![A-Za-z\d])")
+_SUBJECT = re.compile(
+    r"\W*(?:is|are|was|were|do|does|did|can|could|has|have)\s+(?:(?:the|an?)\s+)?([\w-]{4,})",
+    re.IGNORECASE,
 )
 _OF_ALL = re.compile(
     r"(?<!at )\b(?:all|every|each|always|never|only|solely|exclusively|invariably|entirely"
@@ -55,6 +59,38 @@ def names_another(sentence: str, body: str) -> bool:
     )
 
 
+def subject_of(body: str) -> str:
+    """The word that follows the verb of a yes/no question: "X" of "Is X safe?"; "" for none."""
+    found = _SUBJECT.match(body)
+    return found[1] if found else ""
+
+
+def is_nearer_another(sentence: str, body: str) -> bool:
+    """Whether the question's subject stands nearer to another code than to the one asked about.
+
+    "Ipilimumab (anti-CTLA-4) is older than those targeting PD-1" does not say that it targets PD-1.
+    """
+    subject = subject_of(body)
+    asked = {_plain(code[0]) for code in _CODE.finditer(body)}
+    if not subject or not asked:
+        return False
+    places = [m.span() for m in re.finditer(re.escape(subject), sentence, re.IGNORECASE)]
+    nearest = min(
+        (
+            (gap, _plain(code[0]) not in asked)
+            for code in _CODE.finditer(sentence)
+            for begin, end in places
+            if (gap := max(code.start() - end, begin - code.end())) >= 0
+        ),
+        default=(0, False),
+    )
+    return nearest[1]
+
+
+def _plain(code: str) -> str:
+    return code.replace("-", "").casefold()
+
+
 def is_of_all(sentence: str, body: str) -> bool:
     """Whether the sentence says something of all, or only of one, where the question asks that."""
     # What stands behind the question is no part of it.
@@ -64,6 +100,8 @@ def is_of_all(sentence: str, body: str) -> bool:
 def _numbered(text: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for match in _NUMBERED.finditer(text):
+        if match[1].islower():
+            continue
         numbers = re.findall(r"\d\w*", match[2].casefold())
         found.setdefault(match[1].casefold(), set()).update(numbers)
     return found

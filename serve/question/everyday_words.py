@@ -9,7 +9,7 @@ a about after all also am among an and any are as at be because been before bein
 but by can could de did do does done during each either every for from had has have he her his
 how i if in into is it its la may me might more most much my near no nor not of off on one or
 other our out over own per same she should since so some such than that the their them then
-there these they this those through to too under until up upon us via was we were what when
+there these they this those thought through to too under until up upon us via was we were what when
 where which while who whom whose why will with within without would you your yes
 """
 

@@ -6,12 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from cluster.answers import Evidence, ExactAnswer, Sentence
 from cluster.records import Entity
-from cluster.text.analysis import analyse
 from cluster.weighing import ConceptCoverage
-
-# Of names and passages more than these say little more, and their work has a bound.
-MOST_NAMES = 30
-MOST_CHARACTERS = 50_000
+from serve.question.asked_concepts import has_any, names_of, plain_stems
 
 
 def cover_concepts(
@@ -31,11 +27,11 @@ def cover_concepts(
     cited = {pmid for sentence in ideal for pmid in sentence.pmids}
     sources = [i for i in evidence if i.passage.pmid in cited]
     listed = [name for group in exact for name in group] if isinstance(exact, list) else []
-    told = _plain(" ; ".join([*(sentence.text for sentence in ideal), *listed]))
-    read = _plain(" ; ".join(f"{item.title} ; {item.passage.text}" for item in sources))
-    concepts = {concept.text: _names(concept) for concept in named.values()}
-    unread = tuple(text for text, names in concepts.items() if not _has_any(read, names))
-    untold = tuple(text for text, names in concepts.items() if not _has_any(told, names))
+    told = plain_stems(" ; ".join([*(sentence.text for sentence in ideal), *listed]))
+    read = plain_stems(" ; ".join(f"{item.title} ; {item.passage.text}" for item in sources))
+    concepts = {concept.text: names_of(concept) for concept in named.values()}
+    unread = tuple(text for text, names in concepts.items() if not has_any(read, names))
+    untold = tuple(text for text, names in concepts.items() if not has_any(told, names))
     return ConceptCoverage(
         concepts=tuple(concepts),
         in_evidence=round(1 - len(unread) / len(concepts), 4),
@@ -43,17 +39,3 @@ def cover_concepts(
         missing_from_evidence=unread,
         missing_from_answer=untold,
     )
-
-
-def _names(concept: Entity) -> list[str]:
-    plain = map(_plain, [concept.text, *concept.synonyms][:MOST_NAMES])
-    return [name for name in plain if name.strip()]
-
-
-def _has_any(text: str, names: Sequence[str]) -> bool:
-    return any(name in text for name in names)
-
-
-def _plain(text: str) -> str:
-    """The stems of a text's words, each between spaces, so that "bleeds" names bleeding."""
-    return f" {' '.join(analyse(text[:MOST_CHARACTERS]))} "

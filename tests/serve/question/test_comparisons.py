@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from serve.question.comparisons import compared_with, compares, is_of_all, names_another, speaks_of
+from serve.question.comparisons import (
+    compared_with,
+    compares,
+    is_nearer_another,
+    is_of_all,
+    names_another,
+    speaks_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +66,20 @@ def test_a_like_with_another_number_is_another_thing(
 )
 def test_what_is_asked_of_all_is_said_of_all(body: str, sentence: str, of_all: bool) -> None:
     assert is_of_all(sentence, body) is of_all
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence", "another"),
+    [
+        ("Does curevit target PD-1?", "Curevit (anti-CTLA-4) is older than anti-PD-1.", True),
+        ("Does curevit target PD-1?", "Antibodies to PD-1 (curevit) and to CTLA-4 are new.", False),
+        ("Does curevit target PD-1?", "Curevit helps where anti-PD-1 failed.", False),
+        ("Does curevit target PD-1?", "It binds CTLA-4 and PD-1.", False),
+        ("Can MIR-122 target RUNX2?", "MIR-122 silences RUNX2.", False),
+        ("Is curevit safe?", "Curevit binds CTLA-4.", False),
+    ],
+)
+def test_the_code_nearest_to_the_subject_is_its_own(
+    body: str, sentence: str, another: bool
+) -> None:
+    assert is_nearer_another(sentence, body) is another
