@@ -33,6 +33,8 @@ _IS_A_KIND = re.compile(
 )
 _TOKEN = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
 _POINTS_BACK = re.compile(r"\W*(?:it|its|they|their|this|these|both)\b", re.IGNORECASE)
+# "Yes or no" asks for nothing.
+_EITHER = re.compile(r"\bor\b(?! no\b)", re.IGNORECASE)
 _BRACKETS = re.compile(r"\([^()]*\)")
 _NO_WORD = re.compile(r"[^a-z0-9]")
 
@@ -41,27 +43,32 @@ _NO_WORD = re.compile(r"[^a-z0-9]")
 class AskedConcepts:
     """What a question names: `concepts` with all names of each in stems, `symbols` that no
     concept has ("CD20"), the `kind` of thing that it asks for, "" for none, and the names of its
-    `subject`, the word that its verb is followed by, none for an everyday one.
+    `subject`, the word that its verb is followed by, none for an everyday one. `either`: it asks
+    for one thing or another.
     """
 
     concepts: tuple[tuple[str, ...], ...] = ()
     symbols: tuple[str, ...] = ()
     kind: str = ""
     subject: tuple[str, ...] = ()
+    either: bool = False
 
     def are_named(self, text: str) -> bool:
         """Whether the text has each of them, in any form of the words.
 
-        Of three concepts it may lack one: who was studied stands elsewhere in the abstract.
+        Of three concepts it may lack one: who was studied stands elsewhere in the abstract. Of one
+        thing or another half will do.
         """
         text = text[:MOST_CHARACTERS]
         plain = plain_stems(text)
         lacking = sum(not has_any(plain, names) for names in self.concepts)
-        if lacking > len(self.concepts) // LACKING_OF:
-            return False
         wording = read_wording(text)
         squeezed = _squeezed(text)
-        if not all(_squeezed(s) in squeezed or holds(wording, stem(s)) for s in self.symbols):
+        said = sum(_squeezed(s) in squeezed or holds(wording, stem(s)) for s in self.symbols)
+        unsaid = len(self.symbols) - said
+        if self.either:
+            return 2 * (lacking + unsaid) <= len(self.concepts) + len(self.symbols)
+        if unsaid or lacking > len(self.concepts) // LACKING_OF:
             return False
         words = [word for word in _TOKEN.findall(self.kind) if len(word) > MOST_PARTICLE]
         # "A bacterium" is named by "bacteria".
@@ -105,7 +112,13 @@ def read_asked(body: str, entities: Iterable[Entity]) -> AskedConcepts:
             names for e, names in zip(linked, concepts, strict=True) if e.begin <= begin < e.end
         )
         subject = (word, plain_stems(word), *next(named, ()))
-    return AskedConcepts(tuple(concepts), tuple(symbols), kind[1] if kind else "", subject)
+    return AskedConcepts(
+        tuple(concepts),
+        tuple(symbols),
+        kind[1] if kind else "",
+        subject,
+        either=bool(_EITHER.search(body)),
+    )
 
 
 def names_of(concept: Entity) -> list[str]:
