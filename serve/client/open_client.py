@@ -28,7 +28,8 @@ from serve.http.request_forms import AnswerRequest, SearchRequest, explain_probl
 T = TypeVar("T")
 R = TypeVar("R", bound=SearchRequest)
 Reply = dict[str, Any]
-PROBE_TIMEOUT_S = 2.0
+# Longer than an endpoint waits for the word of a lost stage.
+PROBE_TIMEOUT = httpx.Timeout(8.0, connect=2.0)
 ANSWER = TypeAdapter(Answer)
 
 
@@ -162,7 +163,7 @@ def running_client(settings: Settings) -> HttpClient | None:
     """
     url = endpoint_url(settings)
     try:
-        reply = httpx.get(f"{url}/readyz", timeout=PROBE_TIMEOUT_S)
+        reply = httpx.get(f"{url}/readyz", timeout=PROBE_TIMEOUT)
         found = reply.json()
         answers = reply.status_code == 200 or "loading" not in found["stages"].values()
         if "index_version" not in found or not answers:

@@ -37,8 +37,9 @@ from serve.request import Request
 from serve.saved.keep import open_saved
 from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper
 
-# What a stage may take to say which version it serves; one that takes longer is not counted.
-VERSION_S = 2.0
+# What a stage may take to say which version it serves. One that takes longer is lost: a probe waits
+# so long for the word of a dead one, and a busy one must not be taken for dead.
+VERSION_S = 5.0
 LOG = logging.getLogger("citeray")
 
 

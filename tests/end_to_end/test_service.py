@@ -139,7 +139,8 @@ def asked(system: str = "citeray-model", stream: bool = True) -> dict[str, objec
 def test_without_a_key_nobody_is_answered(service: Service) -> None:
     bare = httpx.post(f"{service.http.base_url}/v1/search", json={"question": QUESTION})
     assert bare.status_code == 401
-    assert httpx.get(f"{service.http.base_url}/readyz").status_code == 200
+    # Without a key too; a stage that is starved of processor time counts as lost for a moment.
+    assert eventually(lambda: httpx.get(f"{service.http.base_url}/readyz").status_code == 200)
 
 
 def test_the_models_words_arrive_while_it_speaks(service: Service) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -61,11 +62,11 @@ def test_a_file_goes_in_and_its_run_comes_out(tmp_path: Path, service: SmallServ
 
 
 def test_results_can_be_read_as_they_come(tmp_path: Path, service: SmallService) -> None:
-    asking = Asking(service)
+    asking, looked = Asking(service), threading.Event()
 
     def stop_at_the_last(question: Question) -> None:
         if question.id == "q3":
-            time.sleep(0.5)
+            looked.wait(60)
 
     asking.trouble = stop_at_the_last
     with served(service, tmp_path, asking) as http:
@@ -75,6 +76,7 @@ def test_results_can_be_read_as_they_come(tmp_path: Path, service: SmallService)
             early = http.get("/v1/batches/b1/results").json()["results"]
         assert http.get("/v1/batches/b1").json()["state"] == "running"
         assert {entry["id"] for entry in early} == {"q1", "q2"}
+        looked.set()
         ended(http, "b1")
         page = http.get("/v1/batches/b1/results", params={"after": 1, "count": 1}).json()
         assert [entry["id"] for entry in page["results"]] == ["q2"]
