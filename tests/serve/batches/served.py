@@ -33,7 +33,7 @@ class Asking:
         self.asked.append(question.id)
         if self.go_on is not None:
             await self.go_on.wait()
-        self.trouble(question)
+        await asyncio.to_thread(self.trouble, question)
         asked = Request(question, load_system(system), snippets=True)
         return await (self._service.answer(asked) if answers else self._service.search(asked))
 
