@@ -42,6 +42,7 @@ LONG = (
     "/end_to_end/test_tensor_parallel.py",
     "/end_to_end/test_three_node_builds.py",
     "/end_to_end/test_train_on_ray.py",
+    "/answers/test_premises.py",
     "/answers/test_real_citations.py",
     "/cluster/models/test_kept_models.py",
     "/cluster/models/test_openvino_runtime.py",

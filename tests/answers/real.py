@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,8 @@ from tests.answers.suite import RealRow, load_real_rows
 DATA = Path(__file__).resolve().parents[3] / "shared/data/bioasq"
 # Of the citations that no row names every so many-th is in the collection too.
 EVERY = 40
+# So many citations a question of ours has, of those that have the words that it is about.
+MOST_ABOUT = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +41,9 @@ def development_ids() -> frozenset[str]:
     return frozenset(_questions("questions-dev.json"))
 
 
-def load_questions() -> list[Asked]:
+def load_questions(suite: str) -> list[Asked]:
     """The rows with the text and the documents of their questions."""
-    return [_asked(row) for row in load_real_rows()]
+    return [_asked(row) for row in load_real_rows(suite)]
 
 
 def _asked(row: RealRow) -> Asked:
@@ -53,9 +56,15 @@ def _asked(row: RealRow) -> Asked:
     return Asked(row, question["body"], row.type, pmids)
 
 
-def load_citations() -> list[Citation]:
-    """The documents of the rows, and a sample of the other citations."""
-    wanted = {pmid for asked in load_questions() for pmid in asked.pmids}
+def load_citations(suite: str) -> list[Citation]:
+    """The documents of the rows or what they are about, and a sample of the other citations."""
+    questions = load_questions(suite)
     files = sorted((DATA / "corpus").glob("*.xml.gz"))
     every = [c for file in files for c in read_records(file) if isinstance(c, Citation)]
+    wanted = {pmid for asked in questions for pmid in asked.pmids}
+    subjects = {asked.row.about.casefold() for asked in questions if asked.row.about}
+    texts = {c.pmid: " ".join([c.title, *(s.text for s in c.sections)]).casefold() for c in every}
+    for words in subjects:
+        named = (pmid for pmid, text in texts.items() if words in text)
+        wanted |= set(itertools.islice(named, MOST_ABOUT))
     return [c for n, c in enumerate(every) if c.pmid in wanted or n % EVERY == 0]

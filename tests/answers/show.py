@@ -26,10 +26,11 @@ from serve.client.python_client import CiteRay
 from tests.answers.collection import LIMIT, SYSTEM, Examiner, build_index, settings_for
 from tests.answers.judge import judge
 from tests.answers.real import load_citations, load_questions
-from tests.answers.suite import SUITES, RealRow, Row, load_collection, load_suite
+from tests.answers.suite import REAL_SUITES, SUITES, RealRow, Row, load_collection, load_suite
 
 Asked = tuple[Row | RealRow, str, QuestionType]
 Ask = Callable[[str, QuestionType], Answer]
+SHOWN = (*SUITES, *REAL_SUITES)
 MARKS = {
     "right": "[green]OK[/green]       ",
     "held back": "[yellow]HELD BACK[/yellow]",
@@ -38,8 +39,8 @@ MARKS = {
 
 
 def questions_of(suite: str) -> list[Asked]:
-    if suite == "real":
-        return [(asked.row, asked.question, asked.type) for asked in load_questions()]
+    if suite in REAL_SUITES:
+        return [(asked.row, asked.question, asked.type) for asked in load_questions(suite)]
     return [(row, row.question, row.type) for row in load_suite(suite)]
 
 
@@ -49,7 +50,7 @@ def open_endpoint(url: str, system: str, stack: ExitStack) -> Ask:
 
 
 def open_index(suite: str, folder: Path, system: str, sets: Sequence[str]) -> Examiner:
-    citations = load_citations() if suite == "real" else load_collection()
+    citations = load_citations(suite) if suite in REAL_SUITES else load_collection()
     index = build_index(folder, citations)
     typer.echo(f"{len(citations)} citations in {index}", err=True)
     return Examiner(settings_for(index, sets), system)
@@ -77,15 +78,15 @@ def print_row(console: Console, asked: Asked, answer: Answer) -> str:
 
 
 def show(
-    suite: Annotated[str, typer.Argument(help=f"One of {', '.join((*SUITES, 'real'))}.")],
+    suite: Annotated[str, typer.Argument(help=f"One of {', '.join(SHOWN)}.")],
     system: Annotated[str, typer.Option(help="Preset to answer with.")] = SYSTEM,
     url: Annotated[str, typer.Option(help="Ask this endpoint, which serves the index.")] = "",
     index: Annotated[Path | None, typer.Option(help="Folder to keep the index in.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="key=value, repeatable.")] = None,
 ) -> None:
     """Print each question of SUITE with verdict, exact answer and first sentence."""
-    if suite not in (*SUITES, "real"):
-        raise typer.BadParameter(f"{suite}: choose one of {', '.join((*SUITES, 'real'))}")
+    if suite not in SHOWN:
+        raise typer.BadParameter(f"{suite}: choose one of {', '.join(SHOWN)}")
     console = Console(soft_wrap=True, highlight=False)
     with ExitStack() as stack:
         if url:

@@ -16,6 +16,8 @@ from cluster.records import Citation, Section
 TABLES = Path(__file__).with_name("tables")
 FIRST_PMID = 95_000_001
 SUITES = ("yes_no", "unanswerable", "named")
+# Over real citations: BioASQ's own questions, and ours with a premise that holds or does not.
+REAL_SUITES = ("real", "premises")
 
 Polarity = Literal["yes", "no", "mixed"]
 Text = Annotated[str, Field(min_length=1)]
@@ -67,11 +69,14 @@ class Row(Strict):
 
 
 class RealRow(Strict):
-    """A question over real citations: one of BioASQ's by id, or an unanswerable one of ours."""
+    """A question over real citations: one of BioASQ's by id, one of ours that citations which have
+    the words `about` answer, or an unanswerable one of ours.
+    """
 
     id: Text
     bioasq: str | None = None
     question: str | None = None
+    about: str | None = None
     type: QuestionType = "yesno"
     expected: Polarity | None = None
 
@@ -79,8 +84,8 @@ class RealRow(Strict):
     def _has_one_question(self) -> RealRow:
         if (self.bioasq is None) == (self.question is None):
             raise ValueError(f"{self.id}: needs either `bioasq` or `question`")
-        if (self.bioasq is None) != (self.expected is None):
-            raise ValueError(f"{self.id}: `bioasq` needs `expected`, `question` has none")
+        if ((self.bioasq or self.about) is None) != (self.expected is None):
+            raise ValueError(f"{self.id}: what is expected needs `bioasq` or `about`")
         return self
 
 
@@ -101,9 +106,9 @@ def load_suite(name: str) -> tuple[Row, ...]:
 
 
 @cache
-def load_real_rows() -> tuple[RealRow, ...]:
-    """The rows over real citations."""
-    return _REAL_ROWS.validate_python(_read(TABLES / "real.yaml"))
+def load_real_rows(name: str) -> tuple[RealRow, ...]:
+    """The rows of one of `REAL_SUITES`."""
+    return _REAL_ROWS.validate_python(_read(TABLES / f"{name}.yaml"))
 
 
 @cache

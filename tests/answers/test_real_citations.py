@@ -19,14 +19,14 @@ FOUND_WITHIN = 5
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Examiner]:
-    index = build_index(tmp_path_factory.mktemp("real"), load_citations())
+    index = build_index(tmp_path_factory.mktemp("real"), load_citations("real"))
     examiner = Examiner(settings_for(index))
     yield examiner
     examiner.close()
 
 
 def answerable() -> list[Asked]:
-    return [asked for asked in load_questions() if asked.row.expected is not None]
+    return [asked for asked in load_questions("real") if asked.row.expected is not None]
 
 
 def test_no_answer_goes_against_its_evidence(real: Examiner) -> None:
@@ -38,7 +38,7 @@ def test_no_answer_goes_against_its_evidence(real: Examiner) -> None:
 
 
 def test_what_the_collection_cannot_answer_is_declined(real: Examiner) -> None:
-    asked = [a for a in load_questions() if a.row.expected is None]
+    asked = [a for a in load_questions("real") if a.row.expected is None]
     verdicts = {a.question: real.answer(a.question, a.type).verdict for a in asked}
     declined = list(verdicts.values()).count("not_enough_evidence")
     assert declined >= DECLINED_AT_LEAST, verdicts
