@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cluster.answers import ExactAnswer, Question
 from serve.answer.decide_yesno import weigh
-from serve.answer.names.find_quantities import asked_quantity, rank_quantities
+from serve.answer.names.find_values import asked_value, is_value, needs_a_value, rank_values
 from serve.answer.names.group_names import LIMITS, Recogniser, definitions
 from serve.answer.names.rank_names import RankedName, rank_names
 from serve.answer.names.spell_out import spelt_out
@@ -36,7 +36,7 @@ def extract_exact(
     if question.type not in LIMITS:
         return None
     unsure = answers and answers[0].score * answers[0].share < SURE
-    if unsure and not question.guess and not asked_quantity(question.body):
+    if unsure and not question.guess and not is_value(answers[0].names[0], question.body):
         return []
     share = LIST_SHARE if question.type == "list" else 0.0 if question.guess else CLOSE
     floor = share * answers[0].score if answers else 0.0
@@ -47,18 +47,18 @@ def extract_exact(
 def rank_answers(
     question: Question, passages: Sequence[ReadPassage], recognise: Recogniser
 ) -> list[RankedName]:
-    """Quantities where the question asks for one, else names, best first; [] for other types.
+    """Values of the kind that the question asks for, else names, best first; [] for other types.
 
     What a short form that the question asks about stands for goes before all else.
     """
     if question.type not in LIMITS:
         return []
     body = question.body
-    quantity = asked_quantity(body)
-    if quantity is not None:
-        found = rank_quantities(quantity, passages, body)
-        if question.guess and not found:
-            found = rank_quantities(quantity, passages)
+    value = asked_value(body)
+    found = rank_values(value, passages, body) if value else []
+    if value and question.guess and not found:
+        found = rank_values(value, passages)
+    if found or needs_a_value(body):
         return [RankedName((text,), score) for text, score in found]
     ranked = rank_names(body, passages, recognise)
     long = spelt_out(body, definitions([passage.item for passage in passages]))

@@ -13,6 +13,7 @@ from cachetools import LRUCache
 from cluster.answers import Evidence
 from cluster.models.readings import Reading
 from serve.question.contrary_forms import affirmed
+from serve.question.stated_plainly import is_stated_plainly
 from serve.support.compare_wording import coverage, read_wording
 from serve.support.read_harm import affirms_harm, harm_asked
 
@@ -109,7 +110,7 @@ def read_texts(question: str, texts: Sequence[str], reader: PassageReader) -> li
 
     A question that denies is read as what it denies, and turned. And where a question asks if
     harm is done, a text that speaks of harm and denies none is no "no": the reader takes what is
-    bad for one.
+    bad for one. Nor is one that says in plain words all that is asked.
     """
     denied = affirmed(question)
     readings = reader.read(denied or question, texts)
@@ -117,9 +118,18 @@ def read_texts(question: str, texts: Sequence[str], reader: PassageReader) -> li
         return list(map(turned, readings))
     harm = harm_asked(question)
     return [
-        turned(reading) if reading.no > reading.yes and affirms_harm(text, harm) else reading
+        _reread(question, text, reading, harm) if reading.no > reading.yes else reading
         for text, reading in zip(texts, readings, strict=True)
     ]
+
+
+def _reread(question: str, text: str, reading: Reading, harm: frozenset[str]) -> Reading:
+    """A reading that says no, as the words of the text bear it out."""
+    if affirms_harm(text, harm):
+        return turned(reading)
+    if is_stated_plainly(text, question):
+        return replace(reading, no=0.0, silent=reading.silent + reading.no)
+    return reading
 
 
 def turned(reading: Reading) -> Reading:

@@ -47,7 +47,7 @@ from serve.llm.chat_form import Say
 from serve.llm.language_model import ChatModel, CountedModel
 from serve.llm.prompts import quote
 from serve.llm.reply_forms import Decision
-from serve.question.asked_concepts import NOTHING_ASKED, read_asked
+from serve.question.asked_concepts import read_asked
 from serve.support.attribute_sentences import (
     Encoder,
     RememberingScorer,
@@ -216,9 +216,7 @@ class AnswerWriter:
 
     def _extract(self, briefing: Briefing) -> Extract:
         question, passages = briefing.question, briefing.passages
-        asked = NOTHING_ASKED
-        if question.type == "yesno":
-            asked = read_asked(question.body, self._recognise(question.body))
+        asked = read_asked(question.body, self._recognise(question.body))
         return extract_ideal(question, passages, self._reader, briefing.answers, asked=asked)
 
     async def _decide(

@@ -43,14 +43,15 @@ _NO_WORD = re.compile(r"[^a-z0-9]")
 class AskedConcepts:
     """What a question names: `concepts` with all names of each in stems, `symbols` that no
     concept has ("CD20"), the `kind` of thing that it asks for, "" for none, and the names of its
-    `subject`, the word that its verb is followed by, none for an everyday one. `either`: it asks
-    for one thing or another.
+    `subject`, the word that its verb is followed by, none for an everyday one; `beside` is the next
+    word, in stems. `either`: it asks for one thing or another.
     """
 
     concepts: tuple[tuple[str, ...], ...] = ()
     symbols: tuple[str, ...] = ()
     kind: str = ""
     subject: tuple[str, ...] = ()
+    beside: str = ""
     either: bool = False
 
     def are_named(self, text: str) -> bool:
@@ -82,6 +83,15 @@ class AskedConcepts:
         word, *names = self.subject
         return _squeezed(word) in _squeezed(sentence) or has_any(plain_stems(sentence), names)
 
+    def is_near_subject(self, sentence: str) -> bool:
+        """Whether the sentence names the subject, a concept or the word beside the subject, the
+        noun of an adjective: "denervation" of "Does renal denervation help?".
+        """
+        plain = plain_stems(sentence)
+        if self.beside and self.beside in plain:
+            return True
+        return self.is_of_subject(sentence) or any(has_any(plain, n) for n in self.concepts)
+
 
 NOTHING_ASKED = AskedConcepts()
 
@@ -106,17 +116,21 @@ def read_asked(body: str, entities: Iterable[Entity]) -> AskedConcepts:
     ]
     kind = _IS_A_KIND.match(body)
     subject: tuple[str, ...] = ()
+    beside = ""
     if (word := subject_of(body)) and not _is_everyday(word):
         begin = body.index(word)
         named = (
             names for e, names in zip(linked, concepts, strict=True) if e.begin <= begin < e.end
         )
         subject = (word, plain_stems(word), *next(named, ()))
+        after = (w for w in _TOKEN.findall(body[begin + len(word) :]) if plain_stems(w).strip())
+        beside = plain_stems(next(after, ""))
     return AskedConcepts(
         tuple(concepts),
         tuple(symbols),
         kind[1] if kind else "",
         subject,
+        beside.strip() and beside,
         either=bool(_EITHER.search(body)),
     )
 

@@ -21,9 +21,13 @@ _NUMBERED = re.compile(r"(?<![A-Za-z\d])([A-Za-z]+)-?(\d\w*(?:(?:/|, -|,? and -|
 # A code of letters and a number, whatever it names: "CTLA-4", "PD-L1", "CD20".
 _CODE = re.compile(r"(?<![A-Za-z\d])[A-Z][A-Za-z]{0,5}(?:-[A-Z]?\d+|\d+)[A-Za-z]?(?![A-Za-z\d])")
 _SUBJECT = re.compile(
-    r"\W*(?:is|are|was|were|do|does|did|can|could|has|have)\s+(?:(?:the|an?)\s+)?([\w-]{4,})",
+    r"\W*(?:is|are|was|were|do|does|did|can|could|has|have)\s+(?:(?:the|an?)\s+)?"
+    r"(?:[\w-]*(?:ions?|ments?|ures?|ency|ance|use|loss|levels?)\s+(?:of|to|in)\s+(?:the\s+)?)?"
+    r"([\w-]{4,})",
     re.IGNORECASE,
 )
+# Codes of drugs have so many digits, those of genes and receptors hardly ever.
+ALIAS_DIGITS = 3
 _OF_ALL = re.compile(
     r"(?<!at )\b(?:all|every|each|always|never|only|solely|exclusively|invariably|entirely"
     r"|universally)\b(?!-)|\bwithout exception\b|\b100 ?%",
@@ -60,7 +64,7 @@ def names_another(sentence: str, body: str) -> bool:
 
 
 def subject_of(body: str) -> str:
-    """The word that follows the verb of a yes/no question: "X" of "Is X safe?"; "" for none."""
+    """What a yes/no question is about: X of "Is X safe?" and "Is loss of X safe?"; "" for none."""
     found = _SUBJECT.match(body)
     return found[1] if found else ""
 
@@ -81,10 +85,16 @@ def is_nearer_another(sentence: str, body: str) -> bool:
             for code in _CODE.finditer(sentence)
             for begin, end in places
             if (gap := max(code.start() - end, begin - code.end())) >= 0
+            and not _is_alias(code, sentence[min(end, code.end()) : max(begin, code.start())])
         ),
         default=(0, False),
     )
     return nearest[1]
+
+
+def _is_alias(code: re.Match[str], between: str) -> bool:
+    """Whether a code is the subject's own: "curevit (AG-120)", "AG-120 (curevit)"."""
+    return between == " (" and sum(c.isdigit() for c in code[0]) >= ALIAS_DIGITS
 
 
 def _plain(code: str) -> str:

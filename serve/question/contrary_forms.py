@@ -61,7 +61,7 @@ negative positive
 higher lower
 lower higher
 high low
-low high
+low high elevated raised
 more less fewer
 fewer more
 less more
@@ -97,6 +97,10 @@ curable incurable
 incurable curable
 hypermethylated hypomethylated
 hypertrophic atrophic
+dominant recessive
+recessive dominant
+euchromatic heterochromatic
+heterochromatic euchromatic
 """
 _COPULAS = r"is|are|was|were|can|could|may|might|should|will|would|has|have|had"
 _COPULA = re.compile(rf"\b({_COPULAS})\b(?!\s+(?:not|no)\b)", re.IGNORECASE)
@@ -159,22 +163,31 @@ def opposed(claim: str, sentence: str) -> float:
 
 
 def points_alike(claim: str, sentence: str) -> bool:
-    """Whether a sentence has one of the claim's words that have opposites, or another word of the
-    same direction ("lowered" for "reduce"), and no word against it."""
+    """Whether a sentence has one of the claim's words that have opposites ("inhibitor" for
+    "inhibit" too), or another word of the same direction ("lowered" for "reduce"), and no word
+    against it.
+    """
     said, source = read_wording(claim), read_wording(sentence)
     if said.directions and source.directions:
         return len(said.directions) == 1 and said.directions == source.directions
     turned = [word for word in _WORD.findall(claim) if opposites(word)]
-    against = {stem(other) for word in turned for other in opposites(word)} - said.words.keys()
-    return any(stem(word) in source.words for word in turned) and not against & source.words.keys()
+    there = set(map(_root, source.words))
+    against = {_root(stem(other)) for word in turned for other in opposites(word)}
+    against -= set(map(_root, said.words))
+    return any(_root(stem(word)) in there for word in turned) and not against & there
 
 
 def _says_opposite(word: str, said: Wording, source: Wording) -> bool:
     turned = opposites(word)
     # Who inhibits is an inhibitor, whatever is activated beside.
-    if not turned or not {stem(word), stem(word).removesuffix("or")}.isdisjoint(source.words):
+    if not turned or not {stem(word), _root(stem(word))}.isdisjoint(source.words):
         return False
     return any(stem(o) in source.words and stem(o) not in said.words for o in turned)
+
+
+def _root(stem: str) -> str:
+    """The stem of "inhibit" for that of "inhibitor"."""
+    return stem.removesuffix("or")
 
 
 def affirmed(question: str) -> str:

@@ -49,7 +49,7 @@ _OPPOSITES = {
     "nonsignificant": "significant",
     "non-significant": "significant",
 }
-_FUNCTION_WORDS = """
+_SMALL_WORDS = """
 a an the of in on at to for from by with and or as is are was were be been being it its this that
 these those which who whom what when where how why do does did can could may might must should
 would will shall has have had having than then there their they them we our us i you he she his
@@ -59,7 +59,7 @@ yes however although whereas while but including include includes included using
 associated known found shown show shows study studies result results suggest suggests role answer
 question evidence indicate indicates
 """
-_STOP = frozenset(_FUNCTION_WORDS.split())
+FUNCTION_WORDS = frozenset(_SMALL_WORDS.split())
 _RISES = ("increase", "elevate", "raise", "higher", "upregulate")
 _FALLS = ("decrease", "reduce", "lower", "downregulate", "decline")
 _VERDICT = re.compile(r"^\W*(?:yes|no)\s*[,.:;]\s+", re.IGNORECASE)
@@ -119,7 +119,12 @@ def read_wording(text: str) -> Wording:
             root = stem(_OPPOSITES[lower])
             words[root] = 1.0
             scopes.append({root})
-        elif lower not in _STOP and token[0].isalnum() and not token.isdigit() and len(token) > 1:
+        elif (
+            lower not in FUNCTION_WORDS
+            and token[0].isalnum()
+            and not token.isdigit()
+            and len(token) > 1
+        ):
             root = stem(token)
             words[root] = 2.0 if _is_name(token) else 1.0
             if reach:
@@ -229,7 +234,7 @@ def _directions(words: dict[str, float]) -> frozenset[str]:
 
 
 def _initials(tokens: list[str]) -> dict[str, frozenset[str]]:
-    words = [t for t in tokens if t[0].isalpha() and t.casefold() not in _STOP]
+    words = [t for t in tokens if t[0].isalpha() and t.casefold() not in FUNCTION_WORDS]
     runs = (words[i : i + n] for n in (3, 4, 5) for i in range(len(words) - n + 1))
     # Words are compared by their stems, and that of "ALS" is "al".
     return {stem("".join(word[0] for word in run)): frozenset(map(stem, run)) for run in runs}

@@ -41,6 +41,12 @@ _WARNINGS = re.compile(
     r"|\brecommends? against\b|\badvises? against\b",
     re.IGNORECASE,
 )
+_LEAVE_ASKED = re.compile(
+    r"^\W*(?:can|may)\b|\b(?:safe|safely|safety|harmless|compatible|take|taken|taking|eat|eaten"
+    r"|drink|drunk|combined?)\b",
+    re.IGNORECASE,
+)
+_CHANGE = "differ differed difference differences affect affected alter altered change changed"
 _SYNDROME = re.compile(r"\bsyndrome\b", re.IGNORECASE)
 # A disease is often only what a question is about; with these words it asks whether harm is done.
 _DONE = re.compile(
@@ -82,6 +88,21 @@ def denies(sentence: str) -> bool:
     negations = read_wording(sentence).negations
     bad, relief = _stems(_BAD), _stems(_RELIEF)
     return bool(negations) and all(scope & bad and not scope & relief for scope in negations)
+
+
+def allays(sentence: str, question: str) -> bool:
+    """Whether the sentence only denies what would speak against what the question asks leave for.
+
+    "It has not been linked to malformations" is no "no" to "Is it safe?", nor "the levels did not
+    differ" to "Can it be taken with juice?"; where the question itself asks for a change it may be.
+    """
+    if not _LEAVE_ASKED.search(question):
+        return False
+    against = (_stems(_BAD) | _stems(_CHANGE)) - read_wording(question).words.keys()
+    negations = read_wording(sentence).negations
+    return bool(negations) and all(
+        scope & against and not scope & _stems(_RELIEF) for scope in negations
+    )
 
 
 def harm_asked(question: str) -> frozenset[str]:

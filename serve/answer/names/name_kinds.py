@@ -9,17 +9,19 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Literal
 
 from cluster.text.vocabulary import normalise
 from serve.question.everyday_words import EVERYDAY_WORDS
 from serve.support.compare_wording import read_wording, stem
 
-# An effect is a symptom, a sign, a complication, or what a treatment does besides.
-Kind = Literal["disease", "drug", "effect", "gene", "other"]
+# An effect is a symptom, a sign, a complication, or what a treatment does besides; an action is how
+# it does what it is for.
+Kind = Literal["action", "disease", "drug", "effect", "gene", "other"]
 
 _NOUNS: dict[Kind, str] = {
+    "action": r"(?:mechanisms?|modes?) of action",
     "gene": r"genes?|proteins?|enzymes?|receptors?|kinases?|transcription factors?|proteases?"
     r"|cytokines?|chemokines?|interleukins?|mutations?|oncogenes?|ligands?",
     "drug": r"drugs?|medications?|medicines?|agents?|inhibitors?|antagonists?|agonists?"
@@ -56,7 +58,10 @@ _DISEASE = re.compile(
 # Stems of international non-proprietary names (WHO).
 _DRUG = re.compile(
     r"\w{3}(?:mab|tinib|ciclib|statin|pril|sartan|olol|azole|cillin|mycin|platin|rsen|gliptin"
-    r"|gliflozin|floxacin|azepam|setron|triptan|parin|oxetine|tidine|navir|buvir|previr)s?\b",
+    r"|gliflozin|floxacin|azepam|setron|triptan|parin|oxetine|tidine|navir|buvir|previr)s?\b"
+    # Classes of them.
+    r"|\b(?:anti[a-z]{4,}(?:ics|als|ants|ines)|[a-z]+(?:suppress|depress|relax)ants|an?esthetics"
+    r"|analgetics|analgesics|steroids|corticosteroids|[a-z]+ drugs)\b",
     re.IGNORECASE,
 )
 _GENE = re.compile(
@@ -73,6 +78,10 @@ _CHOICE = re.compile(
 _WITHIN = re.compile(
     r"\b(?:inhibitors?|blockers?|agonists?|antagonists?|antibod(?:y|ies)|vaccines?|therapy"
     r"|treatments?|analogues?)\b",
+    re.IGNORECASE,
+)
+_ACTS = re.compile(
+    r"inhibit|block|agoni|activat|stimulat|suppress|bind|modulat|antibod|degrad|deplet|releas",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"[,;]|\b(?:and|or)\b")
@@ -112,8 +121,24 @@ def fits(asked: Kind | None, name: str) -> bool:
         return False
     if asked is None:
         return True
+    if asked == "action":
+        return bool(_ACTS.search(name))
     looks = "drug" if _WITHIN.search(name) else looks_like(name)
     return looks is None or looks == ("disease" if asked == "effect" else asked)
+
+
+def fit_together(asked: Kind | None, names: Sequence[str]) -> bool:
+    """Whether one of the names of a thing fits, and none tells of another kind alone.
+
+    "CRS" may be a gene, but is none where it is short for "cytokine release syndrome".
+    """
+    if not any(fits(asked, name) for name in names):
+        return False
+    if asked in (None, "action", "other"):
+        return True
+    wanted = "disease" if asked == "effect" else asked
+    looks = {looks_like(name) for name in names if not _WITHIN.search(name)} - {None}
+    return not looks or wanted in looks
 
 
 def stands_beside(text: str, begin: int, end: int, asked: Set[str]) -> bool:

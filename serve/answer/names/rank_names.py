@@ -17,7 +17,7 @@ from serve.answer.names.name_kinds import (
     asked_kind,
     asked_words,
     asks_for_genes,
-    fits,
+    fit_together,
     looks_like,
     named_part,
     repeats,
@@ -47,7 +47,13 @@ _TRAILS = re.compile(
 _NO_GENE = re.compile(r"\b(?:\w{0,2}[DR]NAs?|\d+-?fold\w*)\b")
 # What stands between two members of a list; a short form may follow the first.
 _LISTED = re.compile(r"(?: \([^()]{1,40}\))?(?:, | and |, and )")
-# Numbers alone are the answers of questions for a quantity (serve.answer.names.find_quantities).
+_FOR_A_NAME = re.compile(
+    r"\b(?:names?|named|called|known as|terms?|synonyms?|abbreviations?|acronyms?|brand"
+    r"|stands? for)\b"
+    r"|^\W*what (?:is|are) \S+$",
+    re.IGNORECASE,
+)
+# Numbers alone are the answers of questions for a quantity (serve.answer.names.find_values).
 _LETTERS = re.compile(r"[^\W\d_]{2}|[^\W\d_]\d")
 # How much less a passage says with each rank: the same name in the best passage counts more.
 RANK_LOSS = 0.2
@@ -92,6 +98,8 @@ def rank_names(
         names[number].append(mention.entity.text)
         best[number, mention.rank] = max(best[number, mention.rank], mention.score)
         shares[number] = max(shares[number], mention.share)
+    own = _own_concepts(body, recognise)
+    known = {n for n, m in zip(numbers, mentions, strict=True) if m.entity.concept in own}
     scores: dict[int, float] = defaultdict(float)
     for (number, _), score in best.items():
         scores[number] += score
@@ -99,8 +107,9 @@ def rank_names(
     return [
         RankedName(tuple(usual_first(names[number])), score, shares[number])
         for number, score in ranked
-        if not any(_asked_about(name, body, asked) for name in names[number])
-        and any(fits(kind, name) for name in names[number])
+        if number not in known
+        and not any(_asked_about(name, body, asked) for name in names[number])
+        and fit_together(kind, names[number])
         and (not of_genes or any(map(_is_gene, names[number])))
     ]
 
@@ -222,6 +231,15 @@ def _items(passages: Sequence[ReadPassage]) -> list[Evidence]:
 def _asked_about(name: str, body: str, asked: frozenset[str]) -> bool:
     both = _ANTIBODY.search(body) and _ANTIBODY.fullmatch(name)
     return bool(both) or repeats(name, asked)
+
+
+def _own_concepts(body: str, recognise: Recogniser) -> frozenset[str]:
+    """What the question is about; none where other names of it may answer: it asks for a name, a
+    gene or a choice.
+    """
+    if _FOR_A_NAME.search(body) or " or " in body or asked_kind(body) == "gene":
+        return frozenset()
+    return frozenset(entity.concept for entity in recognise(body) if entity.concept)
 
 
 def _is_gene(name: str) -> bool:

@@ -45,6 +45,8 @@ def test_an_answer_without_sentences_has_not_enough_evidence() -> None:
         ([], {}),
         ([read(relevance=0.5)], {}),
         ([read(yes=0.1, silent=0.9)], {}),
+        # Clear once, and not the most of what is said.
+        ([read(yes=0.6, no=0.4, relevance=1.0)], {}),
         ([read(cosine=0.2)], {"min_cosine": 0.4}),
         ([read()], {"agrees": False}),
         ([read()], {"decision": "not stated"}),

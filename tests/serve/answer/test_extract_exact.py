@@ -164,6 +164,24 @@ def test_a_thing_that_the_question_names_by_its_short_form_is_no_answer() -> Non
     assert ranked(found, "What binds EGFR?") == [["BRCA1"]]
 
 
+def test_another_name_of_what_is_asked_about_answers_a_question_for_names_alone() -> None:
+    found = read("The epidermal growth factor receptor binds BRCA1.")
+    same = {"EGFR": "D1", "epidermal growth factor receptor": "D1", "BRCA1": "D2"}
+
+    def known(text: str) -> list[Entity]:
+        return [
+            Entity(name, text.index(name), text.index(name) + len(name), concept, "gene")
+            for name, concept in same.items()
+            if name in text
+        ]
+
+    def names(body: str) -> list[str]:
+        return [name.names[0] for name in rank_names(body, found, known)]
+
+    assert names("What binds EGFR?") == ["BRCA1"]
+    assert "epidermal growth factor receptor" in names("What is another name of EGFR?")
+
+
 def test_what_stands_in_brackets_is_no_synonym_unless_it_is_the_short_form() -> None:
     assert sorted(ranked(read("An epidermal growth factor receptor (BRCA1) is here."))) == [
         ["BRCA1"],

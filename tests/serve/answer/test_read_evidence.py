@@ -67,3 +67,17 @@ def test_harm_and_negated_questions_are_not_read_the_wrong_way_round(
 ) -> None:
     [reading] = read_texts(question, [text], Sentimental())
     assert (reading.yes > reading.no) is says_yes
+
+
+def test_what_says_all_that_is_asked_in_plain_words_is_no_denial() -> None:
+    class Denying:
+        def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+            return [Reading(0.9, 0.1, 0.8, 0.1) for _ in passages]
+
+    stated, other = read_texts(
+        "Is zelania a motility disorder?",
+        ["Zelania is a motility disorder with failed relaxation.", "Zelania is a rash."],
+        Denying(),
+    )
+    assert (stated.yes, stated.no, stated.silent) == (0.1, 0.0, pytest.approx(0.9))
+    assert other.no == 0.8

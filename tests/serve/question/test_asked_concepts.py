@@ -95,6 +95,15 @@ def test_a_sentence_is_of_the_subject_or_points_back_to_it(sentence: str, of_it:
     assert asked(body, ["empagliflozin", "BI 10773"]).is_of_subject(sentence) is of_it
 
 
+def test_near_the_subject_stands_what_has_its_noun() -> None:
+    found = asked("Does renal denervation lower blood pressure?")
+    assert found.is_near_subject("Denervation did not lower it.")
+    assert not found.is_of_subject("Denervation did not lower it.")
+    assert not found.is_near_subject("Stents did not lower it.")
+    assert asked("Is hearing loss by curevit curable?", ["curevit"]).is_near_subject("Curevit is.")
+    assert asked("Does inactivation of CYLD help?").is_of_subject("CYLD is a tumour suppressor.")
+
+
 def test_an_everyday_word_is_no_subject() -> None:
     assert asked("Is there a role for TET2 in leukaemia?").subject == ()
     assert NOTHING_ASKED.are_named("")

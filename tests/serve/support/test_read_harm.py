@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from serve.support.read_harm import affirms_harm, denies, harm_asked, warns
+from serve.support.read_harm import affirms_harm, allays, denies, harm_asked, warns
 
 MINDED = "Can I take Curevit while I breastfeed?"
 
@@ -55,3 +55,21 @@ def test_a_disease_that_a_sentence_only_treats_of_is_not_quoted_as_a_warning() -
     assert warns(sentence, MINDED, of_risks=True)
     assert not warns(sentence, MINDED, of_risks=True, of_topics=False)
     assert warns("Curevit is contraindicated.", MINDED, of_risks=True, of_topics=False)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "question", "only_allays"),
+    [
+        ("It has not been linked to malformations.", "Is curevit safe in pregnancy?", True),
+        ("Levels did not differ.", "Can curevit be taken with juice?", True),
+        ("Curevit did not change pain.", "Can curevit change pain?", False),
+        ("Curevit did not help.", "Can curevit be taken for pain?", False),
+        ("Curevit did not reduce the risk of bleeding.", "Is curevit safe?", False),
+        ("Curevit did not affect mortality.", "Should curevit be used for zelania?", False),
+        ("Curevit harmed the lung.", "Is curevit safe?", False),
+    ],
+)
+def test_a_denial_of_what_speaks_against_it_is_no_denial_of_leave(
+    sentence: str, question: str, only_allays: bool
+) -> None:
+    assert allays(sentence, question) is only_allays

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from serve.answer.names.name_kinds import Kind, asked_kind, asked_words, fits, stands_beside
+from serve.answer.names.name_kinds import (
+    Kind,
+    asked_kind,
+    asked_words,
+    fit_together,
+    fits,
+    stands_beside,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,6 +23,7 @@ from serve.answer.names.name_kinds import Kind, asked_kind, asked_words, fits, s
         ("List side effects of amiodarone.", "effect"),
         ("What are 3 symptoms of Waardenburg syndrome?", "effect"),
         ("Which company makes a drug for gout?", "other"),
+        ("What is the mechanism of action of curevit?", "action"),
         ("Where is titin expressed?", None),
     ],
 )
@@ -33,6 +41,9 @@ def test_the_kind_is_told_by_the_noun_that_is_asked_for(body: str, kind: Kind | 
         ("drug", "glomerulonephritis"),
         ("drug", "patients"),
         ("effect", "bleomycin"),
+        ("effect", "immunosuppressants"),
+        ("effect", "antibiotics"),
+        ("action", "clopidogrel"),
         (None, "the patients"),
     ],
 )
@@ -79,3 +90,16 @@ def test_what_is_listed_beside_the_thing_asked_about_is_told(
     begin = text.index(name)
 
     assert stands_beside(text, begin, begin + len(name), asked) is beside
+
+
+def test_a_thing_is_of_the_kind_that_one_of_its_names_tells() -> None:
+    assert fit_together("gene", ["CRS", "IL6"])
+    assert not fit_together("gene", ["CRS", "cytokine release syndrome"])
+    assert fit_together("gene", ["COL4A5", "Alport syndrome"])
+    assert fit_together(None, ["CRS", "cytokine release syndrome"])
+    assert not fit_together("gene", ["patients"])
+
+
+@pytest.mark.parametrize("name", ["P2Y12 inhibitor", "blockade of CD38", "binds C1s"])
+def test_an_action_is_told_by_what_it_does(name: str) -> None:
+    assert fits("action", name)
