@@ -79,22 +79,27 @@ def is_nearer_another(sentence: str, body: str) -> bool:
     if not subject or not asked:
         return False
     places = [m.span() for m in re.finditer(re.escape(subject), sentence, re.IGNORECASE)]
+    gaps = [
+        (sentence[min(end, code.end()) : max(begin, code.start())], code[0])
+        for code in _CODE.finditer(sentence)
+        for begin, end in places
+        if not begin <= code.start() < end
+    ]
     nearest = min(
+        # What stands behind a semicolon is said of another.
         (
-            (gap, _plain(code[0]) not in asked)
-            for code in _CODE.finditer(sentence)
-            for begin, end in places
-            if (gap := max(code.start() - end, begin - code.end())) >= 0
-            and not _is_alias(code, sentence[min(end, code.end()) : max(begin, code.start())])
+            (";" in gap, len(gap), _plain(code) not in asked)
+            for gap, code in gaps
+            if not _is_alias(code, gap)
         ),
-        default=(0, False),
+        default=(False, 0, False),
     )
-    return nearest[1]
+    return nearest[-1]
 
 
-def _is_alias(code: re.Match[str], between: str) -> bool:
+def _is_alias(code: str, between: str) -> bool:
     """Whether a code is the subject's own: "curevit (AG-120)", "AG-120 (curevit)"."""
-    return between == " (" and sum(c.isdigit() for c in code[0]) >= ALIAS_DIGITS
+    return between == " (" and sum(c.isdigit() for c in code) >= ALIAS_DIGITS
 
 
 def _plain(code: str) -> str:

@@ -75,6 +75,7 @@ def test_what_is_asked_of_all_is_said_of_all(body: str, sentence: str, of_all: b
         ("Does curevit target PD-1?", "Antibodies to PD-1 (curevit) and to CTLA-4 are new.", False),
         ("Does curevit target PD-1?", "Curevit helps where anti-PD-1 failed.", False),
         ("Does curevit target PD-1?", "It binds CTLA-4 and PD-1.", False),
+        ("Does curevit target PD-1?", "CTLA-4 has many, as curevit; PD-1 others.", True),
         ("Does curevit target PD-1?", "Curevit (AG-1204) binds PD-1.", False),
         ("Does curevit target PD-1?", "AG-1204 (curevit) binds PD-1 of cells.", False),
         ("Can MIR-122 target RUNX2?", "MIR-122 silences RUNX2.", False),
