@@ -17,9 +17,9 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/
 
 # What the default preset reaches without a language model, so that no change loses it; what is
 # aimed at stands beside. A system that declines everything must fail.
-FALSE_AFFIRMED_AT_MOST = 0.07  # 0
+FALSE_AFFIRMED_AT_MOST = 0.04  # 0
 TRUE_DENIED_AT_MOST = 0.03  # 0
-TRUE_RIGHT_AT_LEAST = 0.5  # 0.8
+TRUE_RIGHT_AT_LEAST = 0.55  # 0.8
 
 
 @pytest.fixture(scope="module")
