@@ -64,8 +64,8 @@ def decide_verdict(
     is not stated, one without the quantity that was asked for or, where no model `generated` it,
     the name, one from evidence that is far from the question (no cosine of `min_cosine`, or for a
     yes none of `deciding_cosine` of the first sentence's source), irrelevant or, where it decides,
-    silent, and of a question of safety a yes over a warning or a no over a denial of harm, and a
-    yes above a sentence with the opposite of one of the question's words.
+    silent or clear by less than half, of a question of safety a yes over a warning or a no over a
+    denial of harm, and a yes above a sentence with the opposite of one of the question's words.
     """
     relevant = max((passage.reading.relevance for passage in passages), default=0.0)
     balance = weigh(passages)

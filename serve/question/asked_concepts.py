@@ -88,9 +88,12 @@ class AskedConcepts:
         noun of an adjective: "denervation" of "Does renal denervation help?".
         """
         plain = plain_stems(sentence)
-        if self.beside and self.beside in plain:
-            return True
-        return self.is_of_subject(sentence) or any(has_any(plain, n) for n in self.concepts)
+        beside = bool(self.beside) and self.beside in plain
+        return (
+            beside
+            or self.is_of_subject(sentence)
+            or any(has_any(plain, names) for names in self.concepts)
+        )
 
 
 NOTHING_ASKED = AskedConcepts()
@@ -123,14 +126,14 @@ def read_asked(body: str, entities: Iterable[Entity]) -> AskedConcepts:
             names for e, names in zip(linked, concepts, strict=True) if e.begin <= begin < e.end
         )
         subject = (word, plain_stems(word), *next(named, ()))
-        after = (w for w in _TOKEN.findall(body[begin + len(word) :]) if plain_stems(w).strip())
-        beside = plain_stems(next(after, ""))
+        after = map(plain_stems, _TOKEN.findall(body[begin + len(word) :]))
+        beside = next((stems for stems in after if stems.strip()), "")
     return AskedConcepts(
         tuple(concepts),
         tuple(symbols),
         kind[1] if kind else "",
         subject,
-        beside.strip() and beside,
+        beside,
         either=bool(_EITHER.search(body)),
     )
 

@@ -83,7 +83,7 @@ def is_nearer_another(sentence: str, body: str) -> bool:
         (sentence[min(end, code.end()) : max(begin, code.start())], code[0])
         for code in _CODE.finditer(sentence)
         for begin, end in places
-        if not begin <= code.start() < end
+        if code.end() <= begin or end <= code.start()
     ]
     nearest = min(
         # What stands behind a semicolon is said of another.

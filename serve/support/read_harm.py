@@ -85,9 +85,7 @@ def denies(sentence: str) -> bool:
     """
     if _LEAVE.search(sentence):
         return True
-    negations = read_wording(sentence).negations
-    bad, relief = _stems(_BAD), _stems(_RELIEF)
-    return bool(negations) and all(scope & bad and not scope & relief for scope in negations)
+    return _denies_only(sentence, _stems(_BAD))
 
 
 def allays(sentence: str, question: str) -> bool:
@@ -99,10 +97,13 @@ def allays(sentence: str, question: str) -> bool:
     if not _LEAVE_ASKED.search(question):
         return False
     against = (_stems(_BAD) | _stems(_CHANGE)) - read_wording(question).words.keys()
-    negations = read_wording(sentence).negations
-    return bool(negations) and all(
-        scope & against and not scope & _stems(_RELIEF) for scope in negations
-    )
+    return _denies_only(sentence, against)
+
+
+def _denies_only(sentence: str, stems: frozenset[str]) -> bool:
+    """Whether it denies something, each time one of `stems` and no relief."""
+    negations, relief = read_wording(sentence).negations, _stems(_RELIEF)
+    return bool(negations) and all(scope & stems and not scope & relief for scope in negations)
 
 
 def harm_asked(question: str) -> frozenset[str]:

@@ -92,7 +92,7 @@ _SAYS: Mapping[Value, re.Pattern[str]] = {
     ),
 }
 # Told of many things in one abstract: what stands near the question's words counts, and how often.
-_NAMED = frozenset({"route", "inheritance", "numbered"})
+_NEAR = frozenset({"route", "inheritance", "numbered"})
 # What a question counts: "doses" of "How many doses of X are needed?".
 _COUNTED = re.compile(
     r"\b(?:how many|number of)\s+"
@@ -140,7 +140,8 @@ def rank_values(
 
     Half of a value's score in a passage is the reader's probability that it names the answer,
     half its sentence's; that times the passage's relevance, less by rank. Scores add up over
-    passages, and those of `_NAMED` kinds over the mentions in one.
+    passages, and for a route, a mode of inheritance or a numbered thing over the mentions in one,
+    each less the farther it stands from the question's words.
     """
     scores: dict[str, float] = defaultdict(float)
     counted = _counted(body) if kind == "count" else frozenset()
@@ -162,7 +163,7 @@ def rank_values(
                 text = text.casefold().removesuffix("ly")
             score = (_named(passage, *match.span()) + passage.sentence_score(match.start())) / 2
             known = best.get(text, 0.0)
-            if kind in _NAMED:
+            if kind in _NEAR:
                 score *= _nearness(passage.text, match.span(), body)
                 best[text] = known + score * weight
             else:

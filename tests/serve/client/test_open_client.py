@@ -7,7 +7,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from cluster.errors import CiteRayError, InputError
 from cluster.settings.settings import Settings, load_settings
-from serve.client.open_client import HttpClient, endpoint_url, running_client
+from serve.client.open_client import PROBE_TIMEOUT, HttpClient, endpoint_url, running_client
+from serve.graph.gateway import VERSION_S
 from serve.http.api import create_api
 from tests.serve.http_server import free_port, serving
 from tests.serve.service import SmallService
@@ -145,3 +146,8 @@ def test_the_settings_of_a_missing_index_name_it(tmp_path: Path) -> None:
     settings = load_settings(overrides=[f"index.path={tmp_path}", "llm.kind=none"])
     with pytest.raises(CiteRayError, match="no index here"):
         LocalClient(settings)
+
+
+def test_a_probe_outlasts_the_wait_for_a_lost_stage() -> None:
+    assert PROBE_TIMEOUT.read is not None
+    assert PROBE_TIMEOUT.read > VERSION_S
