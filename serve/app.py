@@ -154,14 +154,20 @@ def stop_models() -> None:
 
 
 def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> None:
-    ray_serve.start(
-        http_options={"host": settings.serve.host, "port": settings.serve.port},
-        tracing_config=TracingConfig(
-            enabled=settings.serve.trace_share > 0,
-            exporter_import_path=f"{__package__}.graph.trace_requests:span_processors",
-            sampling_ratio=settings.serve.trace_share,
-        ),
-    )
+    try:
+        ray_serve.start(
+            http_options={"host": settings.serve.host, "port": settings.serve.port},
+            tracing_config=TracingConfig(
+                enabled=settings.serve.trace_share > 0,
+                exporter_import_path=f"{__package__}.graph.trace_requests:span_processors",
+                sampling_ratio=settings.serve.trace_share,
+            ),
+        )
+    except TimeoutError as error:
+        raise CiteRayError(
+            f"Serve's HTTP proxies did not start ({error}); the machine is too busy, or short of "
+            "memory: wait until it is less so and run the same command again"
+        ) from error
     target = RunTarget(app, name=name, route_prefix=route_prefix)
     ray_serve.run_many([target], wait_for_applications_running=False)
 

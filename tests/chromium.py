@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
 QUIET = ("gpu", "background-networking", "component-update", "sync", "quic")
+
+# What a page should show may take a busy machine longer than Playwright's own 5 s.
+expect.set_options(timeout=30_000)
 
 
 @contextmanager

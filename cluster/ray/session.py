@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import resource
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import ray
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
 from cluster.errors import NO_MEMORY, CiteRayError, RayStartError
 from cluster.ray.ray_access import check_guarded, keep_token_private, private_folder
@@ -146,6 +147,8 @@ def plain_error(error: Exception) -> CiteRayError | None:
         cause = cause.cause
     # Ray adds advice of its own below.
     said = str(cause).partition("\n")[0]
+    if isinstance(cause, ActorDiedError):
+        said = _who_died(str(cause))
     if isinstance(cause, CiteRayError):
         return type(cause)(said)
     if isinstance(cause, MemoryError):
@@ -156,3 +159,13 @@ def plain_error(error: Exception) -> CiteRayError | None:
             "command again"
         )
     return None
+
+
+def _who_died(said: str) -> str:
+    """The actor and Ray's reason, of Ray's many lines on it.
+
+    "ProxyActor: The actor is dead because it was killed by `ray.kill`."
+    """
+    name = re.search(r"^\tclass_name: (.+)$", said, re.MULTILINE)
+    reason = said.rpartition("\n")[2].partition(" Some common causes")[0]
+    return f"{name[1]}: {reason}" if name else said.partition("\n")[0]

@@ -83,6 +83,8 @@ spec:
     - {name: RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH, value: "serve.http.header_limits:install"}
     # A lost proxy is missed after a few seconds, where Ray by itself looks every ten.
     - {name: RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S, value: "1"}
+    # A busy node's proxy takes longer to start than the 5 s after which Ray tries another.
+    - {name: RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S, value: "20"}
     - name: CITERAY_API_KEYS
       valueFrom:
         secretKeyRef: {name: {{ $root.Values.secrets.apiKeys }}, key: keys}

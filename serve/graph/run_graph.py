@@ -30,9 +30,14 @@ from serve.llm_app import MODELS_APP, served_model
 
 START_DEADLINE_S = 900.0
 POLL_S = 1.0
-# Seconds between Serve's looks at a proxy, of which three must fail before another one starts.
-PROXY_LOOK_VARIABLE = "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S"
-PROXY_LOOK_S = "1"
+# Of Serve's proxy, where nobody sets it: limits on headers; the seconds between looks at it, of
+# which three must fail before another one starts; and for how long each of three waits for its
+# start, which takes a busy machine longer than Serve's own 5 s. The chart's _ray.tpl has them too.
+PROXY_ENVIRONMENT = {
+    PROXY_CALLBACK: INSTALL,
+    "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "20",
+}
 
 
 def _stages(client: httpx.Client, url: str) -> dict[str, str] | None:
@@ -105,10 +110,7 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
 
     Gives Ray's address. `start_graph` adds the graph once there is an index.
     """
-    _hush()
-    # A Ray that starts here hands its environment on to Serve's proxy and controller.
-    os.environ.setdefault(PROXY_CALLBACK, INSTALL)
-    os.environ.setdefault(PROXY_LOOK_VARIABLE, PROXY_LOOK_S)
+    _prepare()
     held: AbstractContextManager[None] = nullcontext()
     # On a cluster the proxies and the packages are its nodes'.
     if not os.environ.get("RAY_ADDRESS"):
@@ -133,8 +135,11 @@ def _stop(settings: Settings, log: Console) -> None:
     stop(settings.serve.drain_s)
 
 
-def _hush() -> None:
-    """Ray prints a model's whole configuration and its own steps, httpx each request."""
+def _prepare() -> None:
+    """Before Ray starts, which hands its environment on to Serve's proxy and controller."""
+    for name, value in PROXY_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    # Ray prints a model's whole configuration and its own steps, httpx each request.
     for name in ("ray", "ray.serve", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
@@ -157,7 +162,7 @@ def served_models(settings: Settings) -> Iterator[ModelRoles]:
         return
     if not os.environ.get("RAY_ADDRESS"):
         require_vllm(settings)
-    _hush()
+    _prepare()
     with ray_session(settings.ray):
         _leave_by_kill()
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from serve.http.header_limits import INSTALL, PROXY_CALLBACK
+from serve.graph.run_graph import PROXY_ENVIRONMENT
 from tests.k8s.chart import (
     APPLIED,
     K8S,
@@ -95,14 +95,14 @@ def test_no_secret_is_a_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVING)
-def test_every_ray_node_that_can_have_a_proxy_limits_headers(name: str) -> None:
+def test_every_ray_node_that_can_have_a_proxy_has_its_environment(name: str) -> None:
     [service] = of_kind(name, "RayService")
     cluster = service["spec"]["rayClusterConfig"]
     groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
     for group in groups:
         [container] = group["template"]["spec"]["containers"]
         given = {entry["name"]: entry.get("value") for entry in container["env"]}
-        assert given.get(PROXY_CALLBACK) == INSTALL, container["name"]
+        assert given | PROXY_ENVIRONMENT == given, container["name"]
 
 
 @pytest.mark.parametrize("name", APPLIED)

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 import ray
-from ray.exceptions import RayTaskError, WorkerCrashedError
+from ray.core.generated.common_pb2 import ActorDiedErrorContext
+from ray.exceptions import ActorDiedError, RayTaskError, WorkerCrashedError
 
 from cluster.errors import CiteRayError, StorageError
 from cluster.ray.session import plain_error, ray_session, start_error
@@ -51,6 +52,22 @@ def test_a_worker_that_is_lost_for_good_is_told_with_what_to_do() -> None:
     said = str(plain_error(WorkerCrashedError()))
     assert "WorkerCrashedError" in said
     assert said.endswith("run the same command again")
+
+
+def test_an_actor_that_is_lost_is_named_with_the_reason() -> None:
+    """Serve's own words of a proxy that it gave up would be "an actor died unexpectedly"."""
+    context = ActorDiedErrorContext(
+        actor_id=b"1" * 16,
+        class_name="ProxyActor",
+        pid=7,
+        error_message="The worker died. Some common causes include: (1) memory ran out",
+    )
+    said = str(plain_error(ActorDiedError(context)))
+    assert "(ActorDiedError: ProxyActor: The worker died.); run the same command again" in said
+
+
+def test_an_actor_that_nobody_knows_is_lost_as_ray_says() -> None:
+    assert "(ActorDiedError: The actor died unexpectedly" in str(plain_error(ActorDiedError()))
 
 
 def test_a_task_without_memory_is_one_sentence() -> None:

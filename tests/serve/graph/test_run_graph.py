@@ -1,7 +1,10 @@
 """Where the endpoint cannot listen it says so before anything starts."""
 
+import os
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 from cluster.errors import InputError
 from cluster.settings.settings import ServeSettings, load_settings
 from serve.graph import run_graph
-from serve.graph.run_graph import hold_port, require_vllm
+from serve.graph.run_graph import PROXY_ENVIRONMENT, hold_port, require_vllm
 from tests.commands.test_cli import citeray, the_one_line
 from tests.serve.http_server import free_port
 from tests.small_index import citation, make_index
@@ -54,6 +57,16 @@ def test_a_host_that_is_not_this_machine_is_refused() -> None:
     said = re.escape("on 192.0.2.1: Cannot assign")
     with pytest.raises(InputError, match=said), hold_port(at("192.0.2.1", free_port())):
         pass
+
+
+def test_ray_reads_what_it_is_told_of_the_proxy() -> None:
+    """Where Ray renames a variable, a busy machine's proxy would be given up after 15 s again."""
+    read = "PROXY_HEALTH_CHECK_PERIOD_S, PROXY_READY_CHECK_TIMEOUT_S"
+    code = f"from ray.serve._private.constants import {read}; print({read})"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | PROXY_ENVIRONMENT, capture_output=True
+    )
+    assert ended.stdout == b"1.0 20.0\n"
 
 
 def test_a_second_serve_ends_with_one_sentence_and_2(taken: int, tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_no_violation_in_a_batch(browser: Browser, service: SmallService, tmp_pa
         page.get_by_role("tab", name="Batch").click()
         page.get_by_label("Questions, one a line").fill(f"{QUESTION}\nWhat is broken?")
         page.get_by_role("button", name="Start").click()
-        expect(page.locator("#batches li").first).to_contain_text("done: 1 of 2", timeout=15_000)
+        expect(page.locator("#batches li").first).to_contain_text("done: 1 of 2")
         page.locator(".result summary").click()
         check(page)
 

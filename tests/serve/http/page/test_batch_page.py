@@ -63,7 +63,7 @@ def test_run_a_batch_and_read_it_in_3_clicks(page: Page, asking: Asking) -> None
     hand.click(result.locator("summary"))
     expect(result).to_contain_text(SAID)
     expect(result.get_by_role("link", name="PMID 1")).to_be_visible()
-    expect(page.locator("#batches li").first).to_contain_text("done: 2 of 2", timeout=15_000)
+    expect(page.locator("#batches li").first).to_contain_text("done: 2 of 2")
     expect(page.locator(".result")).to_have_count(2)
     assert page.evaluate(CONTRAST) == []
     assert hand.clicks <= 3
@@ -86,14 +86,14 @@ def test_answers_are_read_while_the_batch_is_at_work(
         expect(batch.get_by_role("status")).to_contain_text("running: ")
     finally:
         go_on.set()
-    expect(batch).to_contain_text("done: 3 of 3", timeout=15_000)
+    expect(batch).to_contain_text("done: 3 of 3")
     expect(batch.locator(".result summary").first).to_contain_text(f"{QUESTION} 0")
 
 
 def test_a_file_of_questions_becomes_a_run_and_a_table(page: Page, tmp_path: Path) -> None:
     start(page, file_of(tmp_path, 3))
     batch = page.locator("#batches > li").first
-    expect(batch).to_contain_text("done: 3 of 3", timeout=15_000)
+    expect(batch).to_contain_text("done: 3 of 3")
     page.reload()
     page.get_by_role("tab", name="Batch").click()
     with page.expect_download() as fetched:
@@ -120,7 +120,7 @@ def test_a_batch_says_which_of_its_questions_failed(
     asking.trouble = fail
     start(page, file_of(tmp_path, 3))
     batch = page.locator("#batches > li").first
-    expect(batch).to_contain_text("done: 2 of 3, 1 failed", timeout=15_000)
+    expect(batch).to_contain_text("done: 2 of 3, 1 failed")
     expect(batch).to_contain_text(f"{QUESTION} 1 No answer: internal error")
 
 
@@ -151,6 +151,6 @@ def test_a_batch_says_how_many_questions_lack_evidence(page: Page) -> None:
     page.get_by_label("Questions, one a line").fill("What is the boiling point of quartz?")
     page.get_by_role("button", name="Start").click()
     batch = page.locator("#batches > li").first
-    expect(batch).to_contain_text("1 of 1, 1 without enough evidence", timeout=15_000)
+    expect(batch).to_contain_text("1 of 1, 1 without enough evidence")
     batch.locator("summary").click()
     expect(batch.locator(".result")).to_contain_text("Not enough evidence")
