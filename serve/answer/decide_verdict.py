@@ -58,14 +58,14 @@ def decide_verdict(
 ) -> Decision:
     """The verdict on an answer.
 
-    `decision` is the language model's own where it was asked; `agrees` is False where no
-    sentence of the evidence takes the side that was decided, `opposed_by` one that takes the
-    other. There is not enough evidence for an answer without a sentence, one that the model says
-    is not stated, one without the quantity that was asked for or, where no model `generated` it,
-    the name, one from evidence that is far from the question (no cosine of `min_cosine`, or for a
-    yes none of `deciding_cosine` of the first sentence's source), irrelevant or, where it decides,
-    silent or clear by less than half, of a question of safety a yes over a warning or a no over a
-    denial of harm, and a yes above a sentence with the opposite of one of the question's words.
+    `decision` is the language model's own where it was asked; `agrees` is False where no sentence
+    of the evidence takes the side that was decided, or of a summary is on what is asked,
+    `opposed_by` one that takes the other. There is not enough evidence for an answer without a
+    sentence, one that the model says is not stated, one without the quantity that was asked for or,
+    where no model `generated` it, the name, one from evidence that is far from the question (no
+    cosine of `min_cosine`, or for a yes none of `deciding_cosine` of its first source), irrelevant
+    or, where it decides, silent or clear by less than half, of a question of safety a yes over a
+    warning or a no over a denial of harm, and a yes above the opposite of a word of the question.
     """
     relevant = max((passage.reading.relevance for passage in passages), default=0.0)
     balance = weigh(passages)

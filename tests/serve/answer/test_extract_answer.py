@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from cluster.answers import Evidence, Question, Sentence
 from cluster.models.readings import Reading
-from serve.answer.extract_answer import extract_ideal
+from serve.answer.extract_answer import Extract, extract_ideal
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import ReadPassage, read_evidence
+from serve.question.asked_concepts import AskedConcepts
 from tests.serve.answering import WordReader, evidence, passage
 
 QUESTION = Question("q", "Does metformin lower blood glucose?", "yesno")
@@ -226,3 +227,32 @@ def test_the_first_sentence_of_a_comparison_compares() -> None:
     compared = "For blood glucose metformin was better than placebo."
     passages = read_evidence(question.body, evidence(alone, compared), WordReader())
     assert extract_ideal(question, passages, WordReader()).sentences[0].text == compared
+
+
+def told(body: str, *parts: str) -> Extract:
+    question = Question("q", body, "summary")
+    asked = AskedConcepts(concepts=((" zelania ",),))
+    passages = read_evidence(body, evidence(*parts), WordReader())
+    return extract_ideal(question, passages, WordReader(), asked=asked)
+
+
+RESPONDS = "Most of those with zelania respond to surgery."
+
+
+def test_a_summary_begins_with_the_aspect_that_is_asked_for() -> None:
+    defined = "How zelania is a disorder of the gut is known."
+    found = told("How is zelania treated?", defined, RESPONDS)
+    assert [s.text for s in found.sentences] == [RESPONDS, defined]
+    assert found.agrees_with(None)
+
+
+def test_evidence_that_never_speaks_of_the_aspect_does_not_answer() -> None:
+    found = told("How is zelania treated?", "How zelania is a disorder of the gut is known.")
+    assert found.sentences
+    assert not found.agrees_with(None)
+
+
+def test_evidence_of_which_nothing_names_what_is_asked_does_not_answer() -> None:
+    body = "What is known about zelania?"
+    assert not told(body, "What is known about the gut is little.").agrees_with(None)
+    assert told(body, "What is known about zelania is little.").agrees_with(None)
