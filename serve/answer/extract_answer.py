@@ -13,6 +13,7 @@ from cluster.records import NO_TITLE
 from serve.answer.decide_yesno import CLEAR, weigh
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import PassageReader, ReadPassage, Side, spoken_by
+from serve.answer.section_labels import strip_label
 from serve.question.asked_aspect import asked_aspect
 from serve.question.asked_concepts import NOTHING_ASKED, AskedConcepts
 from serve.question.comparisons import (
@@ -60,14 +61,6 @@ MAX_TRIED = 6
 WORDLESS = 0.1
 IN_CONTRAST = "In contrast: "
 
-_LABEL = re.compile(r"^[A-Z][A-Za-z]*(?:[ /&,-]{1,3}[A-Za-z]+){0,4}:\s+")
-_LABELS = re.compile(
-    r"aims?|background|conclusions?|context|design|discussion|findings?|importance|introduction"
-    r"|interpretation|key points?|main (?:results|findings)|methods?|objectives?|observations?"
-    r"|outcomes?|purpose|rationale|recent (?:findings|advances)|relevance|results?|significance"
-    r"|summary",
-    re.IGNORECASE,
-)
 _BEGINS = re.compile(r"^[\"'(\[]?[A-Z0-9\u0391-\u03a9]|^[a-z]{0,3}[A-Z0-9]")
 # "1)" and "b)" before an item of a list.
 _ITEM = re.compile(r"(?<![^\s(])\w{1,3}\)")
@@ -279,15 +272,6 @@ def _with_the_one_before(candidate: Candidate) -> Candidate | None:
 
 def _other(side: Side) -> Side:
     return "no" if side == "yes" else "yes"
-
-
-def strip_label(text: str) -> str:
-    """`text` without a leading section label ("RESULTS: ", "Conclusion: ")."""
-    found = _LABEL.match(text)
-    if found is None:
-        return text
-    label = found[0].rstrip(": ")
-    return text[found.end() :] if label.isupper() or _LABELS.fullmatch(label) else text
 
 
 def _chosen(candidates: Sequence[Candidate], limit: int, max_words: int) -> list[Sentence]:

@@ -88,7 +88,7 @@ _SAYS: Mapping[Value, re.Pattern[str]] = {
     "numbered": re.compile(
         r"\b(?:[Vv]itamin [A-Z]\d{0,2}|[Cc]hromosome (?:X|Y|\d{1,2}(?:[pq](?:\d+(?:\.\d+)?)?)?)"
         r"|[Pp]hase (?:[IV]+|\d)[ab]?|[Ss]tage (?:[IV]+|\d)[A-Ca-c]?|[Ff]actor [IVX]+a?)"
-        r"(?![\w%]|-\w)"
+        r"(?![\w%]|-\w)|\b[XY] chromosome\b|\b(?:\d{1,2}|X)[pq]\d{1,2}(?:\.\d+)?\b"
     ),
 }
 # Told of many things in one abstract: what stands near the question's words counts, and how often.
@@ -100,6 +100,7 @@ _COUNTED = re.compile(
     r"|did|has|have|had|can|could|should|will|would|there)\b)[\w-]+\s*){1,4})",
     re.IGNORECASE,
 )
+_CHROMOSOME = re.compile(r"\bchromosomes?\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_][\w-]*")
 # So many words after a number may what it counts stand: "two licensed oral vaccines".
 NEAR_WORDS = 4
@@ -120,7 +121,8 @@ def asked_value(body: str) -> Value | None:
 
 def needs_a_value(body: str) -> bool:
     """Whether no other name answers: "cobalamin" is a vitamin too."""
-    return asked_value(body) not in (None, "numbered")
+    kind = asked_value(body)
+    return kind is not None and (kind != "numbered" or bool(_CHROMOSOME.search(body)))
 
 
 def is_value(text: str, body: str) -> bool:

@@ -52,9 +52,21 @@ _GENES = re.compile(
 )
 _DISEASE = re.compile(
     r"\b(?:diseases?|syndromes?|disorders?|cancers?|tumou?rs?|infections?|lymphomas?|deficiency)\b"
-    r"|\w{3}(?:itis|oma|omas|osis|oses|emia|emias|aemia|pathy|pathies|plegia|algia|trophy)\b",
+    r"|\w{3}(?:itis|oma|omas|osis|oses|emia|emias|aemia|pathy|pathies|plegia|algia|trophy)\b"
+    r"|^(?:asthma|autism|dementia|depression|diabetes|eczema|epilepsy|gout|headaches?|hypertension"
+    r"|influenza|lupus|malaria|migraines?|obesity|pemphigus|pneumonia|schizophrenia|sepsis|stroke)$",
     re.IGNORECASE,
 )
+# "Hoehn and Yahr Scale": the end of what measures, and what may stand between it and a part.
+_SCALE = re.compile(
+    r"(?:^|\s)(?:scales?|scores?|questionnaires?|inventory|index|rating)$", re.IGNORECASE
+)
+_UP_TO_SCALE = re.compile(
+    r"(?:(?: and)? [\w-]+){0,5}? (?:scales?|scores?|questionnaires?|inventory|index)\b",
+    re.IGNORECASE,
+)
+# No effect, though "disease" is one.
+_ENZYME = re.compile(r"(?<!\w)(?!\w*(?:disease|crease|lease|phase|base|case))\w{3,}ases?\b")
 # Stems of international non-proprietary names (WHO).
 _DRUG = re.compile(
     r"\w{3}(?:mab|tinib|ciclib|statin|pril|sartan|olol|azole|cillin|mycin|platin|rsen|gliptin"
@@ -64,9 +76,10 @@ _DRUG = re.compile(
     r"|analgetics|analgesics|steroids|corticosteroids|[a-z]+ drugs)\b",
     re.IGNORECASE,
 )
+_CODE = r"[A-Z]{2,5}-?[A-Z]?\d{1,3}(?:[A-Z]\d{0,2})?"
 _GENE = re.compile(
-    r"\b(?:genes?|proteins?|receptors?|kinases?|phosphatases?|proteases?|polymerases?|mRNA)$"
-    r"|^(?:[A-Z]{2,5}-?\d{1,3}(?:[A-Z]\d{0,2})?|[A-Z][a-z]{2,4}\d{1,2})$"
+    r"\b(?:genes?|proteins?|receptors?|kinases?|phosphatases?|proteases?|polymerases?|mRNA)"
+    rf"(?: \d\w?)?$|^(?:{_CODE}(?:[-/]{_CODE})*|[A-Z][a-z]{2, 4}\d{1, 2})$"
 )
 # In the order in which they are tried.
 _LOOKS: dict[Kind, re.Pattern[str]] = {"disease": _DISEASE, "drug": _DRUG, "gene": _GENE}
@@ -84,6 +97,7 @@ _ACTS = re.compile(
     r"inhibit|block|agoni|activat|stimulat|suppress|bind|modulat|antibod|degrad|deplet|releas",
     re.IGNORECASE,
 )
+_FOR = re.compile(r"\bfor ([^,;.()]{1,60})")
 _BETWEEN = re.compile(r"[,;]|\b(?:and|or)\b")
 # Of an item of a list.
 MOST_WORDS = 6
@@ -123,6 +137,8 @@ def fits(asked: Kind | None, name: str) -> bool:
         return True
     if asked == "action":
         return bool(_ACTS.search(name))
+    if asked == "effect" and (_ENZYME.search(name) or is_scale(name)):
+        return False
     looks = "drug" if _WITHIN.search(name) else looks_like(name)
     return looks is None or looks == ("disease" if asked == "effect" else asked)
 
@@ -159,6 +175,20 @@ def stands_beside(text: str, begin: int, end: int, asked: Set[str]) -> bool:
             if len(item.split()) > MOST_WORDS:
                 break
     return False
+
+
+def is_scale(name: str, after: str = "") -> bool:
+    """Whether the name, with the text after it, names what something is measured by."""
+    return bool(_SCALE.search(name) or _UP_TO_SCALE.match(after))
+
+
+def is_for_another(sentence: str, end: int, asked: Set[str]) -> bool:
+    """Whether what the name that ends at `end` is for is not what the question asks about, where
+    the sentence says for what others are: "alfamab for migraine, betamab for asthma".
+    """
+    purposes = [(m.end(), read_wording(m[1]).words.keys()) for m in _FOR.finditer(sentence)]
+    own = next((words for place, words in purposes if place > end), None)
+    return own is not None and not own & asked and any(words & asked for _, words in purposes)
 
 
 def named_part(asked: Kind, name: str) -> str | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from cluster.answers import Evidence
 from cluster.records import Entity
+from cluster.text.mine_abbreviations import AbbreviationPair
 from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
 from serve.answer.names.group_names import MAX_CHARS, Recogniser, definitions
 from serve.answer.names.name_kinds import (
@@ -18,6 +19,8 @@ from serve.answer.names.name_kinds import (
     asked_words,
     asks_for_genes,
     fit_together,
+    is_for_another,
+    is_scale,
     looks_like,
     named_part,
     repeats,
@@ -25,6 +28,7 @@ from serve.answer.names.name_kinds import (
 )
 from serve.answer.names.name_shapes import is_symbol
 from serve.answer.read_evidence import ReadPassage
+from serve.answer.section_labels import bare_label
 from serve.support.compare_wording import read_wording
 from serve.support.read_denial import denies_name
 
@@ -85,11 +89,13 @@ def rank_names(
     asked = asked_words(body)
     kind = asked_kind(body)
     of_genes = kind == "gene" and asks_for_genes(body)
-    mentions = list(_mentions(body, passages, recognise, kind, asked))
     defined = list(definitions(_items(passages)))
-    # "ICP" names nothing new where the question has "intrahepatic cholestasis of pregnancy".
-    shorts = {spelling(pair.short) for pair in defined if repeats(pair.long, asked)}
-    mentions = [m for m in mentions if spelling(m.entity.text) not in shorts]
+    longs = frozenset(pair.long for pair in defined)
+    mentions = list(_mentions(body, passages, recognise, kind, asked, longs))
+    known_forms = _forms_of_asked(body, defined, asked)
+    mentions = [m for m in mentions if spelling(m.entity.text) not in known_forms]
+    if kind == "effect":
+        mentions = [m for m in mentions if not _is_code(m.entity, defined)]
     numbers = cluster_mentions([m.entity for m in mentions], defined, _lists(mentions, passages))
     names: dict[int, list[str]] = defaultdict(list)
     best: dict[tuple[int, int], float] = defaultdict(float)
@@ -151,6 +157,7 @@ def _mentions(
     recognise: Recogniser,
     kind: Kind | None,
     asked: frozenset[str],
+    longs: frozenset[str],
 ) -> Iterator[_Mention]:
     of_antibodies = _ANTIBODY.search(body)
     # A syndrome is listed with its own signs, and a drug with other drugs.
@@ -162,13 +169,14 @@ def _mentions(
         # A question of one word does not tell what it is about.
         share = passage.share_of(body) if len(asked) > 1 else 1.0
         concepts = {(e.begin, e.end): e for e in recognise(text)} if passage.reading.names else {}
+        spans = [*concepts, *_places(text, longs)] if passage.reading.names else []
         for span in passage.reading.names:
             name, begin, end = trimmed(text, span.begin, span.end)
             if of_antibodies and (against := _AGAINST.search(name)):
                 # What "aquaporin-4 antibodies" are against.
                 end = begin + against.start()
                 name = text[begin:end]
-            begin, end = _whole(text, (begin, end), concepts, asked)
+            begin, end = _whole(text, (begin, end), spans, asked)
             name = text[begin:end]
             if kind and (part := named_part(kind, name)):
                 begin = end - len(part)
@@ -177,7 +185,13 @@ def _mentions(
                 continue
             if of_treatment and stands_beside(text, begin, end, asked):
                 continue
-            if affirms and _denied(passage, begin, end, asked):
+            sentence, at = _sentence(passage, begin)
+            here, there = begin - at, end - at
+            if affirms and denies_name(sentence, here, there, asked):
+                continue
+            if kind == "drug" and is_for_another(sentence, there, asked):
+                continue
+            if kind == "effect" and is_scale(name, sentence[there:]):
                 continue
             known = concepts.get((begin, end))
             entity = known or Entity(name, begin, end, "", "name")
@@ -186,17 +200,45 @@ def _mentions(
             yield _Mention(entity, passage.rank, span.score * weight, share)
 
 
-def _denied(passage: ReadPassage, begin: int, end: int, asked: frozenset[str]) -> bool:
+def _sentence(passage: ReadPassage, at: int) -> tuple[str, int]:
+    """The sentence that holds the character `at`, and where it begins; the passage where the reader
+    saw none.
+    """
     spans = passage.reading.sentences
-    span = next((s for s in spans if s.begin <= begin < s.end), None)
-    if span is None:
+    span = next((s for s in spans if s.begin <= at < s.end), None)
+    return (passage.text[span.begin : span.end], span.begin) if span else (passage.text, 0)
+
+
+def _forms_of_asked(
+    body: str, defined: Sequence[AbbreviationPair], asked: frozenset[str]
+) -> frozenset[str]:
+    """Short forms of what the question names in full, and where it asks for no name the long forms:
+    "ICP" answers nothing about intrahepatic cholestasis of pregnancy.
+    """
+    found = {spelling(pair.short) for pair in defined if repeats(pair.long, asked)}
+    if not _wants_a_name(body):
+        found |= {spelling(pair.long) for pair in defined if repeats(pair.short, asked)}
+    return frozenset(found)
+
+
+def _is_code(entity: Entity, defined: Sequence[AbbreviationPair]) -> bool:
+    """Whether it is in capitals and short for nothing, or for a scale: a score, a trial, a gene."""
+    if entity.concept or not entity.text.isupper():
         return False
-    sentence = passage.text[span.begin : span.end]
-    return denies_name(sentence, begin - span.begin, end - span.begin, asked)
+    longs = [pair.long for pair in defined if spelling(pair.short) == spelling(entity.text)]
+    return not longs or any(map(is_scale, longs))
+
+
+def _places(text: str, names: Collection[str]) -> Iterator[Span]:
+    """Where each of `names` first stands in the text."""
+    for name in names:
+        if (begin := text.find(name)) >= 0:
+            yield begin, begin + len(name)
 
 
 def _whole(text: str, span: Span, concepts: Collection[Span], asked: frozenset[str]) -> Span:
-    """The shortest of the vocabulary's names that hold the span; a part names another thing.
+    """The shortest name of the vocabulary, or with a short form beside it, that holds the span; a
+    part names another thing.
 
     What the question has already is not added: "vitamin B12" of "vitamin B12 deficiency".
     """
@@ -204,13 +246,17 @@ def _whole(text: str, span: Span, concepts: Collection[Span], asked: frozenset[s
     around = [c for c in concepts if c[0] <= begin and end <= c[1]]
     for first, last in sorted(around, key=lambda c: c[1] - c[0]):
         added = read_wording(f"{text[first:begin]} {text[end:last]}").words
-        if not asked & added.keys():
+        # A number of the question's is not what it asks about.
+        if not any(word in asked for word in added if not word.isdigit()):
             return first, last
     return span
 
 
 def trimmed(text: str, begin: int, end: int) -> tuple[str, int, int]:
-    """The span without what leads to a name, or a bracket that is closed outside of it."""
+    """The span without a section's label, what leads to a name, or a bracket that is closed outside
+    of it.
+    """
+    begin += bare_label(text, begin)
     while lead := _LEADS.match(text, begin, end):
         begin = lead.end()
     name = text[begin:end]
@@ -234,12 +280,15 @@ def _asked_about(name: str, body: str, asked: frozenset[str]) -> bool:
 
 
 def _own_concepts(body: str, recognise: Recogniser) -> frozenset[str]:
-    """What the question is about; none where other names of it may answer: it asks for a name, a
-    gene or a choice.
-    """
-    if _FOR_A_NAME.search(body) or " or " in body or asked_kind(body) == "gene":
+    """What the question is about; none where other names of it may answer."""
+    if _wants_a_name(body):
         return frozenset()
     return frozenset(entity.concept for entity in recognise(body) if entity.concept)
+
+
+def _wants_a_name(body: str) -> bool:
+    """Whether the question asks for a name, a gene or a choice, so that other names may answer."""
+    return bool(_FOR_A_NAME.search(body)) or " or " in body or asked_kind(body) == "gene"
 
 
 def _is_gene(name: str) -> bool:

@@ -73,6 +73,7 @@ def test_title_needs_no_full_stop() -> None:
 
 def test_section_label_is_not_part_of_the_answer() -> None:
     assert texts(f"CONCLUSIONS: {BEST}") == [BEST]
+    assert texts(f"CONCLUSIONS {BEST}") == [BEST]
 
 
 def test_question_in_a_title_is_no_answer() -> None:

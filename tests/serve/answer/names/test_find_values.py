@@ -75,7 +75,10 @@ def test_a_value_that_the_question_names_is_no_answer() -> None:
 def test_only_what_has_no_other_name_has_to_be_a_value() -> None:
     assert needs_a_value("How is curevit administered?")
     assert not needs_a_value("Which vitamin does curevit bind?")
+    assert needs_a_value("Which chromosome carries the ZEL1 gene?")
     assert not needs_a_value("Which gene is it?")
+    assert is_value("7q31.2", "Which chromosome carries the ZEL1 gene?")
+    assert is_value("X chromosome", "Which chromosome carries the ZEL1 gene?")
     assert is_value("vitamin E", "Which vitamin does curevit bind?")
     assert not is_value("cobalamin", "Which vitamin does curevit bind?")
     assert not is_value("vitamin E", "Which gene is it?")

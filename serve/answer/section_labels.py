@@ -1,0 +1,33 @@
+"""The labels of an abstract's sections, which are no part of what its sentences say."""
+
+from __future__ import annotations
+
+import re
+
+_LABEL = re.compile(r"^[A-Z][A-Za-z]*(?:[ /&,-]{1,3}[A-Za-z]+){0,4}:\s+")
+_LABELS = re.compile(
+    r"aims?|background|conclusions?|context|design|discussion|findings?|importance|introduction"
+    r"|interpretation|key points?|main (?:results|findings)|methods?|objectives?|observations?"
+    r"|outcomes?|purpose|rationale|recent (?:findings|advances)|relevance|results?|significance"
+    r"|summary",
+    re.IGNORECASE,
+)
+# As it stands in abstracts that lost their colons.
+_BARE = re.compile(rf"(?:{_LABELS.pattern.upper()})(?: (?:AND|&) [A-Z]{{3,}})?\s+(?=[A-Z])")
+
+
+def strip_label(text: str) -> str:
+    """`text` without a leading section label ("RESULTS: ", "Conclusion: ", "RESULTS ")."""
+    if bare := bare_label(text):
+        return text[bare:]
+    found = _LABEL.match(text)
+    if found is None:
+        return text
+    label = found[0].rstrip(": ")
+    return text[found.end() :] if label.isupper() or _LABELS.fullmatch(label) else text
+
+
+def bare_label(text: str, begin: int = 0) -> int:
+    """How many characters a label without a colon takes up at `begin`; 0 where there is none."""
+    found = _BARE.match(text, begin)
+    return found.end() - begin if found else 0
