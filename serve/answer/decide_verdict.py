@@ -59,7 +59,7 @@ def decide_verdict(
     """The verdict on an answer.
 
     `decision` is the language model's own where it was asked; `agrees` is False where no sentence
-    of the evidence takes the side that was decided, or of a summary is on what is asked,
+    of the evidence takes the side that was decided, or is on what else is asked,
     `opposed_by` one that takes the other. There is not enough evidence for an answer without a
     sentence, one that the model says is not stated, one without the quantity that was asked for or,
     where no model `generated` it, the name, one from evidence that is far from the question (no

@@ -89,8 +89,8 @@ class Extract:
     """Sentences of the evidence, or of a model whose own decision they follow (`side` None).
 
     `side` is the answer to a yes/no question that the first of them states; "" where they decide
-    nothing: none of those that were tried takes the side of the evidence as a whole, or of a
-    summary none is on what is asked.
+    nothing: none of those that were tried takes the side of the evidence as a whole, or none is on
+    what another question asks.
     """
 
     sentences: tuple[Sentence, ...]
@@ -130,7 +130,9 @@ def extract_ideal(
     if answers:
         candidates.sort(key=lambda c: not states(c.text, answers[0].names))
     if question.type != "yesno":
-        return Extract(tuple(_chosen(candidates, limit, max_words)))
+        aspect = asked_aspect(question.body)
+        is_on_it = aspect is None or any(aspect.search(c.text) for c in candidates)
+        return Extract(tuple(_chosen(candidates, limit, max_words)), None if is_on_it else "")
     balance = weigh(passages)
     other = _other(balance.side)
     first = _of_side(question.body, candidates, balance.side, reader, asked)

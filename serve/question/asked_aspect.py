@@ -50,7 +50,8 @@ _ASPECTS = (
     (
         r"\b(?:symptoms?|signs|manifestations?|clinical features?|presentations?) of\b",
         r"symptom\w*|signs?|manifest\w*|present(?:s|ed|ing|ations?)|characteri[sz]\w+|features?"
-        r"|\w*pain|weakness|fever",
+        r"|\w*pains?|\w*aches?|weakness|fever|vomiting|nausea|dizziness|fatigue|tremor|seizures?"
+        r"|rash|cough",
     ),
     (
         r"\b(?:prognosis|survival|outlook|life expectancy)\b",

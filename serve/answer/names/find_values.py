@@ -58,7 +58,7 @@ _ASKS: Mapping[Value, re.Pattern[str]] = {
         re.IGNORECASE | re.DOTALL,
     ),
     "numbered": re.compile(
-        r"\b(?:which|what)(?: [\w-]+){0,2} (?:vitamin|chromosome|phase|stage)s?\b"
+        r"\b(?:which|what)(?: [\w-]+){0,2} (?:vitamin|chromosome|phase|stage|mi(?:cro)?RNA)s?\b"
         r"|\b(?:which|what) (?:clotting|coagulation|blood) factors?\b"
         r"|\b(?:which|what) factors? (?:is|are|was|were|does|do)\b",
         re.IGNORECASE,
@@ -89,6 +89,7 @@ _SAYS: Mapping[Value, re.Pattern[str]] = {
         r"\b(?:[Vv]itamin [A-Z]\d{0,2}|[Cc]hromosome (?:X|Y|\d{1,2}(?:[pq](?:\d+(?:\.\d+)?)?)?)"
         r"|[Pp]hase (?:[IV]+|\d)[ab]?|[Ss]tage (?:[IV]+|\d)[A-Ca-c]?|[Ff]actor [IVX]+a?)"
         r"(?![\w%]|-\w)|\b[XY] chromosome\b|\b(?:\d{1,2}|X)[pq]\d{1,2}(?:\.\d+)?\b"
+        r"|\b(?:(?:hsa-)?miR-?|let-|micro-?RNA-|miRNA-?)\d+[a-z]{0,2}(?:-\d)?(?:-[35]p)?\b"
     ),
 }
 # Told of many things in one abstract: what stands near the question's words counts, and how often.
@@ -100,7 +101,12 @@ _COUNTED = re.compile(
     r"|did|has|have|had|can|could|should|will|would|there)\b)[\w-]+\s*){1,4})",
     re.IGNORECASE,
 )
-_CHROMOSOME = re.compile(r"\bchromosomes?\b", re.IGNORECASE)
+_ALWAYS_NUMBERED = re.compile(r"\b(?:chromosome|mi(?:cro)?RNA)s?\b", re.IGNORECASE)
+# What the question has for a value that does not begin with its noun.
+_NOUNS = (
+    (re.compile(r"[XY] chromosome|(?:\d+|X)[pq]\d"), "chromosome"),
+    (re.compile(r"hsa-|miR|let-|micro-?RNA|miRNA"), "rna"),
+)
 _WORD = re.compile(r"[^\W\d_][\w-]*")
 # So many words after a number may what it counts stand: "two licensed oral vaccines".
 NEAR_WORDS = 4
@@ -122,7 +128,7 @@ def asked_value(body: str) -> Value | None:
 def needs_a_value(body: str) -> bool:
     """Whether no other name answers: "cobalamin" is a vitamin too."""
     kind = asked_value(body)
-    return kind is not None and (kind != "numbered" or bool(_CHROMOSOME.search(body)))
+    return kind is not None and (kind != "numbered" or bool(_ALWAYS_NUMBERED.search(body)))
 
 
 def is_value(text: str, body: str) -> bool:
@@ -188,7 +194,8 @@ def _nearness(text: str, span: tuple[int, int], body: str) -> float:
 
 def _is_of_noun(value: str, body: str) -> bool:
     """Whether "vitamin E" is of the noun that the question has, and not named by it."""
-    noun = value.split()[0].casefold()
+    first = value.split()[0].casefold()
+    noun = next((noun for form, noun in _NOUNS if form.match(value)), first)
     return noun in body.casefold() and value.casefold() not in body.casefold()
 
 

@@ -81,8 +81,14 @@ _GENE = re.compile(
     r"\b(?:genes?|proteins?|receptors?|kinases?|phosphatases?|proteases?|polymerases?|mRNA)"
     rf"(?: \d\w?)?$|^(?:{_CODE}(?:[-/]{_CODE})*|[A-Z][a-z]{2, 4}\d{1, 2})$"
 )
+_PLACE = re.compile(r"\bchromosomes?\b|-chromosome$", re.IGNORECASE)
 # In the order in which they are tried.
-_LOOKS: dict[Kind, re.Pattern[str]] = {"disease": _DISEASE, "drug": _DRUG, "gene": _GENE}
+_LOOKS: dict[Kind, re.Pattern[str]] = {
+    "other": _PLACE,
+    "disease": _DISEASE,
+    "drug": _DRUG,
+    "gene": _GENE,
+}
 # "... a writer, a reader or an eraser?", "... males or females?"
 _CHOICE = re.compile(
     r"(?<![\w-])(?:[\w-]+, (?:an? )?){0,4}[\w-]+,? or (?:an? )?[\w-]+(?= ?\??$)", re.IGNORECASE

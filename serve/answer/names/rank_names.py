@@ -29,6 +29,7 @@ from serve.answer.names.name_kinds import (
 from serve.answer.names.name_shapes import is_symbol
 from serve.answer.read_evidence import ReadPassage
 from serve.answer.section_labels import bare_label
+from serve.question.asked_aspect import asked_aspect
 from serve.support.compare_wording import read_wording
 from serve.support.read_denial import denies_name
 
@@ -61,6 +62,7 @@ _FOR_A_NAME = re.compile(
 _LETTERS = re.compile(r"[^\W\d_]{2}|[^\W\d_]\d")
 # How much less a passage says with each rank: the same name in the best passage counts more.
 RANK_LOSS = 0.2
+OFF_ASPECT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,7 @@ def _mentions(
     longs: frozenset[str],
 ) -> Iterator[_Mention]:
     of_antibodies = _ANTIBODY.search(body)
+    aspect = asked_aspect(body)
     # A syndrome is listed with its own signs, and a drug with other drugs.
     of_treatment = kind == "effect" and looks_like(body) != "disease"
     # Of a question that denies ("Which drugs do not ...?") what is denied is the answer.
@@ -197,6 +200,8 @@ def _mentions(
             entity = known or Entity(name, begin, end, "", "name")
             weight = passage.reading.relevance / (1 + RANK_LOSS * passage.rank)
             weight *= passage.sentence_score(begin)
+            if aspect and not aspect.search(sentence):
+                weight *= OFF_ASPECT
             yield _Mention(entity, passage.rank, span.score * weight, share)
 
 

@@ -253,6 +253,17 @@ def test_evidence_that_never_speaks_of_the_aspect_does_not_answer() -> None:
     assert not found.agrees_with(None)
 
 
+def test_evidence_beside_the_aspect_names_nothing_either() -> None:
+    question = Question("q", "What is the cause of zelania?", "factoid")
+    for text, agrees in (
+        ("Gout is seen in zelania.", False),
+        ("A mutation of ZEL1 causes zelania.", True),
+    ):
+        passages = read_evidence(question.body, evidence(text), WordReader())
+        found = extract_ideal(question, passages, WordReader())
+        assert found.agrees_with([["gout"]]) is agrees
+
+
 def test_evidence_of_which_nothing_names_what_is_asked_does_not_answer() -> None:
     body = "What is known about zelania?"
     assert not told(body, "What is known about the gut is little.").agrees_with(None)

@@ -67,6 +67,13 @@ def test_a_numbered_thing_is_one_of_the_noun_that_is_asked_for() -> None:
     assert values("Which chromosome has curevit, vitamin E apart?", text) == ["chromosome 7"]
 
 
+def test_a_chromosome_and_a_microrna_are_known_by_their_forms() -> None:
+    text = "ZEL1 lies at 7q31.2, others on the X chromosome; miR-21-5p and let-7a hold it back."
+    found = values("Which chromosome carries ZEL1?", text)
+    assert sorted(found) == ["7q31.2", "X chromosome"]
+    assert sorted(values("Which microRNAs hold ZEL1 back?", text)) == ["let-7a", "miR-21-5p"]
+
+
 def test_a_value_that_the_question_names_is_no_answer() -> None:
     text = "Vitamin K and vitamin E are carried by curevit."
     assert values("Which vitamin is carried with vitamin K?", text) == ["vitamin E"]

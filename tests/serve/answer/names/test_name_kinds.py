@@ -41,6 +41,7 @@ def test_the_kind_is_told_by_the_noun_that_is_asked_for(body: str, kind: Kind | 
         ("drug", "glomerulonephritis"),
         ("drug", "patients"),
         ("drug", "migraine"),
+        ("gene", "X chromosome"),
         ("drug", "PD-L1"),
         ("drug", "Death receptor 1"),
         ("effect", "bleomycin"),

@@ -57,6 +57,13 @@ def test_the_long_form_of_what_the_question_names_is_no_answer_unless_it_asks_fo
     assert "Zelin-like death protein" in named("What does ZLD stand for?", text, names)
 
 
+def test_a_name_of_a_sentence_that_is_not_on_the_aspect_counts_half() -> None:
+    passages = read("Zelania is seen with gout.", names="gout")
+    [caused] = rank_names("What causes zelania?", passages, know_nothing)
+    [seen] = rank_names("What is zelania seen with?", passages, know_nothing)
+    assert caused.score == seen.score / 2
+
+
 def test_a_sections_label_is_no_part_of_a_name() -> None:
     text = "BACKGROUND Sweat tests find zelania. METHODS AND AIMS Skin tests were done."
     found = named("Which tests find zelania?", text, "BACKGROUND Sweat tests|METHODS .* tests")
