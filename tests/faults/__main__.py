@@ -20,7 +20,6 @@ import time
 from collections import Counter
 
 from tests.faults.on_ray.draw_rounds import KINDS as RAY_KINDS
-from tests.faults.on_ray.play_rounds import play_rounds
 from tests.faults.rounds import draw, failure_of, kind_of
 from tests.faults.steps import shrink
 
@@ -33,6 +32,9 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=RAY_KINDS, default=RAY_KINDS)
     given = parser.parse_args()
     if given.on_ray:
+        # Only here: it brings models along, which the simulator needs none of.
+        from tests.faults.on_ray.play_rounds import play_rounds
+
         failed = play_rounds(given.seed, given.rounds or 12, given.kinds)
     else:
         failed = simulate(given.seed, given.rounds or 500)

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +30,17 @@ class Player(Protocol):
     """Plays rounds of one kind, one after the other."""
 
     def play(self, round_: RayRound) -> Played: ...
+
+
+@dataclass
+class Broken:
+    """A round that could not be played to its end."""
+
+    failures: list[str]
+    happened: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "not played to its end"
 
 
 Open = Callable[[Path, Path], AbstractContextManager[Player]]
@@ -67,13 +79,13 @@ class Stage:
             path = Path(self._opened.enter_context(folder))
             opened = OPEN[self._kind](path, make_tiny_encoder(path))
             self._player = self._opened.enter_context(opened)
-        whole = False
+        played: Played
         try:
             played = self._player.play(round_)
-            whole = not played.failures
-        finally:
-            if not whole:
-                self._close()
+        except Exception as error:
+            played = Broken([f"{type(error).__name__}: {str(error)[-2000:]}"])
+        if played.failures:
+            self._close()
         return played
 
     def fails(self, round_: RayRound) -> bool:

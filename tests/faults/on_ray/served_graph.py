@@ -89,8 +89,8 @@ class ServedGraph:
                 reply = reply_to(asked, http)
                 if reply.status != 200:
                     return f"{asked}: {reply.told} {reply.lost}"
-                if found := difference(reply.body, self.references[asked]):
-                    return f"{asked}: {found} {reply.losses}"
+                if other := difference(reply.body, self.references[asked]):
+                    return f"{asked}: {other} {reply.losses}"
         return ""
 
     def await_whole(self, seconds: float = WHOLE_S) -> str:
@@ -105,7 +105,7 @@ class ServedGraph:
         """Take the references, from answers that lack nothing and come twice."""
         with httpx.Client(base_url=self.url, timeout=60) as http:
             for asked in ASKED:
-                found = [{}, {}]
+                found: list[Any] = [{}, {}]
 
                 def twice(asked: Asked = asked, found: list[Any] = found) -> bool:
                     replies = [reply_to(asked, http) for _ in range(2)]

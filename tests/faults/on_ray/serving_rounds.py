@@ -73,7 +73,9 @@ class ServingRounds:
     def _strike(self, strike: Strike, served: Served, dice: random.Random) -> None:
         victim = f"shard {dice.randrange(SHARDS)}" if strike.victim == "shard" else strike.victim
         # One that another strike took is not there until Ray has started it again.
+        end = time.monotonic() + WHOLE_S
         while not (pids := self.graph.pids(victim)):
+            assert time.monotonic() < end, f"no {victim} for {WHOLE_S:.0f} s"
             time.sleep(0.1)
         served.happened.append(f"{strike.fault} {strike.victim}")
         if strike.fault != "kill":
