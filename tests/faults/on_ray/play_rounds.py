@@ -47,7 +47,7 @@ Open = Callable[[Path, Path], AbstractContextManager[Player]]
 
 
 @contextmanager
-def serving_rounds(folder: Path, encoder: Path) -> Iterator[Player]:
+def serving_rounds(folder: Path, encoder: Path) -> Iterator[ServingRounds]:
     with served_graph(folder, encoder) as graph:
         yield ServingRounds(graph)
 
