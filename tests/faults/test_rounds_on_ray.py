@@ -14,6 +14,7 @@ from tests.faults.on_ray.draw_rounds import (
     RayRound,
     Strike,
     draw_round,
+    draw_rounds,
     smaller_rounds,
 )
 from tests.faults.on_ray.short_lease import LEASE_S
@@ -38,7 +39,12 @@ def test_every_fault_of_every_victim_has_its_turn() -> None:
 def test_a_seed_gives_the_same_round_on_ray_again() -> None:
     assert draw_round(7) == draw_round(7)
     assert draw_round(7) != draw_round(7 + 2)
-    assert draw_round(3, ("index",)).about != "serving"
+
+
+def test_a_kind_alone_has_the_rounds_that_it_has_among_all() -> None:
+    both = draw_rounds(0, 8)
+    assert draw_rounds(0, 4, ["serving"]) == [r for r in both if r.about == "serving"]
+    assert draw_rounds(0, 4, ["index"]) == [r for r in both if r.about != "serving"]
 
 
 def test_a_long_stop_of_a_job_outlasts_its_lease() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import count, islice, product
 
 JOBS = ("build", "update", "compact")
 INDEX_VICTIMS = ("driver", "worker", "node")
@@ -62,12 +62,18 @@ FIRST: Mapping[str, Sequence[tuple[str, str, str]]] = {
 }
 
 
-def draw_round(seed: int, kinds: Sequence[str] = KINDS) -> RayRound:
+def draw_rounds(first: int, rounds: int, kinds: Sequence[str] = KINDS) -> list[RayRound]:
+    """The rounds of `kinds` whose seeds come next, from seed `first` on."""
+    seeds = (seed for seed in count(first) if KINDS[seed % len(KINDS)] in kinds)
+    return [draw_round(seed) for seed in islice(seeds, rounds)]
+
+
+def draw_round(seed: int) -> RayRound:
     """The round of `seed`: kinds take turns, and each meets all that it can begin with in turn."""
-    turn, place = divmod(seed, len(kinds))
-    begins = FIRST[kinds[place]]
+    turn, place = divmod(seed, len(KINDS))
+    begins = FIRST[KINDS[place]]
     cycle, turn = divmod(turn, len(begins))
-    order = random.Random(f"{kinds[place]} {cycle}").sample(begins, len(begins))
+    order = random.Random(f"{KINDS[place]} {cycle}").sample(begins, len(begins))
     about, victim, fault = order[turn]
     dice = random.Random(seed)
     strikes = [draw_strike(dice, about, victim, fault)]

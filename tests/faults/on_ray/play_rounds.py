@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from tests.faults.on_ray.draw_rounds import KINDS, SERVING, RayRound, draw_round, smaller_rounds
+from tests.faults.on_ray.draw_rounds import KINDS, SERVING, RayRound, draw_rounds, smaller_rounds
 from tests.faults.on_ray.job_rounds import job_rounds
 from tests.faults.on_ray.served_graph import served_graph
 from tests.faults.on_ray.serving_rounds import ServingRounds
@@ -93,12 +93,12 @@ class Stage:
 
 
 def play_rounds(seed: int, rounds: int, kinds: Sequence[str] = KINDS, shrink: bool = True) -> int:
-    """Play the rounds of `rounds` seeds from `seed` on; how many failed.
+    """Play so many rounds of `kinds`, those whose seeds come next; how many failed.
 
     Kinds come one after the other, so that one Ray alone runs at a time.
     """
     begun, failed, happened = time.monotonic(), 0, Counter[str]()
-    drawn = [draw_round(number, kinds) for number in range(seed, seed + rounds)]
+    drawn = draw_rounds(seed, rounds, kinds)
     for kind in kinds:
         with Stage(kind) as stage:
             for round_ in (r for r in drawn if (r.about == SERVING) == (kind == SERVING)):
