@@ -13,8 +13,8 @@ settings.register_profile("citeray", deadline=None, derandomize=True)
 settings.load_profile("citeray")
 
 BESIDE_OTHERS = ("/test_embed_on_gpus.py", "/test_train_on_ray.py")
-# Crash rounds, several nodes, full disks, stores, jobs on a cluster, training, the demo, the wheel,
-# and what waits or draws for long: more than half of the time of all tests.
+# Rounds of kills and stops, several nodes, full disks, stores, jobs on a cluster, training, the
+# demo, the wheel, and what waits or draws for long: more than half of the time of all tests.
 LONG = (
     "/several_nodes/",
     "/end_to_end/test_crashes.py",
@@ -39,6 +39,7 @@ LONG = (
     ),
     "/end_to_end/test_small_disk.py",
     "/end_to_end/test_stored_index.py",
+    "/end_to_end/test_struck_graph.py",
     "/end_to_end/test_tensor_parallel.py",
     "/end_to_end/test_three_node_builds.py",
     "/end_to_end/test_train_on_ray.py",

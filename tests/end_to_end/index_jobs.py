@@ -20,6 +20,7 @@ from tests.tiny_models import WORDS
 
 SHARDS = 2
 DEADLINE_S = 500
+LOG = "command.log"
 
 
 def _record(pmid: int, chance: random.Random) -> str:
@@ -88,7 +89,8 @@ def counts_of(manifest: Manifest) -> tuple[int, int, int, int]:
 class Jobs:
     """Runs jobs on some nodes, from references that are made once each.
 
-    `driver` is what a driver needs to reach them, `inside` how to run it where they are.
+    `driver` is what a driver needs to reach them, `inside` how to run it where they are, `program`
+    the module that is run.
     """
 
     folder: Path
@@ -97,22 +99,23 @@ class Jobs:
     driver: Mapping[str, str]
     encoders: int = 2
     inside: Callable[[list[str]], list[str]] = list
+    program: str = "commands.cli"
     _references: dict[str, Reference] = field(default_factory=dict)
 
     def command(self, job: str, index: Path) -> list[str]:
-        words = [sys.executable, "-m", "commands.cli", "index", job]
+        words = [sys.executable, "-m", self.program, "index", job]
         if job != "compact":
             words.append(str(self.corpus.folder))
         settings = small_settings(index, self.encoder, SHARDS)
         return with_settings(words, [*settings, f"encoder.actors={self.encoders}"])
 
-    def start(self, command: list[str]) -> subprocess.Popen:
+    def start(self, command: list[str], log_name: str = LOG) -> subprocess.Popen:
         found, words = environment(self.driver), self.inside(command)
-        with (self.folder / "command.log").open("wb") as log:
+        with (self.folder / log_name).open("wb") as log:
             return subprocess.Popen(words, cwd=ROOT, env=found, stdout=log, stderr=log)
 
-    def said(self) -> str:
-        return (self.folder / "command.log").read_text(errors="replace")
+    def said(self, log_name: str = LOG) -> str:
+        return (self.folder / log_name).read_text(errors="replace")
 
     def finish(self, command: list[str]) -> None:
         assert self.start(command).wait(DEADLINE_S) == 0, self.said()
@@ -144,7 +147,7 @@ class Jobs:
             self.finish(words)
         return index
 
-    def ends_well(self, driver: subprocess.Popen, failures: list[str]) -> bool:
+    def ends_well(self, driver: subprocess.Popen, failures: list[str], log_name: str = LOG) -> bool:
         """Whether it does; what is wrong about how it ends is added to `failures`."""
         try:
             code = driver.wait(DEADLINE_S)
@@ -152,7 +155,7 @@ class Jobs:
             driver.kill()
             failures.append("it hung")
             return False
-        said = self.said()
+        said = self.said(log_name)
         if code and (code != 1 or "citeray: " not in said or "Traceback" in said):
             failures.append(f"exit code {code}: {said[-2000:]}")
         return code == 0

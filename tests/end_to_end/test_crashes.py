@@ -1,40 +1,39 @@
-"""Five seeded rounds of kill -9; `python -m tests.bench.bench_crash` runs as many as you like."""
+"""A few seeded rounds of struck jobs; `python -m tests.faults --on-ray` plays any number."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.crashes import Bench
-from tests.end_to_end.index_jobs import Jobs, write_corpus
-from tests.end_to_end.two_nodes import two_nodes
+from tests.faults.on_ray.draw_rounds import RayRound, Strike
+from tests.faults.on_ray.job_rounds import JobRounds, job_rounds
 
-ROUNDS = (
-    ("build", "driver"),
-    ("build", "node"),
-    ("update", "driver"),
-    ("update", "worker"),
-    ("compact", "worker"),
+# What strikes which job, when, and for how many seconds.
+JOBS = (
+    ("build", Strike("driver", "kill", 0.6, 0.0)),
+    ("build", Strike("node", "kill", 0.5, 0.0)),
+    ("update", Strike("driver", "kill", 0.3, 0.0)),
+    ("update", Strike("worker", "kill", 0.4, 0.0)),
+    ("compact", Strike("worker", "kill", 0.2, 0.0)),
+    ("update", Strike("driver", "long stop", 0.5, 40.0)),
+    ("build", Strike("worker", "stop", 0.5, 3.0)),
 )
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[Bench]:
-    folder = tmp_path_factory.mktemp("crashes")
-    with two_nodes() as nodes:
-        corpus = write_corpus(folder / "pubmed", per_file=300)
-        yield Bench(Jobs(folder, encoder, corpus, nodes.driver), nodes)
+def jobs(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[JobRounds]:
+    with job_rounds(tmp_path_factory.mktemp("crashes"), encoder, per_file=300) as rounds:
+        yield rounds
 
 
-@pytest.mark.parametrize(("job", "victim"), ROUNDS)
-def test_a_killed_job_ends_as_an_uninterrupted_one_and_readers_see_whole_versions(
-    bench: Bench, job: str, victim: str
+@pytest.mark.parametrize("number", range(len(JOBS)), ids=lambda n: f"{JOBS[n][0]}-{JOBS[n][1]}")
+def test_a_struck_job_ends_as_an_undisturbed_one_and_readers_see_whole_versions(
+    jobs: JobRounds, number: int
 ) -> None:
-    number = ROUNDS.index((job, victim))
-    done = bench.round(number, job, victim, random.Random(number))
-    assert done.failures == ()
-    assert done.opened > 0
-    assert done.survived or victim == "driver"
+    job, strike = JOBS[number]
+    done = jobs.play(RayRound(number, job, (strike,)))
+    assert done.failures == []
+    assert done.watch.opened > 0
+    assert done.survived or strike.victim == "driver"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.end_to_end.command import BIN, environment
+from tests.faults.on_ray.signals import send
 from tests.serve.http_server import free_port
 
 START_DEADLINE_S = 240
@@ -47,18 +47,15 @@ def title_of(pid: int) -> str:
 
 def kill(pids: Sequence[int]) -> None:
     """With -9; what has ended meanwhile is passed over."""
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+    send(pids, signal.SIGKILL)
 
 
 class TwoNodes:
     """`ray start` twice on this machine; only what was started here is ever killed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cpus: int, extra: Mapping[str, str]) -> None:
         self._folder = folder
+        self._cpus, self._extra = cpus, extra
         auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         self._port = free_port()
         self.driver = {**auth, "RAY_ADDRESS": f"127.0.0.1:{self._port}"}
@@ -67,10 +64,10 @@ class TwoNodes:
         self._second: subprocess.Popen | None = None
 
     def _start(self, *options: str) -> subprocess.Popen:
-        command = [str(BIN / "ray"), "start", *options, "--block", "--num-cpus=2"]
+        command = [str(BIN / "ray"), "start", *options, "--block", f"--num-cpus={self._cpus}"]
         command += [f"--object-store-memory={128 << 20}"]
         log = (self._folder / "start.log").open("ab")
-        found = environment(self.driver)
+        found = environment({**self.driver, **self._extra})
         return subprocess.Popen(command, env=found, stdout=log, stderr=log, start_new_session=True)
 
     def workers(self) -> list[int]:
@@ -84,15 +81,25 @@ class TwoNodes:
             if title.startswith("ray::") and "IDLE" not in title and "Agent" not in title
         ]
 
+    def second(self) -> list[int]:
+        """The processes of the second node."""
+        return [self._second.pid, *descendants(self._second.pid)] if self._second else []
+
     def require_second(self) -> None:
         """Start the second node unless it runs."""
-        if self._second is None or self._second.poll() is not None:
+        if self._second is not None and not self._runs(self._second):
+            # A node that was given up ends by itself, its own parts first.
+            self.lose_second()
+        if self._second is None:
             self._second = self._start(f"--address=127.0.0.1:{self._port}")
             self._await_raylet(self._second)
 
+    def _runs(self, node: subprocess.Popen) -> bool:
+        return any("raylet/raylet" in title_of(pid) for pid in descendants(node.pid))
+
     def _await_raylet(self, node: subprocess.Popen) -> None:
         begun = time.monotonic()
-        while not any("raylet/raylet" in title_of(pid) for pid in descendants(node.pid)):
+        while not self._runs(node):
             assert node.poll() is None, (self._folder / "start.log").read_text()
             assert time.monotonic() - begun < START_DEADLINE_S
             time.sleep(0.1)
@@ -102,7 +109,7 @@ class TwoNodes:
 
     def lose_second(self) -> None:
         assert self._second is not None
-        kill([self._second.pid, *descendants(self._second.pid)])
+        kill(self.second())
         self._second.wait()
         self._second = None
 
@@ -113,10 +120,11 @@ class TwoNodes:
 
 
 @contextmanager
-def two_nodes() -> Iterator[TwoNodes]:
+def two_nodes(cpus: int = 2, extra: Mapping[str, str] | None = None) -> Iterator[TwoNodes]:
+    """`extra` is what is set in the environment of both nodes."""
     # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
     folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
-    nodes = TwoNodes(folder)
+    nodes = TwoNodes(folder, cpus, extra or {})
     try:
         nodes.await_head()
         yield nodes

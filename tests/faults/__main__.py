@@ -1,11 +1,15 @@
 """The simulator of faults: random operations and faults, against a sequential reading.
 
     python -m tests.faults --seed 0 --rounds 500
+    python -m tests.faults --on-ray --seed 0 --rounds 12 [--kinds index serving]
 
 Round n has the seed `seed + n`, which says what it is about: an index in a folder or a store with
 its readers, downloads, batches of questions, or saved questions. Prints each round that fails, with
-its seed and the fewest steps that fail as well; exit code 1 if there is one. Real processes on real
-nodes are killed by `python -m tests.bench.bench_crash`.
+its seed and the fewest steps that fail as well; exit code 1 if there is one.
+
+With `--on-ray` rounds kill (-9) and stop real processes instead: the driver, a worker or a node of
+a build, update or compaction, or the gateway, proxy, controller, a stage or the model of a graph
+that is asked all the time. A round takes a minute or two. It prints a line a round.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import sys
 import time
 from collections import Counter
 
+from tests.faults.on_ray.draw_rounds import KINDS as RAY_KINDS
 from tests.faults.rounds import draw, failure_of, kind_of
 from tests.faults.steps import shrink
 
@@ -22,10 +27,24 @@ from tests.faults.steps import shrink
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=500)
+    parser.add_argument("--rounds", type=int, help="500 by default, 12 on Ray")
+    parser.add_argument("--on-ray", action="store_true", help="real processes, struck by signals")
+    parser.add_argument("--kinds", nargs="+", choices=RAY_KINDS, default=RAY_KINDS)
     given = parser.parse_args()
+    if given.on_ray:
+        # Only here: it brings models along, which the simulator needs none of.
+        from tests.faults.on_ray.play_rounds import play_rounds
+
+        failed = play_rounds(given.seed, given.rounds or 12, given.kinds)
+    else:
+        failed = simulate(given.seed, given.rounds or 500)
+    sys.exit(1 if failed else 0)
+
+
+def simulate(first: int, rounds: int) -> int:
+    """Play the rounds of `rounds` seeds from `first` on; how many failed."""
     begun, failed, happened, kinds = time.monotonic(), 0, Counter[str](), Counter[str]()
-    for seed in range(given.seed, given.seed + given.rounds):
+    for seed in range(first, first + rounds):
         steps = draw(seed)
         kinds[kind_of(seed)] += 1
         failure, fired = failure_of(seed, steps)
@@ -36,10 +55,10 @@ def main() -> None:
             print(f"seed {seed} ({kind_of(seed)}): {failure_of(seed, fewest)[0]}", flush=True)
             print(*(f"    {step}" for step in fewest), sep="\n", flush=True)
     seconds = time.monotonic() - begun
-    print(f"{given.rounds} rounds from seed {given.seed} in {seconds:.0f} s: {failed} failed")
+    print(f"{rounds} rounds from seed {first} in {seconds:.0f} s: {failed} failed")
     print(f"rounds by what they are about: {dict(kinds)}")
     print(f"faults that happened: {dict(happened.most_common())}")
-    sys.exit(1 if failed else 0)
+    return failed
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,18 @@ class Draw:
 
 def shrink(steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool]) -> tuple[Step, ...]:
     """Fewer steps, faults and events that fail as well."""
-    steps = tuple(steps)
+    return least(tuple(steps), _smaller, fails)
+
+
+def least(found: T, smaller: Callable[[T], Iterable[T]], fails: Callable[[T], bool]) -> T:
+    """What is left of `found` when none of what `smaller` makes of it fails as well."""
     while True:
-        for smaller in _smaller(steps):
-            if fails(smaller):
-                steps = smaller
+        for less in smaller(found):
+            if fails(less):
+                found = less
                 break
         else:
-            return steps
+            return found
 
 
 def _smaller(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:

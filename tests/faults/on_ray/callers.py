@@ -1,0 +1,179 @@
+"""Callers who ask a graph all the time, and what is wrong with the replies that they got."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from tests.end_to_end.small_graph import ANSWER_S
+
+CALLERS = 3
+PAUSE_S = 0.1
+# Longer than any reply may take, so that one that hangs is told from one that is late.
+HANG_S = 300.0
+# What a question took is not what it was answered.
+TIMES = ("timings_ms", "spent")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that is made over and over; without a question it is a GET."""
+
+    path: str
+    question: str = ""
+    system: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.question} {self.system}".rstrip()
+
+    def send(self, http: httpx.Client) -> httpx.Response:
+        if not self.question:
+            return http.get(self.path)
+        return http.post(self.path, json={"question": self.question, "system": self.system})
+
+
+CHANGE = "Does protein binding change in patients?"
+ASKED = (
+    Asked("/v1/search", "protein", "hybrid"),
+    Asked("/v1/answer", CHANGE, "citeray"),
+    Asked("/v1/answer", CHANGE, "citeray-model"),
+    Asked("/v1/search", "gene expression in therapy", "bm25"),
+    Asked("/v1/answer", "Which cells respond to therapy?", "citeray"),
+    Asked("/v1/citations/16"),
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of a request that was sent at `begun`; `lost` is why there was no reply."""
+
+    asked: Asked
+    begun: float
+    seconds: float
+    status: int = 0
+    again_after: str | None = None
+    body: Any = None
+    lost: str = ""
+
+    @property
+    def losses(self) -> list[str]:
+        """What a search or an answer says that it lacks."""
+        found: list[str] = self.body.get("degraded", []) if isinstance(self.body, dict) else []
+        return found
+
+    @property
+    def told(self) -> str:
+        """How it ended, in a word or two."""
+        if self.lost:
+            return "lost connection"
+        if self.status == 200:
+            return "degraded" if self.losses else "whole"
+        return f"{self.status}" + (" with Retry-After" if self.again_after else "")
+
+
+def reply_to(asked: Asked, http: httpx.Client) -> Reply:
+    begun = time.monotonic()
+    try:
+        reply = asked.send(http)
+        text = reply.json() if "json" in reply.headers.get("Content-Type", "") else reply.text
+    except httpx.HTTPError as error:
+        return Reply(asked, begun, time.monotonic() - begun, lost=repr(error))
+    again_after = reply.headers.get("Retry-After")
+    return Reply(asked, begun, time.monotonic() - begun, reply.status_code, again_after, text)
+
+
+@dataclass
+class Callers:
+    """Asks each of ASKED in turn, at once with the others."""
+
+    url: str
+    replies: list[Reply] = field(default_factory=list)
+    _over: threading.Event = field(default_factory=threading.Event)
+
+    def _call(self, first: int) -> None:
+        with httpx.Client(base_url=self.url, timeout=HANG_S) as http:
+            turn = first
+            while not self._over.wait(PAUSE_S):
+                self.replies.append(reply_to(ASKED[turn % len(ASKED)], http))
+                turn += 1
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        threads = [threading.Thread(target=self._call, args=(2 * n,)) for n in range(CALLERS)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            for thread in threads:
+                thread.join()
+
+    def counted(self) -> Counter[str]:
+        return Counter(reply.told for reply in self.replies)
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What a round excuses from `begun` to `ended`, when its faults were over and made up for.
+
+    `held_up_s` is how long the way to the stages was stopped: to that nobody else could reply.
+    `may_lose` says whether connections may be lost, which a proxy takes with it.
+    """
+
+    begun: float
+    ended: float
+    held_up_s: float = 0.0
+    may_lose: bool = False
+
+    def faults(self, reply: Reply, wanted: Any) -> Iterator[str]:
+        """What is wrong with `reply`, where undisturbed the body is `wanted`."""
+        meanwhile = reply.begun < self.ended and reply.begun + reply.seconds > self.begun
+        told = f"{reply.asked}, asked at {reply.begun - self.begun:.1f} s: {reply.told}"
+        if reply.seconds > ANSWER_S + (self.held_up_s if meanwhile else 0.0):
+            yield f"{told} after {reply.seconds:.0f} s"
+        if reply.lost:
+            if not (self.may_lose and meanwhile):
+                yield f"{told}: {reply.lost}"
+        elif reply.status == 200:
+            losses = wanted.get("degraded", [])
+            if reply.losses == losses and (found := difference(reply.body, wanted)):
+                yield f"{told}, and says nothing of what differs: {found}"
+        elif reply.status not in (429, 503) or not reply.again_after:
+            yield f"{told}: {str(reply.body)[:300]}"
+
+
+def difference(found: Any, wanted: Any, where: str = "reply") -> str:
+    """The first place at which two bodies differ, or nothing."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        if found.keys() != wanted.keys():
+            return f"{where} has {sorted(found.keys() ^ wanted.keys())} in one alone"
+        pairs = [(found[k], wanted[k], f"{where}.{k}") for k in wanted if k not in TIMES]
+    elif isinstance(wanted, list) and isinstance(found, list):
+        if len(found) != len(wanted):
+            return f"{where} has {len(found)} parts, not {len(wanted)}"
+        places = range(len(wanted))
+        pairs = [(found[n], wanted[n], f"{where}[{n}]") for n in places]
+    elif isinstance(wanted, float) and isinstance(found, float | int):
+        # An encoder's last bits depend on what it was given in one batch.
+        near = math.isclose(found, wanted, abs_tol=5e-3)
+        return "" if near else f"{where} is {found}, not {wanted}"
+    else:
+        return "" if found == wanted else f"{where} is {str(found)[:80]}, not {str(wanted)[:80]}"
+    return next((told for pair in pairs if (told := difference(*pair))), "")
+
+
+def faults_of(
+    replies: Sequence[Reply], allowed: Allowed, references: Mapping[Asked, Any]
+) -> list[str]:
+    """What is wrong with the replies, the first few of it."""
+    found = [fault for reply in replies for fault in allowed.faults(reply, references[reply.asked])]
+    return [*found[:5], f"and {len(found) - 5} more"] if len(found) > 5 else found
