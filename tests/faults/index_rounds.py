@@ -102,6 +102,8 @@ class IndexRound:
         self._dice = random.Random(seed)
         self._files: list[File] = []
         self._versions: dict[str, dict[int, Citation]] = {}
+        # Those of a step that published several, which a reader may have opened.
+        self._passed: dict[str, dict[int, Citation]] = {}
         self._machine = "one"
         self.fired: list[str] = []
 
@@ -196,6 +198,9 @@ class IndexRound:
         other.applied = len(other.manifest.sources) if other.manifest else 0
         if not step.others or other.applied > len(self._files):
             return True
+        if step.operation == "build" and not lease_record.active_here:
+            # A build that begins after another's is one in its place, of its own sources alone.
+            return False
         files, machine, self._machine = [*self._files, step.others], self._machine, "another"
         lease_s = -1000.0 if step.fault == "stop" else LEASE_S
         try:
@@ -222,7 +227,8 @@ class IndexRound:
         lease_record.active_here.clear()
         if step.operation in WRITES:
             for file in files[index.applied :]:
-                index.build([file]) if index.manifest is None else index.update([file])
+                now = index.build([file]) if index.manifest is None else index.update([file])
+                self._passed[now.version] = live(files[: index.applied])
         elif index.manifest is None:
             return
         elif step.operation == "compact":
@@ -263,7 +269,7 @@ class IndexRound:
             raise DifferenceError(f"after {step}: {published} was used twice")
         if published != max(self._versions):
             raise DifferenceError(f"after {step}: {published} after {max(self._versions)}")
-        self._readers.check(self._versions)
+        self._readers.check(self._passed | self._versions)
 
     def _finish(self) -> None:
         """At the end verify finds nothing wrong, and a prune leaves nothing over."""
@@ -280,7 +286,7 @@ class IndexRound:
         for aside in path.glob(".*") if isinstance(path, Path) else ():
             os.utime(aside, (0, 0))
         self._do(Step("prune"), self._files)
-        self._readers.check(self._versions)
+        self._readers.check(self._passed | self._versions)
         result = verify_index(path)
         if result.findings or result.leftovers:
             told = "; ".join(map(str, (*result.findings, *result.leftovers)))
