@@ -104,7 +104,7 @@ _COUNTED = re.compile(
 _ALWAYS_NUMBERED = re.compile(r"\b(?:chromosome|mi(?:cro)?RNA)s?\b", re.IGNORECASE)
 # What the question has for a value that does not begin with its noun.
 _NOUNS = (
-    (re.compile(r"[XY] chromosome|(?:\d+|X)[pq]\d"), "chromosome"),
+    (re.compile(r"[XY] chromosome|(?:\d{1,2}|X)[pq]\d"), "chromosome"),
     (re.compile(r"hsa-|miR|let-|micro-?RNA|miRNA"), "rna"),
 )
 _WORD = re.compile(r"[^\W\d_][\w-]*")
