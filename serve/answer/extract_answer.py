@@ -14,7 +14,7 @@ from serve.answer.decide_yesno import CLEAR, weigh
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import PassageReader, ReadPassage, Side, spoken_by
 from serve.answer.section_labels import strip_label
-from serve.question.asked_aspect import asked_aspect
+from serve.question.asked_aspect import OFF_ASPECT, asked_aspect
 from serve.question.asked_concepts import NOTHING_ASKED, AskedConcepts
 from serve.question.comparisons import (
     compared_with,
@@ -44,9 +44,6 @@ SENTENCES_BY_TYPE: Mapping[str, int] = {
 # their evidence is nowhere on all of it, or on its aspect: none was answered before. Of 464 of
 # train 21 are, of which ten had sentences that answer.
 TOLD = frozenset({"summary", "unknown"})
-# What a sentence without a word of the aspect counts there. It changes 6 of 51 answers to train
-# questions for an aspect: all read better, ROUGE-2 F1 falls from 0.256 to 0.241 by one of them.
-OFF_ASPECT = 0.5
 MAX_WORDS = 200
 MIN_WORDS = 5
 # Longer "sentences" are lists of results or lost their full stops.
@@ -130,9 +127,8 @@ def extract_ideal(
     if answers:
         candidates.sort(key=lambda c: not states(c.text, answers[0].names))
     if question.type != "yesno":
-        aspect = asked_aspect(question.body)
-        is_on_it = aspect is None or any(aspect.search(c.text) for c in candidates)
-        return Extract(tuple(_chosen(candidates, limit, max_words)), None if is_on_it else "")
+        chosen = _chosen(candidates, limit, max_words)
+        return Extract(tuple(chosen), _nothing_on(asked_aspect(question.body), candidates))
     balance = weigh(passages)
     other = _other(balance.side)
     first = _of_side(question.body, candidates, balance.side, reader, asked)
@@ -157,9 +153,14 @@ def _told(
         return candidate.pmid not in named, -candidate.score * (OFF_ASPECT if off else 1)
 
     chosen = _chosen(sorted(candidates, key=place), limit, max_words)
-    on_it = (c for c in candidates if c.pmid in named)
-    is_on_it = any(aspect is None or aspect.search(c.text) for c in on_it)
-    return Extract(tuple(chosen), None if is_on_it else "")
+    return Extract(tuple(chosen), _nothing_on(aspect, [c for c in candidates if c.pmid in named]))
+
+
+def _nothing_on(
+    aspect: re.Pattern[str] | None, candidates: Sequence[Candidate]
+) -> Literal[""] | None:
+    """The `side` of an Extract: "" where no candidate is on the aspect, or there is none."""
+    return None if any(aspect is None or aspect.search(c.text) for c in candidates) else ""
 
 
 def states(text: str, names: Sequence[str]) -> bool:

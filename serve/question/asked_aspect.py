@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import re
 
+# What a sentence without a word of the aspect counts. It changes 6 of 51 summaries for train
+# questions with an aspect: all read better, ROUGE-2 F1 falls from 0.256 to 0.241 by one of them.
+# Names gain by it: MRR 0.314 to 0.315 (150 questions), list F1 0.364 to 0.366 (110).
+OFF_ASPECT = 0.5
 _HOW = r"^\W*how (?:is|are|was|were|do|does|did|can|could|should|would|may|might)\b.*\b"
 # (how a question asks for it, words of which a sentence about it has one)
 _ASPECTS = (

@@ -81,7 +81,7 @@ _GENE = re.compile(
     r"\b(?:genes?|proteins?|receptors?|kinases?|phosphatases?|proteases?|polymerases?|mRNA)"
     rf"(?: \d\w?)?$|^(?:{_CODE}(?:[-/]{_CODE})*|[A-Z][a-z]{2, 4}\d{1, 2})$"
 )
-_PLACE = re.compile(r"\bchromosomes?\b|-chromosome$", re.IGNORECASE)
+_PLACE = re.compile(r"\bchromosomes?\b", re.IGNORECASE)
 # In the order in which they are tried.
 _LOOKS: dict[Kind, re.Pattern[str]] = {
     "other": _PLACE,

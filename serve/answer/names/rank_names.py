@@ -29,7 +29,7 @@ from serve.answer.names.name_kinds import (
 from serve.answer.names.name_shapes import is_symbol
 from serve.answer.read_evidence import ReadPassage
 from serve.answer.section_labels import bare_label
-from serve.question.asked_aspect import asked_aspect
+from serve.question.asked_aspect import OFF_ASPECT, asked_aspect
 from serve.support.compare_wording import read_wording
 from serve.support.read_denial import denies_name
 
@@ -62,7 +62,6 @@ _FOR_A_NAME = re.compile(
 _LETTERS = re.compile(r"[^\W\d_]{2}|[^\W\d_]\d")
 # How much less a passage says with each rank: the same name in the best passage counts more.
 RANK_LOSS = 0.2
-OFF_ASPECT = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.errors import InputError
+from cluster.errors import CiteRayError, InputError
 from cluster.settings.settings import ServeSettings, load_settings
+from serve import app
 from serve.graph import run_graph
 from serve.graph.run_graph import PROXY_ENVIRONMENT, hold_port, require_vllm
 from tests.commands.test_cli import citeray, the_one_line
@@ -67,6 +68,15 @@ def test_ray_reads_what_it_is_told_of_the_proxy() -> None:
         [sys.executable, "-c", code], env=os.environ | PROXY_ENVIRONMENT, capture_output=True
     )
     assert ended.stdout == b"1.0 20.0\n"
+
+
+def test_proxies_that_do_not_start_are_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(**_: object) -> None:
+        raise TimeoutError("HTTP proxies not available after 60s.")
+
+    monkeypatch.setattr(app.ray_serve, "start", start)
+    with pytest.raises(CiteRayError, match=r"did not start .*run the same command again"):
+        app._run(None, "citeray", "/", load_settings())
 
 
 def test_a_second_serve_ends_with_one_sentence_and_2(taken: int, tmp_path: Path) -> None:
