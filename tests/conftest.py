@@ -37,6 +37,7 @@ LONG = (
         f"::test_a_replica_that_is_killed_costs_no_question_and_comes_back[{stage}]"
         for stage in ("Expander", "Shard-0000", "Writer")
     ),
+    "/end_to_end/test_slow_proxy.py",
     "/end_to_end/test_small_disk.py",
     "/end_to_end/test_stored_index.py",
     "/end_to_end/test_struck_graph.py",
@@ -104,18 +105,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Of several workers, a file's tests share one, and so do all that start Ray.
 
-    More clusters at once would want more memory, and time out on two cores. Those of several
-    nodes wait for Ray rather than work, and make room for others; so do BESIDE_OTHERS, small ones
-    in folders of their own.
+    More clusters at once would want more memory, and time out on two cores. Of more than two
+    workers another may have those of several nodes, which wait for Ray rather than work, and
+    BESIDE_OTHERS, small ones in folders of their own.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            if "/several_nodes/" in file or file.endswith(BESIDE_OTHERS):
+            waits = "/several_nodes/" in file or file.endswith(BESIDE_OTHERS)
+            if waits and (config.getoption("numprocesses") or 0) > 2:
                 return "several_nodes"
-            return "end_to_end" if "/end_to_end/" in file else file
+            return "end_to_end" if waits or "/end_to_end/" in file else file
 
     return ByFile(config, log)
 

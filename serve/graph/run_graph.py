@@ -53,9 +53,10 @@ def await_ready(settings: Settings, log: Console) -> None:
 
     Raises CiteRayError with the deployment's own words when one cannot start.
     """
-    begun = time.monotonic()
     said: set[str] = set()
+    stages: dict[str, str] | None = None
     with httpx.Client(timeout=5) as client:
+        begun = time.monotonic()
         while time.monotonic() - begun < START_DEADLINE_S:
             stages = _stages(client, endpoint_url(settings))
             for name, state in (stages or {}).items():
@@ -68,7 +69,12 @@ def await_ready(settings: Settings, log: Console) -> None:
             if trouble := failure():
                 raise CiteRayError(f"the graph cannot start: {trouble}")
             time.sleep(POLL_S)
-    raise CiteRayError(f"the graph was not ready within {START_DEADLINE_S:.0f} s")
+    waited = ", ".join(sorted(set(stages or ()) - said)) or "the HTTP proxy"
+    raise CiteRayError(
+        f"the graph was not ready within {START_DEADLINE_S:.0f} s: still waiting for {waited}; the "
+        "machine is too busy, or short of memory: wait until it is less so and run the same "
+        "command again"
+    )
 
 
 @contextmanager

@@ -23,12 +23,13 @@ from pathlib import Path
 
 import pytest
 
+from serve.graph.run_graph import PROXY_ENVIRONMENT
 from tests.end_to_end.command import BIN, ROOT, environment
 from tests.network_namespaces import OWN, Namespace, run
 
 GCS_PORT = 6379
 BRIDGE_ADDRESS = "02:00:00:00:00:01"
-DEADLINE_S = 240
+DEADLINE_S = 480
 MEMORY = 128 << 20
 # A killed pod dies whole: its first process is the first of its process table.
 POD = ("setpriv", "--pdeathsig", "KILL", "unshare", "-n", "-pf", "--mount-proc", "--kill-child")
@@ -249,8 +250,8 @@ def pods_on(
     # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
     folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
     auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    # As an image has it: no driver's folder is known where its node was lost.
-    variables = {**auth, **HEALTH, "PYTHONPATH": str(ROOT), **more}
+    # As an image and the chart have it: no driver's folder is known where its node was lost.
+    variables = {**auth, **HEALTH, **PROXY_ENVIRONMENT, "PYTHONPATH": str(ROOT), **more}
     head, *workers = (
         Pod(number, folder, variables, network, rules=(rules or {}).get(number, ""))
         for number in numbers

@@ -1,5 +1,6 @@
 """Where the endpoint cannot listen it says so before anything starts."""
 
+import io
 import os
 import re
 import socket
@@ -9,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
 from cluster.settings.settings import ServeSettings, load_settings
-from serve import app
 from serve.graph import run_graph
-from serve.graph.run_graph import PROXY_ENVIRONMENT, hold_port, require_vllm
+from serve.graph.run_graph import PROXY_ENVIRONMENT, await_ready, hold_port, require_vllm
 from tests.commands.test_cli import citeray, the_one_line
 from tests.serve.http_server import free_port
 from tests.small_index import citation, make_index
@@ -70,13 +71,17 @@ def test_ray_reads_what_it_is_told_of_the_proxy() -> None:
     assert ended.stdout == b"1.0 20.0\n"
 
 
-def test_proxies_that_do_not_start_are_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(**_: object) -> None:
-        raise TimeoutError("HTTP proxies not available after 60s.")
-
-    monkeypatch.setattr(app.ray_serve, "start", start)
-    with pytest.raises(CiteRayError, match=r"did not start .*run the same command again"):
-        app._run(None, "citeray", "/", load_settings())
+def test_what_is_waited_for_in_vain_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_graph, "POLL_S", 0.01)
+    monkeypatch.setattr(run_graph, "START_DEADLINE_S", 0.1)
+    monkeypatch.setattr(run_graph, "failure", str)
+    log = Console(file=io.StringIO())
+    answers = iter([None, {"encoder": "ready", "shard-0000": "starting"}])
+    for waited in ("the HTTP proxy", "shard-0000"):
+        found = next(answers)
+        monkeypatch.setattr(run_graph, "_stages", lambda *_, found=found: found)
+        with pytest.raises(CiteRayError, match=f"for {waited}; .*run the same command again"):
+            await_ready(load_settings(), log)
 
 
 def test_a_second_serve_ends_with_one_sentence_and_2(taken: int, tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""A machine on which Serve's proxy takes longer to start than Serve waits for it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
+from tests.end_to_end.conftest import SampleIndex
+from tests.end_to_end.test_serve import await_ready
+from tests.serve.http_server import free_port
+
+# The minute that Serve waits is no setting.
+SERVE_WITHOUT_PATIENCE = """
+from ray.serve._private import api, client
+assert api.HTTP_PROXY_TIMEOUT == client.HTTP_PROXY_TIMEOUT == 60
+api.HTTP_PROXY_TIMEOUT = client.HTTP_PROXY_TIMEOUT = 0.01
+from citeray import main
+main()
+"""
+
+
+def test_the_graph_serves_though_serve_did_not_wait_for_its_proxy(
+    encoder: Path, sample_index: SampleIndex
+) -> None:
+    port = free_port()
+    settings = [*small_settings(sample_index.path, encoder, 2), f"serve.port={port}"]
+    with subprocess.Popen(
+        with_settings([sys.executable, "-c", SERVE_WITHOUT_PATIENCE, "serve"], settings),
+        cwd=ROOT,
+        env=environment({}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            await_ready(f"http://127.0.0.1:{port}", process)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=120)
