@@ -34,9 +34,12 @@ TESTS := $(BIN)/python -m pytest --numprocesses 3 --no-loadscope-reorder --durat
 test: lint
 	$(TESTS) -m "not long"
 
+# Most long tests start a Ray that takes two cores by itself; beside another they wait in vain.
+LONG_WORKERS = $(shell echo $$(( ($$(nproc) + 1) / 2 )))
+
 # WITHIN=3000: tests not begun after so many seconds are named and skipped.
 test-long: $(DEV_STAMP)
-	$(TESTS) --numprocesses 2 -m long $(if $(WITHIN),--begin-within $(WITHIN) -rs)
+	$(TESTS) --numprocesses $(LONG_WORKERS) -m long $(if $(WITHIN),--begin-within $(WITHIN) -rs)
 
 test-all: test test-long
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -73,7 +74,7 @@ def reproduce(
     """
     if scale not in get_args(Scale):
         raise InputError(f"--scale {scale}: unknown; there are: {', '.join(get_args(Scale))}")
-    paper = read_paper(number)
+    paper = read_paper(number, scale)  # type: ignore[arg-type]
     context = make_context(None, overrides, json)
     form = _form_of(paper, questions)
     settings = paper_settings(number, scale, form, overrides or ())  # type: ignore[arg-type]
@@ -145,7 +146,7 @@ class _Work:
         from serve.client.open_client import local_client
 
         log, settings, found = self.context.log, self.settings, {}
-        with local_client(settings, log, model=True) as client:
+        with self._named(), local_client(settings, log, model=True) as client:
             for name in _systems(self.paper, form):
                 run = self.folder / f"{name}.{form}.json"
                 batch = make_batch(settings, form, self.questions, name, [], answers=True)
@@ -160,6 +161,16 @@ class _Work:
                     log.print(f"{name}: {note}")
                 found[name] = Measured(evaluated.scores, degraded=counted["degraded"])
         return found
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """What asks by name gets the paper's systems, within the bounds of the scale."""
+        paper, own = self.paper, self.settings.serve.systems
+        name_systems({**own, **{name: paper.system(name) for name in paper.systems}})
+        try:
+            yield
+        finally:
+            name_systems(own)
 
 
 def _systems(paper: Paper, form: Form) -> list[str]:

@@ -1,13 +1,15 @@
 """A paper as data: its models in `configs/papers`, its tables in `configs/papers/tables`.
 
 At full scale the settings are the paper's. At small scale they are the laptop's, of which the paper
-changes only how abstracts are split: its models are named as differences.
+changes only how abstracts are split, and its systems read and write no more than a small model
+does in minutes. Models and bounds are named as differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
+from operator import getitem
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -75,7 +77,8 @@ class Paper(_Part):
     `own` are systems beside the presets, `given` those that answer from the questions' own
     snippets, `evidence` further runs of a system by the passages that it sees. `depth` citations
     are ranked. `settings` is what questions of a form have in place of the paper's settings, at
-    any scale and with an index of its own.
+    any scale and with an index of its own. `small` is the most that its systems have, at small
+    scale, of a number in a preset by dotted key, such as rerank.depth.
     """
 
     title: str
@@ -86,6 +89,7 @@ class Paper(_Part):
     evidence: Mapping[str, tuple[int, ...]] = {}
     depth: int = 10
     settings: Mapping[Form, Mapping[str, Mapping[str, Any]]] = {}
+    small: Mapping[str, int] = {}
     answers: bool = True
     tables: tuple[PaperTable, ...]
     differences: tuple[str, ...] = ()
@@ -99,9 +103,10 @@ class Paper(_Part):
         return self
 
     def system(self, name: str) -> SystemSettings:
-        """The preset or system of its own by name."""
+        """The preset or system of its own by name, within `small`."""
         own = self.own.get(name)
-        return load_system(name) if own is None else as_system(name, own, f"{FOLDER}: own.{name}")
+        found = load_system(name) if own is None else as_system(name, own, f"{FOLDER}: own.{name}")
+        return _bounded(found, self.small)
 
     def of_form(self, form: Form) -> list[PaperTable]:
         """Its tables over such questions."""
@@ -115,12 +120,25 @@ def paper_names() -> tuple[str, ...]:
     return tuple(sorted(p.name.removesuffix(".yaml") for p in files if p.name.endswith(".yaml")))
 
 
-def read_paper(number: str) -> Paper:
+def _bounded(system: SystemSettings, most: Mapping[str, int]) -> SystemSettings:
+    """The system with at most the number that `most` has for a dotted key."""
+    data = system.model_dump()
+    for key, bound in most.items():
+        *path, last = key.split(".")
+        part = reduce(getitem, path, data)
+        if part[last] is None or part[last] > bound:
+            part[last] = bound
+    return SystemSettings.model_validate(data)
+
+
+def read_paper(number: str, scale: Scale = "full") -> Paper:
     """The paper by number, such as "002". Raises InputError for one that there is not."""
     if number not in paper_names():
         raise InputError(f"paper {number}: unknown; there are: {', '.join(paper_names())}")
     origin = f"{FOLDER}/tables/{number}.yaml"
     data = read_yaml(read_config(CONFIGS / origin, origin), origin)
+    if scale == "full":
+        data.pop("small", None)
     try:
         return Paper.model_validate(data)
     except ValidationError as error:

@@ -16,7 +16,10 @@ def tell_differences(
     """Lines by what they are about: the settings, the experiment, and presets, each line once."""
     found = {
         "settings": other_settings(number, form, settings),
-        "experiment": list(paper.differences),
+        "experiment": [
+            *paper.differences,
+            *(f"{key} is at most {most} at small scale." for key, most in paper.small.items()),
+        ],
     }
     presets = [name for name in paper.systems if name not in paper.own]
     told = {name: list(_of_preset(name)) for name in presets}

@@ -34,6 +34,9 @@ from tests.end_to_end.several_nodes.weighted_switch import Switch, switching
 from tests.end_to_end.small_graph import graph_settings, make_graphs_index
 from tests.k8s import chart
 
+# Two clusters of two nodes each start first.
+pytestmark = pytest.mark.timeout(1800)
+
 OLD, NEW = "old", "new"
 SHARDS = {OLD: 3, NEW: 2}
 NUMBERS = {OLD: (1, 2), NEW: (11, 12)}
