@@ -146,7 +146,7 @@ class _Work:
         from serve.client.open_client import local_client
 
         log, settings, found = self.context.log, self.settings, {}
-        with self._named(), local_client(settings, log, model=True) as client:
+        with local_client(settings, log, model=True) as client, self._named():
             for name in _systems(self.paper, form):
                 run = self.folder / f"{name}.{form}.json"
                 batch = make_batch(settings, form, self.questions, name, [], answers=True)

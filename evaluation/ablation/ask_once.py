@@ -13,7 +13,7 @@ from serve.llm.model_roles import ModelRoles
 
 
 class AskedOnce:
-    """A ChatModel that keeps each reply at temperature 0, and gives it for the same words again.
+    """A ChatModel that keeps each reply at temperature 0 or with a seed, for the same words.
 
     Not where times are compared: a reply that is kept takes none.
     """
@@ -24,9 +24,10 @@ class AskedOnce:
 
     async def chat(self, messages: Sequence[Message], *, temperature: float, **options: Any) -> str:
         """See `ChatModel.chat`."""
-        if temperature > 0 or options.get("say"):
+        drawn = temperature > 0 and options.get("seed") is None
+        if drawn or options.get("say"):
             return await self._model.chat(messages, temperature=temperature, **options)
-        asked = json.dumps([messages, options], sort_keys=True)
+        asked = json.dumps([messages, temperature, options], sort_keys=True)
         if asked not in self._replies:
             reply = await self._model.chat(messages, temperature=temperature, **options)
             self._replies[asked] = reply
@@ -34,7 +35,7 @@ class AskedOnce:
 
 
 def each_asked_once(models: ModelRoles) -> ModelRoles:
-    """The same models, each of which keeps what it says at temperature 0."""
+    """The same models, each of which keeps what it would say again."""
     return replace(
         models,
         writer=AskedOnce(models.writer) if models.writer else None,

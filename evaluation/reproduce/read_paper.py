@@ -77,8 +77,8 @@ class Paper(_Part):
     `own` are systems beside the presets, `given` those that answer from the questions' own
     snippets, `evidence` further runs of a system by the passages that it sees. `depth` citations
     are ranked. `settings` is what questions of a form have in place of the paper's settings, at
-    any scale and with an index of its own. `small` is the most that its systems have, at small
-    scale, of a number in a preset by dotted key, such as rerank.depth.
+    any scale and with an index of its own. `small` is what its systems have at small scale
+    by dotted key, such as rerank.depth: a number is the most, words are in the place of others.
     """
 
     title: str
@@ -89,7 +89,7 @@ class Paper(_Part):
     evidence: Mapping[str, tuple[int, ...]] = {}
     depth: int = 10
     settings: Mapping[Form, Mapping[str, Mapping[str, Any]]] = {}
-    small: Mapping[str, int] = {}
+    small: Mapping[str, int | str] = {}
     answers: bool = True
     tables: tuple[PaperTable, ...]
     differences: tuple[str, ...] = ()
@@ -120,14 +120,13 @@ def paper_names() -> tuple[str, ...]:
     return tuple(sorted(p.name.removesuffix(".yaml") for p in files if p.name.endswith(".yaml")))
 
 
-def _bounded(system: SystemSettings, most: Mapping[str, int]) -> SystemSettings:
-    """The system with at most the number that `most` has for a dotted key."""
+def _bounded(system: SystemSettings, small: Mapping[str, int | str]) -> SystemSettings:
     data = system.model_dump()
-    for key, bound in most.items():
+    for key, bound in small.items():
         *path, last = key.split(".")
         part = reduce(getitem, path, data)
-        if part[last] is None or part[last] > bound:
-            part[last] = bound
+        found = part[last]
+        part[last] = min(found, bound) if isinstance(found, int) else bound
     return SystemSettings.model_validate(data)
 
 

@@ -18,7 +18,7 @@ def tell_differences(
         "settings": other_settings(number, form, settings),
         "experiment": [
             *paper.differences,
-            *(f"{key} is at most {most} at small scale." for key, most in paper.small.items()),
+            *(f"At small scale {_bound(key, small)}." for key, small in paper.small.items()),
         ],
     }
     presets = [name for name in paper.systems if name not in paper.own]
@@ -27,6 +27,10 @@ def tell_differences(
         about = ", ".join(name for name in presets if line in told[name])
         found.setdefault(about, []).append(line)
     return {about: lines for about, lines in found.items() if lines}
+
+
+def _bound(key: str, small: int | str) -> str:
+    return f"{key} is {small}" if isinstance(small, str) else f"{key} is at most {small}"
 
 
 def _of_preset(name: str) -> Iterator[str]:

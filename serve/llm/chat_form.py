@@ -35,6 +35,7 @@ def chat_request(
     *,
     max_tokens: int,
     temperature: float,
+    seed: int | None = None,
     repetition_penalty: float | None = None,
     choices: Sequence[str] | None = None,
     json_schema: Mapping[str, Any] | None = None,
@@ -54,6 +55,8 @@ def chat_request(
         "max_tokens": max_tokens,
         "temperature": temperature,
     }
+    if seed is not None:
+        body["seed"] = seed
     if repetition_penalty is not None:
         body["repetition_penalty"] = repetition_penalty
     if choices is not None:

@@ -38,6 +38,7 @@ class ChatModel(Protocol):
         *,
         max_tokens: int,
         temperature: float,
+        seed: int | None = None,
         repetition_penalty: float | None = None,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
@@ -45,6 +46,8 @@ class ChatModel(Protocol):
         say: Say | None = None,
     ) -> str:
         """The reply's text; one of `choices`, or JSON of `json_schema`, where given.
+
+        With the same `seed` a model draws the same reply to the same words, or tries to.
 
         With `weigh` the reply is one word, and the text is JSON of the share that the model
         gives each of these words: `{"yes": 0.9, "no": 0.1}`.

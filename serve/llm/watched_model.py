@@ -40,6 +40,7 @@ class WatchedModel:
         *,
         max_tokens: int,
         temperature: float = 0.0,
+        seed: int | None = None,
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
     ) -> T | None:
@@ -55,6 +56,7 @@ class WatchedModel:
                     messages,
                     max_tokens=max_tokens,
                     temperature=temperature,
+                    seed=seed,
                     choices=choices,
                     json_schema=json_schema,
                 )

@@ -96,8 +96,10 @@ async def _paragraphs(messages: Sequence[Message], models: Sequence[WatchedModel
                 consequence,
                 max_tokens=PARAGRAPH_TOKENS,
                 temperature=PARAGRAPH_TEMPERATURE if len(models) > 1 else 0.0,
+                # Each its own, or a model that is named twice would say the same twice.
+                seed=number if len(models) > 1 else None,
             )
-            for model in models
+            for number, model in enumerate(models)
         )
     )
     return [text for text in said if text is not None]

@@ -43,5 +43,16 @@ def test_the_same_words_are_asked_once_and_others_again(again: dict[str, Any], c
     assert (replies[0] == replies[1]) == (calls == 1)
 
 
+def test_what_is_drawn_with_a_seed_is_drawn_once_and_with_another_anew() -> None:
+    model = Numbering()
+    rewriter = each_asked_once(ModelRoles(None, (model,))).of("rewriter")
+    assert rewriter is not None
+    replies = [
+        asyncio.run(rewriter.chat(WORDS, max_tokens=10, temperature=0.7, seed=seed))
+        for seed in (0, 1, 0, 1)
+    ]
+    assert replies == ["reply 1", "reply 2", "reply 1", "reply 2"]
+
+
 def test_models_that_are_not_at_hand_stay_away() -> None:
     assert each_asked_once(ModelRoles(None)) == ModelRoles(None)

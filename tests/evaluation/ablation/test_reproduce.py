@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,7 +23,9 @@ from evaluation.reproduce.read_paper import (
     paper_settings,
     read_paper,
 )
+from evaluation.reproduce.tell_differences import tell_differences
 from pipelines.build.split_passages import make_splitter
+from serve.batches.answer_batch import answer_batch
 from tests.evaluation.ablation.ablation_runs import ROWS
 from tests.evaluation.evaluate_command.small_runs import label, lines
 from tests.evaluation.scripted_judge import ScriptedJudge
@@ -180,12 +183,38 @@ def test_a_system_that_answers_nothing_is_told_with_its_losses(
 
 
 def test_biogen_topics_without_answers_fill_the_table_of_task_b(
-    tmp_path: Path, options: list[str]
+    tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    depths = []
+
+    def answer_within_bounds(*args: Any, **options: Any) -> Any:
+        depths.append(load_system("udine-b").rerank.depth)
+        return answer_batch(*args, **options)
+
+    monkeypatch.setattr("serve.batches.answer_batch.answer_batch", answer_within_bounds)
     gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
     found = run_json("004", topics(tmp_path / "t.json", answered=False), gold, options)
     assert [table["name"] for table in found["tables"]] == ["Table 3"]
     assert values(found, "Table 3", "udine-b")["Citation Coverage"] is not None
+    assert set(depths) == {20}
+    assert load_system("udine-b").rerank.depth == 100, "the bounds were for this run alone"
+
+
+@pytest.mark.parametrize("number", paper_names())
+def test_each_bound_of_the_small_scale_changes_a_system_and_is_told(number: str) -> None:
+    small, full = read_paper(number, "small"), read_paper(number)
+    told = tell_differences(number, small, small.tables[0].form, paper_settings(number, "small"))
+    assert not full.small
+    for key in small.small:
+        path = attrgetter(key)
+        assert any(path(small.system(n)) != path(full.system(n)) for n in small.systems)
+        assert any(f"At small scale {key} is " in line for line in told["experiment"])
+
+
+def test_at_small_scale_a_number_is_a_bound_and_never_more_than_the_papers() -> None:
+    small = read_paper("004", "small")
+    depths = {name: small.system(name).rerank.depth for name in ("udine-b", "udine-a", "udine-b1")}
+    assert depths == {"udine-b": 20, "udine-a": 20, "udine-b1": 0}
 
 
 @pytest.mark.parametrize("number", paper_names())

@@ -80,6 +80,7 @@ def test_each_pseudo_document_is_drawn_anew() -> None:
         documents = asyncio.run(write_pseudo_documents(QUESTION, [watched(endpoint)[0]] * 2))
     assert sorted(documents) == ["One.", "Two."]
     assert all(body["temperature"] > 0 for body in endpoint.asked)
+    assert sorted(body["seed"] for body in endpoint.asked) == [0, 1]
 
 
 def test_two_models_write_one_pseudo_document_each_and_one_may_be_lost() -> None:
