@@ -91,7 +91,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[
         )  # fmt: skip
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
+        process.wait(timeout=180)
         shutil.rmtree(ray_folder, ignore_errors=True)
 
 

@@ -121,7 +121,7 @@ def service(
                 yield Service(http, process, model, collector, logs)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.communicate(timeout=180)
             shutil.rmtree(ray_folder, ignore_errors=True)
 
 
@@ -353,5 +353,5 @@ def test_a_stopped_graph_ends_what_it_has_begun_and_takes_no_more(service: Servi
     thread.join()
     assert replies[0].status_code == 200
     assert json.loads(replies[0].text)["ideal"]
-    output, _ = service.process.communicate(timeout=60)
+    output, _ = service.process.communicate(timeout=180)
     assert service.process.returncode == 128 + signal.SIGTERM, output
