@@ -142,9 +142,12 @@ def run_models(settings: Settings) -> None:
 
     Raises CiteRayError where one cannot start.
     """
+    # Where this minute is over, the next line waits one more for the proxies.
+    with contextlib.suppress(TimeoutError, ActorDiedError):
+        ray_serve.start()
     try:
         ray_serve.run(build_llm_app(settings), name=MODELS_APP, route_prefix=None)
-    except RuntimeError as error:
+    except (RuntimeError, TimeoutError) as error:
         raise CiteRayError(f"a language model cannot start: {one_line(str(error))}") from error
 
 

@@ -1,8 +1,8 @@
 """A paper as data: its models in `configs/papers`, its tables in `configs/papers/tables`.
 
 At full scale the settings are the paper's. At small scale they are the laptop's, of which the paper
-changes only how abstracts are split, and its systems read and write no more than a small model
-does in minutes. Models and bounds are named as differences.
+changes only how abstracts are split, and what some papers' systems read and write has bounds.
+Models and bounds are named as differences.
 """
 
 from __future__ import annotations

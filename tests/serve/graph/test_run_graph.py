@@ -6,14 +6,17 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ray.exceptions import ActorDiedError
 from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
 from cluster.settings.settings import ServeSettings, load_settings
+from serve import app
 from serve.graph import run_graph
 from serve.graph.run_graph import PROXY_ENVIRONMENT, await_ready, hold_port, require_vllm
 from tests.commands.test_cli import citeray, the_one_line
@@ -69,6 +72,41 @@ def test_ray_reads_what_it_is_told_of_the_proxy() -> None:
         [sys.executable, "-c", code], env=os.environ | PROXY_ENVIRONMENT, capture_output=True
     )
     assert ended.stdout == b"1.0 20.0\n"
+
+
+def late(*_: object, **__: object) -> None:
+    raise TimeoutError("HTTP proxies not available after 60s.")
+
+
+def replaced(*_: object, **__: object) -> None:
+    raise ActorDiedError
+
+
+@pytest.mark.parametrize("start", [late, replaced])
+def test_a_proxy_that_is_late_or_replaced_does_not_end_the_start(
+    start: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed = []
+
+    def run_many(targets: list[Any], **options: object) -> None:
+        deployed.extend(targets)
+        late()
+
+    monkeypatch.setattr(app.ray_serve, "start", start)
+    monkeypatch.setattr(app.ray_serve, "run_many", run_many)
+    app._run(None, "citeray", "/", load_settings())
+    assert [target.name for target in deployed] == ["citeray"]
+
+
+@pytest.mark.parametrize("start", [late, replaced])
+def test_models_whose_proxy_never_starts_are_told_in_a_sentence(
+    start: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "build_llm_app", lambda settings: None)
+    monkeypatch.setattr(app.ray_serve, "start", start)
+    monkeypatch.setattr(app.ray_serve, "run", late)
+    with pytest.raises(CiteRayError, match=r"cannot start: HTTP proxies not available"):
+        app.run_models(load_settings())
 
 
 def test_what_is_waited_for_in_vain_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
