@@ -176,7 +176,7 @@ def test_work_is_done_one_item_ahead_and_no_further() -> None:
     begun = [threading.Event() for _ in range(3)]
     results = one_ahead(lambda i: (begun[i].set(), i)[1], range(3))
     assert next(results) == 0
-    assert begun[1].wait(10)
+    assert begun[1].wait(60)
     assert not begun[2].is_set()
     assert list(results) == [1, 2]
 

@@ -37,7 +37,7 @@ def test_what_a_replica_started_does_not_outlive_its_kill() -> None:
         assert all(p.is_running() for p in left)
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=30)
-        _, alive = psutil.wait_procs([*left, watcher], timeout=15)
+        _, alive = psutil.wait_procs([*left, watcher], timeout=60)
         assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
     finally:
         process.kill()

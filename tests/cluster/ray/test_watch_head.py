@@ -24,7 +24,7 @@ def test_a_head_that_is_gone_is_named_and_one_that_answers_is_waited_for(
     begun = time.monotonic()
     with pytest.raises(HeadLostError, match=f"Ray's head at {address} has not answered") as lost:
         watch_head.await_head_loss(address)
-    assert 1.5 < time.monotonic() - begun < 10
+    assert 1.5 < time.monotonic() - begun < 60
     assert lost.value.exit_code == 1
 
 

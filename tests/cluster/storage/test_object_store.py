@@ -152,7 +152,7 @@ def test_a_store_that_never_answers_is_given_up_and_named(monkeypatch: pytest.Mo
         begun = time.monotonic()
         with pytest.raises(InputError, match=r"the store cannot be read .*Timeout.*; check the"):
             list_folder(f"s3://bucket/a?endpoint_override=127.0.0.1:{port}&scheme=http")
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
 
 
 def test_all_tries_of_a_silent_store_take_about_a_minute() -> None:

@@ -28,7 +28,7 @@ def write(
     prompts = "udine" if weigh else ""
     style = AnswerSettings(check=check, weigh=weigh, prompts=prompts, ideal_from="model")
     writer = AnswerWriter(
-        Script(*replies), encode, None, recognise, WordReader(), WriterLimits(deadline_s=1)
+        Script(*replies), encode, None, recognise, WordReader(), WriterLimits(deadline_s=60)
     )
     items = [*evidence(SAID), Evidence(passage("Cats sleep for most of the day.", 7))]
     return asyncio.run(

@@ -35,7 +35,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
 
 
 def ended(http: httpx.Client, job_id: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while time.monotonic() < end:
         job: dict[str, Any] = http.get(f"/v1/batches/{job_id}", headers=headers).json()
         if job["state"] not in ("waiting", "running"):

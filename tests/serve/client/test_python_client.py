@@ -208,4 +208,4 @@ def test_who_stops_listening_ends_the_work(tmp_path: Path) -> None:
     ):
         with closing(citeray.answer_events(QUESTION)) as events:
             assert next(events) == Drafted("Met")
-        assert ended.wait(10)
+        assert ended.wait(60)

@@ -194,12 +194,12 @@ def test_who_asks_and_does_not_read_is_cut_off(port: int, monkeypatch: pytest.Mo
 
 
 def test_who_reads_slowly_but_reads_gets_all(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serve.http.header_limits.READER_S", 0.5)
+    monkeypatch.setattr("serve.http.header_limits.READER_S", 2)
     with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
         wire.sendall(head(b"GET", b"/large", b"Connection: close\r\n"))
-        read, ends = 0, time.monotonic() + 1.0
+        read, ends = 0, time.monotonic() + 4
         while more := wire.recv(1 << 20):
             read += len(more)
             if time.monotonic() < ends:
-                time.sleep(0.05)
+                time.sleep(0.15)
     assert read > len(LARGE)

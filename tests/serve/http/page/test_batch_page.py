@@ -76,7 +76,7 @@ def test_answers_are_read_while_the_batch_is_at_work(
 
     def hold(question: Question) -> None:
         if question.id == "q2":
-            go_on.wait(10)
+            go_on.wait(120)
 
     asking.trouble = hold
     start(page, file_of(tmp_path, 3))

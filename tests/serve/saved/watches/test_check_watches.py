@@ -335,7 +335,7 @@ def test_saved_questions_wait_for_the_services_own_callers() -> None:
     # But not for ever.
     begun = time.monotonic()
     asyncio.run(PoliteAsk(ask, lambda: True, 0.2).answer({"question": "B?"}))
-    assert 0.2 <= time.monotonic() - begun < 2
+    assert 0.2 <= time.monotonic() - begun < 30
 
 
 def test_saved_questions_take_a_tenth_of_the_time_at_most() -> None:
