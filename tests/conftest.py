@@ -68,7 +68,7 @@ LONG = (
     "/pipelines/update/test_late_sources.py",
     "/pipelines/verify/test_damages.py::test_every_random_damage_is_named_by_its_file[five-hundred]",
     "/images/test_audit.py",
-    "/images/test_build.py",
+    "/images/test_build",
     "/images/test_containerfiles.py::test_the_builds_own_steps",
     # All of what is kept once more; tests/serve/saved/test_postgres.py has the short form.
     "[postgres",

@@ -12,8 +12,10 @@ from datetime import date
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
+from cluster.ray.session import NICENESS
 from cluster.settings.presets import system_names
 from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
 from tests.end_to_end.conftest import SampleIndex
@@ -55,7 +57,7 @@ def served(
     process = subprocess.Popen(
         with_settings([str(BIN / "citeray"), "serve"], settings),
         cwd=ROOT,
-        env=environment({}),
+        env={name: value for name, value in environment({}).items() if name != NICENESS},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -198,6 +200,13 @@ def test_a_batch_answers_from_the_snippets_in_its_file(served: Served, tmp_path:
     for question, entry in zip(asked, answered, strict=True):
         assert set(entry["documents"]) <= {s["document"] for s in question["snippets"]}
         assert entry["ideal_answer"]
+
+
+def test_its_stages_stand_back_behind_no_other_program(served: Served) -> None:
+    command = psutil.Process(served.process.pid)
+    stages = [p for p in command.children(recursive=True) if "ServeReplica" in p.cmdline()[0]]
+    assert len(stages) > 3
+    assert {stage.nice() for stage in stages} == {command.nice()}
 
 
 def test_a_second_serve_on_the_port_is_refused_and_harms_nothing(served: Served) -> None:

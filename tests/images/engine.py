@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,10 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.images.containerfile import ROOT
+import pytest
+
+from tests.images.containerfile import FILES, ROOT, copied
 
 BASE = "localhost/debian-python:3.11"
 MISSING = [name for name in ("buildah", "debootstrap", "ip") if shutil.which(name) is None]
+WANTED = [
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="making a Debian and mounting it takes root"),
+]
+DEMO = ["citeray", "demo", "--json", "--set", "llm.kind=none"]
 # As compose.yaml and the manifests run it: a read-only root with four folders to write, user 10001,
 # no new privileges. `$1` is the root, `$2` the folder for /models; what follows is the command.
 RUN = """
@@ -52,6 +61,29 @@ def pip_settings() -> tuple[str, list[Path]]:
                 paths.add(path.parent if word.startswith("file://") else path)
     lines = [f"{key} = {value}\n" for key, value in settings.items()]
     return "".join(["[global]\n", *lines]), sorted(paths)
+
+
+def make_context(name: str, folder: Path) -> Path:
+    """What .dockerignore lets travel: the files that an image copies, and the locks."""
+    for source in {source for source, _ in copied(FILES[name])}:
+        target = folder / source
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / source, target)
+    return folder
+
+
+def check_demo(done: subprocess.CompletedProcess[str]) -> None:
+    """Whether `DEMO` ended well, and each of its answers is one with citations."""
+    assert done.returncode == 0, done.stderr[-4000:]
+    answers = json.loads(done.stdout)
+    assert [answer["verdict"] for answer in answers] == ["answered"] * 3
+    for answer in answers:
+        assert answer["ideal"]
+        assert all(sentence["pmids"] for sentence in answer["ideal"])
+    print("\n".join(answer["ideal"][0]["text"] for answer in answers))
 
 
 class Engine:

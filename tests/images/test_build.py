@@ -8,42 +8,29 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.command import BIN
-from tests.images.containerfile import FILES, ROOT, copied
-from tests.images.engine import MISSING, Engine, pip_settings
+from tests.images.engine import (
+    DEMO,
+    WANTED,
+    Engine,
+    check_demo,
+    make_context,
+    pip_settings,
+)
 
-pytestmark = [
-    pytest.mark.timeout(3600),
-    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="making a Debian and mounting it takes root"),
-]
+pytestmark = WANTED
 LARGEST = 2_500_000_000
 # Any index will do where the settings of pip find torch's build for CPUs on this disk.
 TORCH_INDEX = os.environ.get("CITERAY_TORCH_INDEX_URL", "file:///nowhere/")
 
 
-def make_context(folder: Path) -> Path:
-    """What .dockerignore lets travel: the files that are copied, and the locks."""
-    for name in {source for source, _ in copied(FILES["cpu"])}:
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, target)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_context(tmp_path_factory.mktemp("context"))
+    return make_context("cpu", tmp_path_factory.mktemp("context"))
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +42,6 @@ def engine(tmp_path_factory: pytest.TempPathFactory, context: Path) -> Iterator[
         yield built
     finally:
         built.remove()
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    subprocess.run(
-        [str(BIN / "citeray"), "models", "pull", "--set", "llm.kind=none"],
-        env={**os.environ, "CITERAY_MODELS": str(folder)},
-        cwd=ROOT,
-        check=True,
-    )
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, 10001, 10001)
-    return folder
 
 
 def copies(layers: list[tuple[str, int, str]]) -> list[int]:
@@ -125,12 +98,4 @@ def test_the_user_has_no_rights_and_the_root_is_read_only(engine: Engine, tmp_pa
 
 
 def test_the_demo_answers_with_citations(engine: Engine, models: Path) -> None:
-    command = ["citeray", "demo", "--json", "--set", "llm.kind=none"]
-    done = engine.run("cpu", models, command)
-    assert done.returncode == 0, done.stderr[-4000:]
-    answers = json.loads(done.stdout)
-    assert [answer["verdict"] for answer in answers] == ["answered"] * 3
-    for answer in answers:
-        assert answer["ideal"]
-        assert all(sentence["pmids"] for sentence in answer["ideal"])
-    print("\n".join(answer["ideal"][0]["text"] for answer in answers))
+    check_demo(engine.run("cpu", models, DEMO))
