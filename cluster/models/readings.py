@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.text.sentences import sentence_spans
+from cluster.text.sentences import asks, sentence_spans
 
 LABELS = ("O", "B-ANSWER", "I-ANSWER", "RELEVANT", "YES", "NO", "SILENT", "SUMMARY")
 _O, _B, _I, RELEVANT, YES, NO, SILENT, SUMMARY = range(len(LABELS))
@@ -99,9 +99,13 @@ class BatchReader:
 
 
 def split_passage(passage: str) -> list[tuple[int, int]]:
-    """(begin, end) of the parts that are judged alone: sentences, short ones with the next."""
+    """(begin, end) of the parts that are judged alone: sentences, short ones with the next.
+
+    Questions are none: the reader takes "Is X safe?" for a yes to that.
+    """
     parts: list[tuple[int, int]] = []
-    for begin, end in sentence_spans(passage):
+    spans = sentence_spans(passage)
+    for begin, end in (span for span in spans if not asks(passage[slice(*span)])):
         if parts and parts[-1][1] - parts[-1][0] < SHORT_CHARS:
             parts[-1] = (parts[-1][0], end)
         else:

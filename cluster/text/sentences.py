@@ -43,6 +43,21 @@ _STARTERS = re.compile(
 )
 
 
+# A title that lost its question mark still asks: "Is the score useful in bleeding ulcers".
+_INVERTED = re.compile(
+    r"(?:Is|Are|Was|Were|Do|Does|Did|Can|Could|Should|Would|Will|Has|Have)\s(?!not\b)"
+)
+_ASKS = re.compile(r"""\?[)\]}"'\u2019\u201d\u00bb.]*$""")
+_ENDS = re.compile(r"""[.!;:][)\]}"'\u2019\u201d\u00bb]*$""")
+
+
+def asks(sentence: str) -> bool:
+    """Whether a sentence, without white space around it, is a question: it states nothing."""
+    if _ASKS.search(sentence):
+        return True
+    return bool(_INVERTED.match(sentence)) and not _ENDS.search(sentence)
+
+
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Bounds (begin, end) of the sentences in order, as code points, end exclusive.
 

@@ -10,10 +10,11 @@ from typing import Literal
 
 from cluster.answers import ExactAnswer, Question, Sentence
 from cluster.records import NO_TITLE
+from cluster.text.sentences import asks
 from serve.answer.decide_yesno import CLEAR, weigh
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import PassageReader, ReadPassage, Side, spoken_by
-from serve.answer.section_labels import strip_label
+from serve.answer.section_labels import strip_brackets, strip_label
 from serve.question.asked_aspect import OFF_ASPECT, asked_aspect
 from serve.question.asked_concepts import NOTHING_ASKED, AskedConcepts
 from serve.question.comparisons import (
@@ -303,7 +304,8 @@ def _sentences(passage: ReadPassage) -> Iterator[Candidate]:
     title = passage.item.passage.section == "title"
     for span in passage.reading.sentences:
         text = strip_label(passage.text[span.begin : span.end].strip())
-        if text == NO_TITLE or len(text.split()) < MIN_WORDS or text.endswith("?"):
+        text = strip_brackets(text) if title else text
+        if text == NO_TITLE or len(text.split()) < MIN_WORDS or asks(text):
             continue
         # An answer cites by its PMIDs alone: a link in an abstract may have been planted.
         if holds_reference(text):

@@ -1,4 +1,4 @@
-"""The labels of an abstract's sections, which are no part of what its sentences say."""
+"""Labels of an abstract's sections and the brackets of a title: no part of what sentences say."""
 
 from __future__ import annotations
 
@@ -25,6 +25,16 @@ def strip_label(text: str) -> str:
         return text
     label = found[0].rstrip(": ")
     return text[found.end() :] if label.isupper() or _LABELS.fullmatch(label) else text
+
+
+def strip_brackets(title: str) -> str:
+    """A sentence of a title without those that PubMed sets a translated one in ("[A. B].")."""
+    opened, closed = title.startswith("["), title.endswith("].")
+    if opened and closed:
+        return title[1:-2]
+    if opened and "]" not in title:
+        return title[1:]
+    return title[:-2] if closed and "[" not in title else title
 
 
 def bare_label(text: str, begin: int = 0) -> int:

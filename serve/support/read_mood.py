@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from cluster.text.sentences import asks
 from serve.support.compare_wording import holds, read_wording
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*|[^\w\s]")
@@ -72,6 +73,8 @@ def pairs_up(sentence: str) -> bool:
 @lru_cache(maxsize=8192)
 def stated(sentence: str) -> str:
     """`sentence` without what it only asks, supposes or tells its reader to say."""
+    if asks(sentence):
+        return ""
     sentence = _before_foreign_demand(sentence)
     tokens = [(match[0].casefold(), match.start()) for match in _TOKEN.finditer(sentence)]
     kept: list[str] = []

@@ -11,7 +11,7 @@ from transformers import AutoTokenizer, BertForTokenClassification
 
 from cluster.errors import InputError
 from cluster.models.reader import Reader
-from cluster.models.readings import LABELS, NO, RELEVANT, SUMMARY, YES, read_logits
+from cluster.models.readings import LABELS, NO, RELEVANT, SUMMARY, YES, Reading, read_logits
 from tests.tiny_models import make_tiny_encoder
 
 PASSAGE = "Aspirin treats fever in thousands of grown adults. IL-6 (the gene) inhibits the heart."
@@ -99,6 +99,15 @@ def test_a_short_sentence_is_judged_with_the_next_and_told_apart_from_it() -> No
     found = read_logits(text, offsets, logits, np.arange(1, len(offsets) + 1)).sentences
     assert [text[s.begin : s.end] for s in found] == ["It does.", text[9:]]
     assert found[0].score == found[1].score
+
+
+def test_a_question_says_nothing() -> None:
+    for text in ("Does aspirin treat fever?", "Does aspirin treat fever"):
+        offsets = tokens_of(text)
+        logits = logits_of(len(offsets))
+        logits[:, [RELEVANT, YES]] = 9.0
+        found = read_logits(text, offsets, logits, np.arange(1, len(offsets) + 1))
+        assert found == Reading(0.0, 0.0, 0.0, 1.0)
 
 
 def tiny_reader(path: Path, labels: tuple[str, ...] = LABELS) -> Path:

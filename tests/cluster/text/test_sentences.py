@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.text.sentences import sentence_spans
+from cluster.text.sentences import asks, sentence_spans
 
 
 def sentences(text: str) -> list[str]:
@@ -97,3 +97,31 @@ def test_a_long_run_of_anything_is_covered(unit: str) -> None:
     spans = sentence_spans(text)
     assert spans[0][0] == 0
     assert spans[-1][1] == len(text.rstrip())
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Is valproate safe in pregnancy?",
+        "Is the score useful in predicting outcomes in bleeding ulcers",
+        "Aspirin for all: does it prevent cancer?",
+        "[Can statins prevent dementia?].",
+        "Does metformin reduce the risk of cancer: a meta-analysis",
+    ],
+)
+def test_a_question_asks_even_without_its_mark(sentence: str) -> None:
+    assert asks(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Valproate is contraindicated in pregnancy",
+        "Is contraindicated in pregnancy.",
+        "Do not give valproate in pregnancy",
+        "It is unknown whether it is safe (why?) in pregnancy.",
+        "Iscador in breast cancer",
+    ],
+)
+def test_a_statement_asks_nothing(sentence: str) -> None:
+    assert not asks(sentence)

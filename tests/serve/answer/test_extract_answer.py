@@ -3,11 +3,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from cluster.answers import Evidence, Question, Sentence
 from cluster.models.readings import Reading
 from serve.answer.extract_answer import Extract, extract_ideal
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import ReadPassage, read_evidence
+from serve.answer.section_labels import strip_brackets
 from serve.question.asked_concepts import AskedConcepts
 from tests.serve.answering import WordReader, evidence, passage
 
@@ -69,6 +72,26 @@ def test_title_needs_no_full_stop() -> None:
     items = [Evidence(passage(title, title=True))]
     found = extract_ideal(QUESTION, read_evidence(QUESTION.body, items, WordReader()), WordReader())
     assert [s.text for s in found.sentences] == [title]
+
+
+def test_the_brackets_of_a_translated_title_are_not_shown() -> None:
+    items = [Evidence(passage("[Metformin and blood glucose in adults].", title=True))]
+    found = extract_ideal(QUESTION, read_evidence(QUESTION.body, items, WordReader()), WordReader())
+    assert [s.text for s in found.sentences] == ["Metformin and blood glucose in adults"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("[Metformin in adults].", "Metformin in adults"),
+        ("[Glucose in adults.", "Glucose in adults."),
+        ("A review].", "A review"),
+        ("Metformin and [18F]glucose in adults", "Metformin and [18F]glucose in adults"),
+        ("[18F]glucose in adults", "[18F]glucose in adults"),
+    ],
+)
+def test_only_the_brackets_around_a_title_go(sentence: str, shown: str) -> None:
+    assert strip_brackets(sentence) == shown
 
 
 def test_section_label_is_not_part_of_the_answer() -> None:
