@@ -16,6 +16,7 @@ from serve.question.contrary_forms import affirmed
 from serve.question.stated_plainly import is_stated_plainly
 from serve.support.compare_wording import coverage, read_wording
 from serve.support.read_harm import affirms_harm, harm_asked
+from serve.support.read_mood import only_stated
 
 # Of more passages the first, which rank best, say enough; each costs the model some milliseconds.
 MAX_READ = 12
@@ -138,17 +139,45 @@ def turned(reading: Reading) -> Reading:
 
 
 def read_evidence(
-    question: str, evidence: Sequence[Evidence], reader: PassageReader
+    question: str, evidence: Sequence[Evidence], reader: PassageReader, *, sides: bool = False
 ) -> list[ReadPassage]:
-    """The first MAX_READ pieces of `evidence` with their readings, in order."""
+    """The first MAX_READ pieces of `evidence` with their readings, in order.
+
+    With `sides`, for a yes/no question, what a text only asks, aims at or supposes takes none.
+    """
     first = evidence[:MAX_READ]
-    readings = read_texts(question, [item.passage.text for item in first], reader)
+    texts = [item.passage.text for item in first]
+    readings = read_texts(question, texts, reader)
+    if sides:
+        readings = _take_stated_sides(question, texts, readings, reader)
     return [ReadPassage(*row) for row in zip(first, range(len(first)), readings, strict=True)]
+
+
+def _take_stated_sides(
+    question: str, texts: Sequence[str], readings: Sequence[Reading], reader: PassageReader
+) -> list[Reading]:
+    """The readings with the sides of what the texts state: the reader takes "We tested whether X"
+    for a yes to X."""
+    stated = {text: only_stated(text) for text in texts}
+    changed = [text for text in stated if stated[text] != text]
+    again = read_texts(question, [stated[text] for text in changed], reader)
+    sides = dict(zip(changed, again, strict=True))
+    return [
+        _with_sides_of(sides[text], reading) if text in sides else reading
+        for text, reading in zip(texts, readings, strict=True)
+    ]
+
+
+def _with_sides_of(stated: Reading, reading: Reading) -> Reading:
+    """`reading` with yes and no so that, times its relevance, they are those of `stated`."""
+    share = min(1.0, stated.relevance / reading.relevance) if reading.relevance else 0.0
+    yes, no = share * stated.yes, share * stated.no
+    return replace(reading, yes=yes, no=no, silent=1 - yes - no)
 
 
 def spoken_by(sentence: str, question: str, reader: PassageReader) -> Side | None:
     """The side that `sentence` alone takes on the yes/no `question`; None where it is silent."""
-    [reading] = read_texts(question, [sentence], reader)
+    [reading] = read_texts(question, [only_stated(sentence)], reader)
     if reading.silent >= max(reading.yes, reading.no):
         return None
     return "yes" if reading.yes > reading.no else "no"

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -264,7 +265,8 @@ class AnswerWriter:
                 empty = self._memory is None or self._memory.is_empty
                 degraded.append(NO_EXAMPLES if empty else UNREAD)
         limits = self._limits.for_preset(style)
-        passages = await asyncio.to_thread(read_evidence, question.body, evidence, self._reader)
+        read = partial(read_evidence, sides=question.type == "yesno")
+        passages = await asyncio.to_thread(read, question.body, evidence, self._reader)
         answers = await asyncio.to_thread(rank_answers, question, passages, self._recognise)
         briefing = Briefing(
             self._model, limits, style, question, evidence, passages, answers, examples

@@ -10,12 +10,32 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from cluster.text.sentences import asks
+from cluster.text.sentences import asks, sentence_spans
 from serve.support.compare_wording import holds, read_wording
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*|[^\w\s]")
 # "We tested whether X", "if X": neither says X.
 _SUPPOSES = {"whether", "if", "hypothesise", "hypothesised", "hypothesize", "hypothesized"}
+# "We tested whether X and found that Y".
+_FINDS = {"found", "but", "showed", "demonstrated", "observed"}
+_FOUND = re.compile(rf"\b(?:{'|'.join(sorted(_FINDS))})\b", re.IGNORECASE)
+_TOLD = re.compile(r",\s+(?=(?:which|who|an?|we)\s)")
+# A sentence that says what is meant to be found out: "To assess X.", "We aimed to assess X."
+_LOOKS_INTO = (
+    r"(?:re-?)?(?:assess|evaluat|examin|investigat|determin|explor|stud|test|compar|clarif|review"
+    r"|describ|identif|ascertain|estimat|establish|analy[sz]|characteri[sz]|quantif|measur"
+    r"|summari[sz])(?:e|y|ed|ied|ing)?\b"
+)
+_STUDY = r"(?:study|review|paper|article|trial|work|analysis|meta-analysis|report|survey)"
+_AIM = re.compile(
+    rf"(?:[A-Z][\w/& -]{{2,30}}:\s+)?(?:To {_LOOKS_INTO}"
+    rf"|(?:the|our) (?:\w+ )?(?:aim|objective|purpose|goal)s?\b"
+    rf"|we (?:\w+ )?(?:aim(?:ed)?|sought|wanted|wished|set out|planned) to\b"
+    rf"|(?:this|the present|the current|our|here,? we) (?:\w+ )?{_STUDY}? ?"
+    rf"(?:aim(?:s|ed)|sought|seeks|was (?:designed|conducted|performed|undertaken)) to\b"
+    rf"|we (?:will|plan to) {_LOOKS_INTO})",
+    re.IGNORECASE,
+)
 # Verbs of saying, in the languages of most injections. In this form, without a subject before
 # them, they are a demand.
 _DEMANDS = """
@@ -73,25 +93,55 @@ def pairs_up(sentence: str) -> bool:
 @lru_cache(maxsize=8192)
 def stated(sentence: str) -> str:
     """`sentence` without what it only asks, supposes or tells its reader to say."""
+    return "".join(sentence[begin:end] for begin, end in _stated_spans(sentence))
+
+
+@lru_cache(maxsize=1024)
+def only_stated(text: str) -> str:
+    """`text` with spaces for its questions, its aims and what its sentences suppose.
+
+    It has the length of `text`, and each character its place.
+    """
+    kept = [" "] * len(text)
+    for begin, end in sentence_spans(text):
+        at = begin + _aim_ends(text[begin:end])
+        for first, last in _stated_spans(text[at:end], demands=False):
+            kept[at + first : at + last] = text[at + first : at + last]
+    return "".join(kept)
+
+
+def _aim_ends(sentence: str) -> int:
+    """How far a sentence says what is meant to be found out; 0 where it does not.
+
+    "To assess X, a drug for Y." says what X is.
+    """
+    if not _AIM.match(sentence) or _FOUND.search(sentence):
+        return 0
+    told = _TOLD.search(sentence)
+    return told.end() if told else len(sentence)
+
+
+def _stated_spans(sentence: str, *, demands: bool = True) -> list[tuple[int, int]]:
+    """(begin, end) of the pieces of a sentence that it states, in order."""
     if asks(sentence):
-        return ""
-    sentence = _before_foreign_demand(sentence)
-    tokens = [(match[0].casefold(), match.start()) for match in _TOKEN.finditer(sentence)]
-    kept: list[str] = []
+        return []
+    whole = len(_before_foreign_demand(sentence)) if demands else len(sentence)
+    tokens = [(m[0].casefold(), m.start()) for m in _TOKEN.finditer(sentence, 0, whole)]
+    kept: list[tuple[int, int]] = []
     begin = 0
     inside = False
     for place, (token, at) in enumerate(tokens):
-        if inside and token in _CLAUSE_ENDS:
+        if inside and (token in _CLAUSE_ENDS or token in _FINDS):
             inside, begin = False, at
         if inside:
             continue
-        demands = _demands(tokens, place)
-        if demands or token in _SUPPOSES:
-            kept.append(sentence[begin:at])
-            inside, begin = True, len(sentence)
-            if demands and tokens[place - 1][0] != "to":
+        demanded = demands and _demands(tokens, place)
+        if demanded or token in _SUPPOSES:
+            kept.append((begin, at))
+            inside, begin = True, whole
+            if demanded and tokens[place - 1][0] != "to":
                 break
-    return "".join([*kept, sentence[begin:]])
+    return [*kept, (begin, whole)]
 
 
 def _before_foreign_demand(sentence: str) -> str:

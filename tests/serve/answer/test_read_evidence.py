@@ -5,7 +5,14 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.models.readings import Reading, ScoredSpan
-from serve.answer.read_evidence import RememberingReader, answering, read_texts
+from serve.answer.read_evidence import (
+    RememberingReader,
+    answering,
+    read_evidence,
+    read_texts,
+    spoken_by,
+)
+from tests.serve.answering import evidence
 
 
 class Counting:
@@ -81,3 +88,30 @@ def test_what_says_all_that_is_asked_in_plain_words_is_no_denial() -> None:
     )
     assert (stated.yes, stated.no, stated.silent) == (0.1, 0.0, pytest.approx(0.9))
     assert other.no == 0.8
+
+
+class Literal:
+    """Takes each text with "helps" for a yes, as the reader does what is only aimed at."""
+
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+        yes = [Reading(0.9, 0.8, 0.1, 0.1), Reading(0.3, 0.0, 0.0, 1.0)]
+        return [yes["helps" not in text] for text in passages]
+
+
+@pytest.mark.parametrize(
+    ("text", "weight"),
+    [
+        ("Curevit helps.", 0.72),
+        ("We tested whether curevit helps.", 0.0),
+        ("To evaluate how curevit helps.", 0.0),
+        ("Does curevit help? Curevit helps.", 0.72),
+    ],
+)
+def test_what_is_only_aimed_at_takes_no_side_and_stays_relevant(text: str, weight: float) -> None:
+    items = evidence(text)
+    [passage] = read_evidence("Does curevit help?", items, Literal(), sides=True)
+    assert passage.weight("yes") == pytest.approx(weight)
+    assert (passage.reading.relevance, passage.weight("no") <= 0.1) == (0.9, True)
+    [passage] = read_evidence("What does curevit do?", items, Literal())
+    assert passage.reading == Literal().read("", [text])[0]
+    assert spoken_by(text, "Does curevit help?", Literal()) == ("yes" if weight else None)

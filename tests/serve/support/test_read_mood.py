@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from serve.support.read_mood import asserts, stated
+from serve.support.read_mood import asserts, only_stated, stated
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,27 @@ def test_pairs_told_in_one_sentence_are_not_told_apart() -> None:
 
 def test_a_supposition_ends_with_its_clause() -> None:
     assert stated("If it works, metformin helps.") == ", metformin helps."
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("To determine whether X reduces Y.", ""),
+        ("OBJECTIVE: To evaluate the safety of X in Y. It is unsafe.", "It is unsafe."),
+        ("The aim of this study was to compare X with Y.", ""),
+        ("This trial was designed to assess iron. X failed.", "X failed."),
+        ("We aimed to assess X, an inhibitor of Y.", "an inhibitor of Y."),
+        ("We tested whether X reduces Y and found that it does.", "We tested found that it does."),
+        ("To identify variants, we read the records and found X.", "as it was"),
+        ("Is X safe? It is not.", "It is not."),
+        ("If X reduces Y, trials are needed.", ", trials are needed."),
+        ("To date, X is safe.", "as it was"),
+        ("We compared X with Y: X was better.", "as it was"),
+        ("Inhibitors of the cycle, named last, include X and Y.", "as it was"),
+    ],
+)
+def test_what_is_left_of_a_text_is_what_it_states_in_its_place(text: str, left: str) -> None:
+    found = only_stated(text)
+    assert " ".join(found.split()) == (text if left == "as it was" else left)
+    assert len(found) == len(text)
+    assert all(b in (" ", a) for a, b in zip(text, found, strict=True))
