@@ -104,12 +104,16 @@ def split_passage(passage: str) -> list[tuple[int, int]]:
     Questions are none: the reader takes "Is X safe?" for a yes to that.
     """
     parts: list[tuple[int, int]] = []
-    spans = sentence_spans(passage)
-    for begin, end in (span for span in spans if not asks(passage[slice(*span)])):
-        if parts and parts[-1][1] - parts[-1][0] < SHORT_CHARS:
+    is_short = False
+    for begin, end in sentence_spans(passage):
+        if asks(passage[begin:end]):
+            is_short = False
+            continue
+        if is_short:
             parts[-1] = (parts[-1][0], end)
         else:
             parts.append((begin, end))
+        is_short = end - parts[-1][0] < SHORT_CHARS
     return parts
 
 

@@ -29,7 +29,8 @@ _LOOKS_INTO = (
 _STUDY = r"(?:study|review|paper|article|trial|work|analysis|meta-analysis|report|survey)"
 _AIM = re.compile(
     rf"(?:[A-Z][\w/& -]{{2,30}}:\s+)?(?:To {_LOOKS_INTO}"
-    rf"|(?:the|our) (?:\w+ )?(?:aim|objective|purpose|goal)s?\b"
+    rf"|(?:the|our) (?:\w+ )?(?:aim|objective|purpose|goal)s? "
+    rf"(?:of (?:this|the|our|these)(?: \w+)? {_STUDY}|(?:was|were|is) to)\b"
     rf"|we (?:\w+ )?(?:aim(?:ed)?|sought|wanted|wished|set out|planned) to\b"
     rf"|(?:this|the present|the current|our|here,? we) (?:\w+ )?{_STUDY}? ?"
     rf"(?:aim(?:s|ed)|sought|seeks|was (?:designed|conducted|performed|undertaken)) to\b"

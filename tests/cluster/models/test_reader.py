@@ -11,7 +11,16 @@ from transformers import AutoTokenizer, BertForTokenClassification
 
 from cluster.errors import InputError
 from cluster.models.reader import Reader
-from cluster.models.readings import LABELS, NO, RELEVANT, SUMMARY, YES, Reading, read_logits
+from cluster.models.readings import (
+    LABELS,
+    NO,
+    RELEVANT,
+    SUMMARY,
+    YES,
+    Reading,
+    read_logits,
+    split_passage,
+)
 from tests.tiny_models import make_tiny_encoder
 
 PASSAGE = "Aspirin treats fever in thousands of grown adults. IL-6 (the gene) inhibits the heart."
@@ -108,6 +117,11 @@ def test_a_question_says_nothing() -> None:
         logits[:, [RELEVANT, YES]] = 9.0
         found = read_logits(text, offsets, logits, np.arange(1, len(offsets) + 1))
         assert found == Reading(0.0, 0.0, 0.0, 1.0)
+
+
+def test_a_short_sentence_is_not_judged_with_a_question_or_across_it() -> None:
+    text = "It does. Does it? Aspirin treats fever in thousands of grown adults."
+    assert [text[b:e] for b, e in split_passage(text)] == ["It does.", text[18:]]
 
 
 def tiny_reader(path: Path, labels: tuple[str, ...] = LABELS) -> Path:
