@@ -32,6 +32,7 @@ from serve.search.choose_snippets import whole_passages
 from serve.search.climb_ladder import COMPARED, Budget, Costs, climb
 from serve.search.search_citations import QUOTED, Searcher
 from serve.search.search_shards import ShardSearch
+from serve.search.whole_citations import ranked, telling
 from serve.weighing.arrange_result import arranged
 from serve.weighing.weigh_answer import weigh_answer
 
@@ -43,11 +44,15 @@ NOTHING_WRITTEN = WrittenAnswer((), None, "none")
 
 
 def without(found: SearchResult, exclude: Sequence[int], limit: int, evidence: int) -> SearchResult:
-    """The first `limit` citations and `evidence` passages of what is not excluded."""
+    """The first `limit` citations and `evidence` passages of what is not excluded, and the rest of
+    these passages' citations."""
     gone = frozenset(exclude)
     citations = [c for c in found.citations if c.pmid not in gone]
     passages = [e for e in found.evidence if e.passage.pmid not in gone]
-    return replace(found, citations=tuple(citations[:limit]), evidence=tuple(passages[:evidence]))
+    kept = passages[:evidence]
+    held = {e.passage.pmid for e in kept}
+    rest = (e for e in passages[evidence:] if e.passage.pmid in held)
+    return replace(found, citations=tuple(citations[:limit]), evidence=(*kept, *rest))
 
 
 def strong(evidence: Sequence[Evidence], share: float) -> tuple[Evidence, ...]:
@@ -183,9 +188,10 @@ class QuestionAnswerer:
         if not request.snippets:
             return ()
         length = request.system.snippet_sentences
+        evidence = ranked(found.evidence) if request.system.whole else found.evidence
         if not length:
-            return tuple(whole_passages(found.evidence))
-        work = self._stages.snippets(request.question.body, found.evidence, length)
+            return tuple(whole_passages(evidence))
+        work = self._stages.snippets(request.question.body, evidence, length)
         deadline = self._settings.encoder.deadline_s
         return tuple(await watch.run("snippets", work, deadline, "no snippets") or ())
 
@@ -250,7 +256,8 @@ class QuestionAnswerer:
         written = written or NOTHING_WRITTEN
         for loss in written.degraded:
             watch.note(loss)
-        found = replace(found, evidence=with_stances(found.evidence, written))
+        evidence = with_stances(found.evidence, written)
+        found = replace(found, evidence=telling(evidence) if system.whole else evidence)
         found = await self._ended(found, request, watch, budget)
         answer = Answer(
             **{name.name: getattr(found, name.name) for name in fields(found)},

@@ -29,7 +29,9 @@ class SystemSettings(BaseModel):
     What is ranked is citations, each by its best passage, or single passages. `self_check` is
     how often the model may search anew until it is sure of its evidence (paper 002); 0: it
     is not asked. `refine` scores again what `rerank` has ordered. Evidence is at most `evidence`
-    passages, those that score `evidence_share` of the best or more. Snippets are at most
+    passages, those that score `evidence_share` of the best or more; for a yes/no question
+    titles that are sentences and ends of abstracts of `whole` citations are read too, and those
+    that take a side are evidence as well. Snippets are at most
     `snippet_sentences` consecutive sentences, or whole passages for 0.
     """
 
@@ -52,6 +54,7 @@ class SystemSettings(BaseModel):
     self_check: Annotated[int, Field(ge=0, le=3)] = 0
     evidence: Annotated[int, Field(ge=1, le=100)]
     evidence_share: Share = 0.0
+    whole: Annotated[int, Field(ge=0, le=20)] = 0
     snippet_sentences: Annotated[int, Field(ge=0, le=10)] = 0
     answer: AnswerSettings = AnswerSettings()
 

@@ -23,10 +23,12 @@ _ASKS = re.compile(
 _PRACTICE = re.compile(
     r"\s*(?:is|are|was|were|has|have)\b(?!.*\b(?:safe|recommended))", re.IGNORECASE
 )
-# A yes to these is the careful answer: "Should mothers stop breastfeeding?".
+# A yes to these is the careful answer: "Should mothers stop breastfeeding?", "Does its use cause
+# harm?".
 _DO_WITHOUT = re.compile(
     r"\b(?:stop|stopped|avoid|avoided|discontinue|discontinued|withhold|withheld|refrain|quit"
-    r"|contra-?indicated|harmful|dangerous|unsafe)\b",
+    r"|contra-?indicated|harmful|dangerous|unsafe|causes?|induces?|triggers?|worsens?|lead to"
+    r"|(?:increase|raise)d?(?: the| a)?(?: \w+)? risk)\b",
     re.IGNORECASE,
 )
 RELEVANT = 0.5

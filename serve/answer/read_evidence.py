@@ -12,14 +12,21 @@ from cachetools import LRUCache
 
 from cluster.answers import Evidence
 from cluster.models.readings import Reading
+from cluster.records import TITLE
 from serve.question.contrary_forms import affirmed
 from serve.question.stated_plainly import is_stated_plainly
 from serve.support.compare_wording import coverage, read_wording
-from serve.support.read_harm import affirms_harm, harm_asked
+from serve.support.read_harm import affirms_harm, harm_asked, without_allaying
+from serve.support.read_method import (
+    asks_of_method,
+    is_silent,
+    only_found,
+    only_names,
+)
 from serve.support.read_mood import only_stated
 
 # Of more passages the first, which rank best, say enough; each costs the model some milliseconds.
-MAX_READ = 12
+MAX_READ = 20
 # Readings of some 25 questions, a few kB each.
 KEPT = 512
 
@@ -111,17 +118,23 @@ def read_texts(question: str, texts: Sequence[str], reader: PassageReader) -> li
 
     A question that denies is read as what it denies, and turned. And where a question asks if
     harm is done, a text that speaks of harm and denies none is no "no": the reader takes what is
-    bad for one. Nor is one that says in plain words all that is asked.
+    bad for one. Nor is one that says in plain words all that is asked, or of safety what denies
+    harm.
     """
     denied = affirmed(question)
     readings = reader.read(denied or question, texts)
     if denied:
         return list(map(turned, readings))
     harm = harm_asked(question)
-    return [
+    read = [
         _reread(question, text, reading, harm) if reading.no > reading.yes else reading
         for text, reading in zip(texts, readings, strict=True)
     ]
+    against = [
+        without_allaying(text, question) if reading.no > reading.yes else text
+        for text, reading in zip(texts, read, strict=True)
+    ]
+    return _with_sides(question, texts, read, against, reader)
 
 
 def _reread(question: str, text: str, reading: Reading, harm: frozenset[str]) -> Reading:
@@ -143,28 +156,44 @@ def read_evidence(
 ) -> list[ReadPassage]:
     """The first MAX_READ pieces of `evidence` with their readings, in order.
 
-    With `sides`, for a yes/no question, what a text only asks, aims at or supposes takes none.
+    With `sides`, for a yes/no question, what a text only asks, aims at or supposes takes none, nor
+    does what was done before anything was found, or a title that only names its subject.
     """
     first = evidence[:MAX_READ]
     texts = [item.passage.text for item in first]
     readings = read_texts(question, texts, reader)
     if sides:
-        readings = _take_stated_sides(question, texts, readings, reader)
+        titles = [item.passage.section == TITLE for item in first]
+        sided = [_sided(question, *row) for row in zip(texts, titles, strict=True)]
+        readings = _with_sides(question, texts, readings, sided, reader)
     return [ReadPassage(*row) for row in zip(first, range(len(first)), readings, strict=True)]
 
 
-def _take_stated_sides(
-    question: str, texts: Sequence[str], readings: Sequence[Reading], reader: PassageReader
+def _sided(question: str, text: str, is_title: bool = False) -> str:
+    """What of a text may take a side: the reader takes "We tested whether X" for a yes to X."""
+    stated = only_stated(text)
+    if asks_of_method(question):
+        return stated
+    if is_title and only_names(text):
+        return ""
+    return only_found(stated)
+
+
+def _with_sides(
+    question: str,
+    texts: Sequence[str],
+    readings: Sequence[Reading],
+    sided: Sequence[str],
+    reader: PassageReader,
 ) -> list[Reading]:
-    """The readings with the sides of what the texts state: the reader takes "We tested whether X"
-    for a yes to X."""
-    stated = {text: only_stated(text) for text in texts}
-    changed = [text for text in stated if stated[text] != text]
-    again = read_texts(question, [stated[text] for text in changed], reader)
-    sides = dict(zip(changed, again, strict=True))
+    """The readings, with the sides that `sided`, what of each text may take one, takes."""
+    parts = list(
+        dict.fromkeys(part for part, text in zip(sided, texts, strict=True) if part != text)
+    )
+    again = dict(zip(parts, read_texts(question, parts, reader) if parts else (), strict=True))
     return [
-        _with_sides_of(sides[text], reading) if text in sides else reading
-        for text, reading in zip(texts, readings, strict=True)
+        reading if part == text else _with_sides_of(again[part], reading)
+        for part, text, reading in zip(sided, texts, readings, strict=True)
     ]
 
 
@@ -177,6 +206,8 @@ def _with_sides_of(stated: Reading, reading: Reading) -> Reading:
 
 def spoken_by(sentence: str, question: str, reader: PassageReader) -> Side | None:
     """The side that `sentence` alone takes on the yes/no `question`; None where it is silent."""
+    if is_silent(sentence, question):
+        return None
     [reading] = read_texts(question, [only_stated(sentence)], reader)
     if reading.silent >= max(reading.yes, reading.no):
         return None

@@ -22,6 +22,8 @@ _NUMBERED = re.compile(r"(?<![A-Za-z\d])([A-Za-z]+)-?(\d\w*(?:(?:/|, -|,? and -|
 _CODE = re.compile(r"(?<![A-Za-z\d])[A-Z][A-Za-z]{0,5}(?:-[A-Z]?\d+|\d+)[A-Za-z]?(?![A-Za-z\d])")
 _SUBJECT = re.compile(
     r"\W*(?:is|are|was|were|do|does|did|can|could|has|have)\s+(?:(?:the|an?)\s+)?"
+    r"(?:(?:early|prolonged|long-term|short-term|daily|regular|routine|chronic|repeated|continuous"
+    r"|additional|prophylactic)\s+)?"
     r"(?:[\w-]*(?:ions?|ments?|ures?|ency|ance|use|loss|levels?)\s+(?:of|to|in)\s+(?:the\s+)?)?"
     r"([\w-]{4,})",
     re.IGNORECASE,

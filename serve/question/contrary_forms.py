@@ -162,11 +162,20 @@ def opposed(claim: str, sentence: str) -> float:
     return held if held >= SHARED else 0.0
 
 
+_GOES_ON = re.compile(r",? without\b|, and\b", re.IGNORECASE)
+
+
 def points_alike(claim: str, sentence: str) -> bool:
     """Whether a sentence has one of the claim's words that have opposites ("inhibitor" for
     "inhibit" too), or another word of the same direction ("lowered" for "reduce"), and no word
-    against it.
+    against it. What its first clause says, another may go on from: "X increases the risk, and
+    the risk declines after it".
     """
+    clause = _GOES_ON.split(sentence, maxsplit=1)[0]
+    return _points_alike(claim, sentence) or _points_alike(claim, clause)
+
+
+def _points_alike(claim: str, sentence: str) -> bool:
     said, source = read_wording(claim), read_wording(sentence)
     if said.directions and source.directions:
         return len(said.directions) == 1 and said.directions == source.directions

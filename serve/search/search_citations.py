@@ -33,6 +33,7 @@ from serve.search.rank_by_type import rank_by_type, recent_first
 from serve.search.rank_hits import Hit, citation_hits, one_a_citation, passage_hits, united
 from serve.search.rerank_hits import rerank_hits
 from serve.search.search_shards import Gathered, ShardSearch, Wanted
+from serve.search.whole_citations import whole_of
 
 QUOTED = 2000
 
@@ -107,7 +108,10 @@ class _QuestionSearch:
         if self._system.self_check:
             return await self._until_sure()
         hits = await self._ranked(self._question.body)
-        return hits, evidence_of(hits, self._system.evidence)
+        evidence = evidence_of(hits, self._system.evidence)
+        if self._question.type == "yesno":
+            evidence += whole_of(hits, evidence, self._system.whole)
+        return hits, evidence
 
     async def _understand(self) -> Understood | None:
         retrieve, named = self._system.retrieve, self._system.expand

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from cluster.text.sentences import sentence_spans
 from serve.support.compare_wording import read_wording, stem
 
 _HARM = """
@@ -46,6 +47,7 @@ _LEAVE_ASKED = re.compile(
     r"|drink|drunk|combined?)\b",
     re.IGNORECASE,
 )
+_SAFETY_ASKED = re.compile(r"\b(?:safe|safely|safety|harmless|compatible)\b", re.IGNORECASE)
 _CHANGE = "differ differed difference differences affect affected alter altered change changed"
 _SYNDROME = re.compile(r"\bsyndrome\b", re.IGNORECASE)
 # A disease is often only what a question is about; with these words it asks whether harm is done.
@@ -98,6 +100,21 @@ def allays(sentence: str, question: str) -> bool:
         return False
     against = (_stems(_BAD) | _stems(_CHANGE)) - read_wording(question).words.keys()
     return _denies_only(sentence, against)
+
+
+def without_allaying(text: str, question: str) -> str:
+    """`text` with spaces for the sentences that only deny harm, where the question asks for safety.
+
+    The reader takes "No increase of stillbirth was seen" for a denial of safety.
+    """
+    if not _SAFETY_ASKED.search(question):
+        return text
+    bad = _stems(_BAD) - read_wording(question).words.keys()
+    kept = list(text)
+    for begin, end in sentence_spans(text):
+        if _denies_only(text[begin:end], bad):
+            kept[begin:end] = " " * (end - begin)
+    return "".join(kept)
 
 
 def _denies_only(sentence: str, stems: frozenset[str]) -> bool:

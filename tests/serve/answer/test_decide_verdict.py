@@ -182,6 +182,7 @@ def test_a_warning_is_told_where_a_question_for_leave_is_not_answered() -> None:
             "answered",
         ),
         ("Can curevit be used in lupus?", "There is a risk of flares.", "yes", "withheld"),
+        ("Does use of curevit cause ulcers?", "It causes bleeding.", "yes", "answered"),
     ],
 )
 def test_which_answer_is_the_careful_one_hangs_on_the_question(

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from cluster.models.readings import Reading, ScoredSpan
+from cluster.records import SectionName
 from serve.answer.read_evidence import (
     RememberingReader,
     answering,
@@ -115,3 +117,46 @@ def test_what_is_only_aimed_at_takes_no_side_and_stays_relevant(text: str, weigh
     [passage] = read_evidence("What does curevit do?", items, Literal())
     assert passage.reading == Literal().read("", [text])[0]
     assert spoken_by(text, "Does curevit help?", Literal()) == ("yes" if weight else None)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "section", "weight"),
+    [
+        ("Does curevit help?", "Curevit was studied. Curevit helped.", "abstract", 0.72),
+        ("Does curevit help?", "Curevit was studied.", "abstract", 0.0),
+        ("Is curevit used?", "Curevit was studied.", "abstract", 0.72),
+        ("Does curevit help?", "Curevit in zelania.", "title", 0.0),
+        ("Does curevit help?", "Curevit improves zelania.", "title", 0.72),
+        ("Does curevit help?", "Curevit in zelania.", "abstract", 0.72),
+    ],
+)
+def test_what_was_done_and_a_title_that_only_names_take_no_side(
+    question: str, text: str, section: SectionName, weight: float
+) -> None:
+    class Hopeful:
+        """Takes whatever names the drug for a yes."""
+
+        def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+            yes = [Reading(0.9, 0.8, 0.1, 0.1), Reading(0.3, 0.0, 0.0, 1.0)]
+            return [yes["Curevit" not in text] for text in passages]
+
+    [item] = evidence(text)
+    item = replace(item, passage=replace(item.passage, section=section))
+    [passage] = read_evidence(question, [item], Hopeful(), sides=True)
+    assert passage.weight("yes") == pytest.approx(weight)
+    assert passage.reading.relevance == 0.9
+
+
+def test_a_denial_of_harm_is_no_denial_of_safety() -> None:
+    class Shy:
+        """Takes each "no" for one, and silence for a little of it."""
+
+        def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+            no = [Reading(0.9, 0.1, 0.9, 0.0), Reading(0.9, 0.9, 0.1, 0.0)]
+            return [no["No " not in text] for text in passages]
+
+    text = "No malformations were seen. Curevit is safe."
+    [reading] = read_texts("Is curevit safe?", [text], Shy())
+    assert reading.yes > reading.no
+    [reading] = read_texts("Does curevit help?", [text], Shy())
+    assert reading.yes < reading.no

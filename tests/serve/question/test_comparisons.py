@@ -9,6 +9,7 @@ from serve.question.comparisons import (
     is_of_all,
     names_another,
     speaks_of,
+    subject_of,
 )
 
 
@@ -86,3 +87,16 @@ def test_the_code_nearest_to_the_subject_is_its_own(
     body: str, sentence: str, another: bool
 ) -> None:
     assert is_nearer_another(sentence, body) is another
+
+
+@pytest.mark.parametrize(
+    ("body", "subject"),
+    [
+        ("Does early curevit reduce mortality?", "curevit"),
+        ("Is long-term use of curevit safe?", "curevit"),
+        ("Is the curevit patch safe?", "curevit"),
+        ("Which drug is safe?", ""),
+    ],
+)
+def test_the_subject_is_what_is_early_or_routine_not_that_it_is(body: str, subject: str) -> None:
+    assert subject_of(body) == subject

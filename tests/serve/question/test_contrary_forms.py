@@ -108,6 +108,9 @@ def test_other_sentences_are_not(sentence: str) -> None:
         ("Is curevit an IDH1 inhibitor?", "Curevit is an IDH1 activator.", False),
         ("Does metformin activate AMPK or inhibit mTOR?", "Metformin activates AMPK.", True),
         ("Is MYC an oncogene?", "MYC is an oncogene.", False),
+        ("Does tea increase the risk?", "Tea increases the risk, and the risk decreases.", True),
+        ("Does tea reduce nausea?", "Tea reduces nausea without increasing pain.", True),
+        ("Does tea reduce nausea?", "Tea reduces pain, but increases nausea.", False),
     ],
 )
 def test_a_sentence_points_as_the_claim_does_by_its_words(

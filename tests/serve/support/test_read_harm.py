@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from serve.support.read_harm import affirms_harm, allays, denies, harm_asked, warns
+from serve.support.read_harm import (
+    affirms_harm,
+    allays,
+    denies,
+    harm_asked,
+    warns,
+    without_allaying,
+)
 
 MINDED = "Can I take Curevit while I breastfeed?"
 
@@ -73,3 +80,20 @@ def test_a_denial_of_what_speaks_against_it_is_no_denial_of_leave(
     sentence: str, question: str, only_allays: bool
 ) -> None:
     assert allays(sentence, question) is only_allays
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "left"),
+    [
+        ("No malformations were seen. It is safe.", "Is curevit safe?", "It is safe."),
+        ("It did not reduce harm. It failed.", "Is curevit safe?", "as it was"),
+        ("No malformations were seen.", "Does curevit help?", "as it was"),
+        ("No malformations were seen.", "Is curevit safe, without malformations?", "as it was"),
+    ],
+)
+def test_a_denial_of_harm_is_left_out_where_safety_is_asked(
+    text: str, question: str, left: str
+) -> None:
+    found = without_allaying(text, question)
+    assert found.strip() == (text if left == "as it was" else left)
+    assert len(found) == len(text)

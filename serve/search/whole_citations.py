@@ -1,0 +1,56 @@
+"""A title that is a sentence and the end of an abstract: they often state what was found.
+
+A citation is ranked, quoted and counted by one passage. To a yes/no question its others may say
+more; those that take a side join the evidence, behind all that was ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from cluster.answers import Evidence
+from cluster.records import TITLE
+from serve.search.rank_hits import Hit
+from serve.support.read_method import is_statement
+
+
+def rest_of(hit: Hit) -> Iterator[Evidence]:
+    """A title that is a sentence, and the abstract's last passage, but for the hit's own passage.
+
+    None for a passage alone or a citation without an abstract, and none where it was retracted.
+    """
+    passages = hit.fetched.passages
+    if hit.alone or hit.place is None or passages[hit.place].section == TITLE:
+        return
+    last = max(hit.fetched.abstract_first())
+    for place, passage in enumerate(passages):
+        states = passage.section == TITLE and is_statement(passage.text)
+        if place != hit.place and (states or place == last):
+            found = replace(hit, place=place).evidence()
+            if found is not None:
+                yield found
+
+
+def whole_of(hits: Sequence[Hit], evidence: Sequence[Evidence], limit: int) -> list[Evidence]:
+    """The rest of the first `limit` citations in `evidence`."""
+    shown = list(dict.fromkeys(item.passage.pmid for item in evidence))[:limit]
+    return [item for hit in hits if hit.pmid in shown for item in rest_of(hit)]
+
+
+def ranked(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """`evidence` without the rest of its citations: the first passage of each."""
+    first: dict[int, Evidence] = {}
+    for item in evidence:
+        first.setdefault(item.passage.pmid, item)
+    return tuple(first.values())
+
+
+def telling(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """`evidence` without what of the rest of its citations takes no side."""
+    first = {item.passage.id for item in ranked(evidence)}
+    return tuple(
+        item
+        for item in evidence
+        if item.passage.id in first or item.stance in ("support", "contradict")
+    )

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster.answers import Evidence, Question, QuestionType, SearchResult
+from cluster.index.read_shard import Fetched
+from cluster.records import Citation, Passage
+from cluster.settings.presets import load_system
+from serve.request import Request
+from serve.search.rank_hits import Hit
+from serve.search.whole_citations import ranked, rest_of, telling, whole_of
+from tests.serve.small_graph import make_answerer
+from tests.small_index import citation
+
+STATES, NAMES = "Curevit reduces zelania.", "Curevit in zelania."
+PARTS = ("Zelania is bad.", "We gave curevit.", "It fell by half.")
+
+
+def hit(pmid: int, place: int, title: str = STATES, parts: Sequence[str] = PARTS) -> Hit:
+    """A citation, its title first; the abstract's parts lie ten characters apart."""
+    passages = [Passage(pmid, "title", 0, len(title), title)]
+    passages += [
+        Passage(pmid, "abstract", 10 * n, 10 * n + len(part), part) for n, part in enumerate(parts)
+    ]
+    found = Fetched(Citation(pmid, title=title), tuple(passages), (0.0,) * len(passages))
+    return Hit(found, place, 1.0, {})
+
+
+def texts(evidence: Sequence[Evidence]) -> list[str]:
+    return [item.passage.text for item in evidence]
+
+
+@pytest.mark.parametrize(
+    ("of", "rest"),
+    [
+        (hit(1, 1), [STATES, PARTS[2]]),
+        (hit(1, 3), [STATES]),
+        (hit(1, 1, NAMES), [PARTS[2]]),
+        (hit(1, 1, parts=PARTS[:1]), [STATES]),
+        (hit(1, 0, parts=()), []),
+        (replace(hit(1, 1), alone=True), []),
+        (replace(hit(1, 1), place=None), []),
+    ],
+)
+def test_the_rest_is_a_title_that_states_and_the_end(of: Hit, rest: list[str]) -> None:
+    assert texts(list(rest_of(of))) == rest
+
+
+def test_of_a_retracted_citation_there_is_none() -> None:
+    of = hit(1, 1)
+    retracted = replace(of.fetched.citation, publication_types=("Retracted Publication",))
+    gone = replace(of.fetched, citation=retracted)
+    assert list(rest_of(replace(of, fetched=gone))) == []
+
+
+def test_only_the_first_citations_of_the_evidence_are_read_whole() -> None:
+    hits = [hit(1, 1), hit(2, 1), hit(3, 1)]
+    evidence = [found for of in hits[1:] if (found := of.evidence()) is not None]
+    assert {item.passage.pmid for item in whole_of(hits, evidence, 1)} == {2}
+    assert whole_of(hits, evidence, 0) == []
+
+
+def test_what_takes_no_side_leaves_the_evidence_again() -> None:
+    of = hit(1, 1)
+    first = of.evidence()
+    assert first is not None
+    title, end = rest_of(of)
+    told = [first, replace(title, stance="neutral"), replace(end, stance="contradict")]
+    assert texts(telling(told)) == [PARTS[0], PARTS[2]]
+    assert texts(ranked(told)) == [PARTS[0]]
+
+
+def test_a_search_reads_them_for_yes_or_no_and_quotes_them_not(tmp_path: Path) -> None:
+    body = "Metformin activates AMPK in muscle of mice. " * 12
+    end = "In conclusion the enzyme was active."
+    title = "Metformin activates an enzyme."
+    answerer = make_answerer(tmp_path, [citation(1, f"{body}{end}", title)])
+    system = load_system("bm25").model_copy(update={"whole": 1})
+
+    def search(kind: QuestionType) -> SearchResult:
+        question = Question("q", "Does metformin activate AMPK in muscle?", kind)
+        return asyncio.run(answerer.search(Request(question, system, 10, snippets=True)))
+
+    found = search("yesno")
+    first, *rest = texts(found.evidence)
+    assert rest[0] == title
+    assert rest[-1].endswith(end) or first.endswith(end)
+    assert [snippet.text for snippet in found.snippets] == [first]
+    assert len(search("summary").evidence) == 1

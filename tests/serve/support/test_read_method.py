@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import pytest
+
+from serve.support.read_method import (
+    asks_of_method,
+    is_silent,
+    is_statement,
+    only_found,
+    only_names,
+    only_tells_method,
+)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "We randomised 100 travellers with jet lag to melatonin or placebo.",
+        "Participants were randomly assigned to sulforaphane or placebo for 12 weeks.",
+        "Patients with renal failure received ketorolac.",
+        "We will enrol 110 children with autism.",
+        "This article describes the design of a study in which patients receive naltrexone.",
+        "The association of coffee with bladder cancer was examined in 30,000 women.",
+        "The efficacy of melatonin for jet lag remains controversial.",
+        "Several studies gave conflicting results on coffee and bladder cancer.",
+        "Larger trials of melatonin for jet lag are needed.",
+        "A trial of melatonin for jet lag is under way.",
+    ],
+)
+def test_what_was_done_and_what_is_open_is_no_finding(sentence: str) -> None:
+    assert only_tells_method(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "We randomised 100 travellers, and melatonin reduced jet lag.",
+        "Patients who received melatonin recovered sooner.",
+        "We identified curevit as a cause of zelania.",
+        "Zelania occurred in 14% of patients who were treated with curevit.",
+        "In this trial, which was conducted in 30 centres, curevit was not effective.",
+        "Curevit is widely used for zelania.",
+        "The mechanism by which curevit reduces zelania remains unclear.",
+        "Melatonin causes drowsiness.",
+        "We compared curevit with placebo: curevit was superior.",
+    ],
+)
+def test_a_finding_among_what_was_done_counts(sentence: str) -> None:
+    assert not only_tells_method(sentence)
+
+
+def test_what_was_found_keeps_its_place() -> None:
+    text = "We enrolled 100 adults. Curevit improved sleep. Further trials are needed."
+    found = only_found(text)
+    assert found.strip() == "Curevit improved sleep."
+    assert (len(found), found.index("Curevit")) == (len(text), text.index("Curevit"))
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Valproate in pregnancy.",
+        "Safety of valproate in pregnancy: a systematic review.",
+        "Efficacy and safety of melatonin in patients with jet lag.",
+        "Coffee and the risk of bladder cancer.",
+        "Association between coffee and bladder cancer: a meta-analysis.",
+        "Omega-3 fatty acids for the prevention of atrial fibrillation.",
+        "Curcumin to prevent pancreatitis: a randomised trial.",
+        "Benefits and harms of statins in the elderly.",
+        "Effect of vitamin D on glycemic control.",
+        "Impact of surgery on quality of life.",
+    ],
+)
+def test_a_title_that_only_names_its_subject_says_nothing_of_it(title: str) -> None:
+    assert only_names(title)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Valproate causes birth defects.",
+        "Valproate-induced hepatotoxicity.",
+        "Birth defects due to valproate.",
+        "No benefit of melatonin in jet lag.",
+        "Melatonin improves jet lag.",
+        "Statins reduce mortality after stroke.",
+        "Lack of efficacy of vitamin E in dementia.",
+        "Successful treatment of zelania with curevit.",
+        "Subdural empyema as a complication of sinusitis.",
+        "Dupilumab: a novel treatment for asthma.",
+        "Prevention of dementia by statins.",
+        "Zelda overcomes the nucleosome barrier.",
+        "Adar3 Is Involved in Learning.",
+        "Reduced mortality under tranexamic acid.",
+    ],
+)
+def test_a_title_with_a_verb_or_a_finding_says_something(title: str) -> None:
+    assert not only_names(title)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Is methotrexate used for rheumatoid arthritis?", True),
+        ("Has saracatinib been tested in clinical trials?", True),
+        ("Is there a vaccine for rotavirus?", True),
+        ("Are there tools for reviewing variant calls?", True),
+        ("Is there an association between coffee and cancer?", False),
+        ("Is there an increased risk of meningioma in survivors?", False),
+        ("Is valproate safe in pregnancy?", False),
+        ("Does melatonin help in jet lag?", False),
+    ],
+)
+def test_whether_a_thing_is_used_or_there_is_answered_by_what_was_done(
+    question: str, expected: bool
+) -> None:
+    assert asks_of_method(question) is expected
+
+
+@pytest.mark.parametrize(
+    ("title", "states"),
+    [
+        ("Sodium bicarbonate alleviates penile pain.", True),
+        ("Warfarin-induced calcification is accelerated by growth.", True),
+        ("Pentoxifylline does not inhibit hyperemia.", True),
+        ("Causes of zelania.", False),
+        ("Increases in mortality under curevit.", False),
+        ("Curevit-induced zelania: a novel finding.", False),
+    ],
+)
+def test_a_title_with_a_verb_of_its_own_is_a_statement(title: str, states: bool) -> None:
+    assert is_statement(title) is states
+
+
+@pytest.mark.parametrize(
+    ("sentence", "question", "silent"),
+    [
+        ("Curevit is a protein.", "Is curevit effective in zelania?", True),
+        ("Curevit is a protein.", "Is curevit a protein?", False),
+        ("Curevit helped six of nine.", "Is curevit effective in zelania?", False),
+        ("Curevit is the mainstay of treatment.", "Is curevit effective in zelania?", False),
+        ("Curevit helped. It was given daily.", "Does curevit cause zelania?", True),
+        ("Curevit was given daily. It helped.", "Does curevit cause zelania?", False),
+        ("Curevit was given daily.", "Is curevit used in zelania?", False),
+    ],
+)
+def test_of_an_effect_only_what_speaks_of_one_is_an_answer(
+    sentence: str, question: str, silent: bool
+) -> None:
+    assert is_silent(sentence, question) is silent
