@@ -61,6 +61,12 @@ def strong(evidence: Sequence[Evidence], share: float) -> tuple[Evidence, ...]:
     return tuple(item for item in evidence if not share or item.scores["score"] >= share * best)
 
 
+def reads_whole(request: Request) -> bool:
+    """Whether more than one passage of a citation may be in the evidence that was found."""
+    question = request.question
+    return bool(request.system.whole) and question.type == "yesno" and not question.given
+
+
 def with_stances(evidence: Sequence[Evidence], written: WrittenAnswer) -> tuple[Evidence, ...]:
     """The evidence with its stances; where nothing is stated there is nothing to take one on."""
     if written.verdict == NOT_ENOUGH:
@@ -188,7 +194,7 @@ class QuestionAnswerer:
         if not request.snippets:
             return ()
         length = request.system.snippet_sentences
-        evidence = ranked(found.evidence) if request.system.whole else found.evidence
+        evidence = ranked(found.evidence) if reads_whole(request) else found.evidence
         if not length:
             return tuple(whole_passages(evidence))
         work = self._stages.snippets(request.question.body, evidence, length)
@@ -257,7 +263,7 @@ class QuestionAnswerer:
         for loss in written.degraded:
             watch.note(loss)
         evidence = with_stances(found.evidence, written)
-        found = replace(found, evidence=telling(evidence) if system.whole else evidence)
+        found = replace(found, evidence=telling(evidence) if reads_whole(request) else evidence)
         found = await self._ended(found, request, watch, budget)
         answer = Answer(
             **{name.name: getattr(found, name.name) for name in fields(found)},

@@ -85,8 +85,8 @@ _EFFECT = _any_of(
 _OF_EFFECT = _any_of(
     """
     effective* efficac* safe* harm* benefi* useful help* improv* reduc* decreas* increas* lower*
-    rais* prevent* protect* caus* induc* trigger* lead worsen* affect* delay* prolong* cure cures cured work
-    superior better
+    rais* prevent* protect* caus* induc* trigger* lead worsen* affect* delay* prolong*
+    cure cures cured work superior better
     """
 )
 # A question that what was done answers: whether a thing is used, was tested, or is there.
@@ -102,6 +102,14 @@ _OF_METHOD = _any_of(
 _TO_BE_FOUND = re.compile(
     r"\bthere (?:\w+ ){0,3}(?:association|link|relation\w*|correlation|connection|benefit|effect"
     r"|risk|difference|increase|increased|evidence|advantage|harm)\b",
+    re.IGNORECASE,
+)
+# "Can X be used in pregnancy?" asks for leave, which others' use does not give; "Can X be used to
+# treat Y?" asks for practice.
+_LEAVE = re.compile(r"^\W*(?:can|may|could|should|must)\b|\bsafe", re.IGNORECASE)
+_PRACTICE = re.compile(
+    r"\b(?:used|employed|applied|measured|performed) "
+    r"(?:for|to|as|in the (?:treatment|diagnosis|management))\b",
     re.IGNORECASE,
 )
 # A purpose or a matter, which a title names: "to prevent Y", "for the prevention of Y".
@@ -160,7 +168,9 @@ _STATES = re.compile(
 
 def asks_of_method(question: str) -> bool:
     """Whether what was done, or a title's subject, answers the question: "Is X used in Y?"."""
-    return bool(_OF_METHOD.search(question)) and not _TO_BE_FOUND.search(question)
+    if not _OF_METHOD.search(question) or _TO_BE_FOUND.search(question):
+        return False
+    return not _LEAVE.search(question) or bool(_PRACTICE.search(question))
 
 
 def is_silent(sentence: str, question: str) -> bool:
