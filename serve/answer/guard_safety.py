@@ -23,12 +23,16 @@ _ASKS = re.compile(
 _PRACTICE = re.compile(
     r"\s*(?:is|are|was|were|has|have)\b(?!.*\b(?:safe|recommended))", re.IGNORECASE
 )
-# A yes to these is the careful answer: "Should mothers stop breastfeeding?", "Does its use cause
-# harm?".
+# A yes to these is the careful answer: "Should mothers stop breastfeeding?".
 _DO_WITHOUT = re.compile(
     r"\b(?:stop|stopped|avoid|avoided|discontinue|discontinued|withhold|withheld|refrain|quit"
-    r"|contra-?indicated|harmful|dangerous|unsafe|causes?|induces?|triggers?|worsens?|lead to"
-    r"|(?:increase|raise)d?(?: the| a)?(?: \w+)? risk)\b",
+    r"|contra-?indicated|harmful|dangerous|unsafe)\b",
+    re.IGNORECASE,
+)
+# So it is to "Does use of X cause harm?", not to "Is it safe to use X, which causes drowsiness?".
+_CAUSES = re.compile(
+    r"\W*(?:does|do|did|can|could)\b(?:(?!\b(?:safe|safely|that|which|who|if|when)\b)[^,;:?]){1,200}"
+    r"\b(?:cause|induce|trigger|worsen|lead to|(?:increase|raise)(?: the| a)?(?: \w+)? risk)\b",
     re.IGNORECASE,
 )
 RELEVANT = 0.5
@@ -36,7 +40,8 @@ RELEVANT = 0.5
 
 def is_withheld(question: str, side: Side, passages: Sequence[ReadPassage]) -> bool:
     """Whether the words of the evidence forbid to answer a question for safety or leave so."""
-    careful = "yes" if _DO_WITHOUT.search(question) else "no"
+    does_harm = _DO_WITHOUT.search(question) or _CAUSES.match(question)
+    careful = "yes" if does_harm else "no"
     if side == careful:
         return denies_harm(question, passages)
     return speaks_of_harm(question, passages)

@@ -122,30 +122,22 @@ _PURPOSE = re.compile(
     r"|\bbenefits? of\b",
     re.IGNORECASE,
 )
-# Words by which a title says something of what it names, verbs that are no nouns among them.
+# Words by which a title that is no sentence may say something of what it names.
 _SAYS = _any_of(
     """
-    is are was were has have had does do did can cannot may might could will would should must by
-    due secondary leading resulting following via through impaired high low rare common frequent
-    unusual novel new promising emerging potent potential key essential critical major important
-    crucial absence evidence resistance reversal complication cause causes consequence predictor
-    marker biomarker inhibitor agonist antagonist as keeps kills cures helps aids offers gives makes
-    takes plays acts works links needs depend depends drives encode encodes contribute contributes
-    interact interacts targets controls limits impacts influences modulate modulates impair impairs
-    disrupt disrupts blocks stops slows halts restore restores rescue rescues reverse reverses mimic
-    mimics underlie underlies determine determines govern governs facilitate facilitates stimulate
-    stimulates ameliorate ameliorates mitigate mitigates abolish abolishes abrogate abrogates
-    aggravate aggravates eliminate eliminates augment augments boost boosts strengthen strengthens
-    stabili* recruit recruits remodels cleave cleaves phosphorylates methylates overcome overcomes
-    elicit elicits exert exerts exhibit exhibits display displays accelerate accelerates maintain
-    maintains provide provides produce produces confer confers generate generates identify
-    identifies remain remains reflect reflects represent represents
+    had would should must by due secondary leading resulting following via through impaired high low
+    rare common frequent unusual novel new promising emerging potent potential key essential
+    critical major important crucial absence evidence resistance reversal complication cause
+    consequence predictor marker biomarker inhibitor agonist antagonist as keeps aids takes plays
+    links needs depend encode contribute interact controls limits impacts influences modulate impair
+    disrupt restore rescue reverse mimic underlie determine govern facilitate stimulate ameliorate
+    mitigate abolish abrogate aggravate eliminate augment boost strengthen stabili* recruit remodels
+    cleave phosphorylates methylates overcome elicit exert exhibit display accelerate maintain
+    provide produce confer generate identify remain reflect represent
     """,
     r"-(?:induced|associated|related|mediated|dependent|resistant|derived|positive|negative|like"
     r"|driven|linked|responsive|sensitive)\b",
 )
-
-
 # The verb of a title that is a sentence, in its usual form: "X reduces Y".
 _THIRD_PERSON = """
 improves reduces increases decreases lowers shows demonstrates reveals suggests indicates confirms
@@ -215,4 +207,4 @@ def only_names(title: str) -> bool:
     One with a word that may be a verb or a finding says something.
     """
     said = _PURPOSE.sub("", title)
-    return not _SAYS.search(said) and not _FINDING.search(said)
+    return not (is_statement(said) or _SAYS.search(said) or _FINDING.search(said))

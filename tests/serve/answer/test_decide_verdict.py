@@ -183,6 +183,8 @@ def test_a_warning_is_told_where_a_question_for_leave_is_not_answered() -> None:
         ),
         ("Can curevit be used in lupus?", "There is a risk of flares.", "yes", "withheld"),
         ("Does use of curevit cause ulcers?", "It causes bleeding.", "yes", "answered"),
+        ("Is it safe to use curevit, which causes thirst?", "It is toxic.", "yes", "withheld"),
+        ("Can I take curevit if it causes thirst?", "It is toxic.", "yes", "withheld"),
     ],
 )
 def test_which_answer_is_the_careful_one_hangs_on_the_question(
