@@ -149,6 +149,13 @@ def _readers(index: Path, manifest: Manifest) -> list[ShardReader]:
     ]
 
 
+def patient_settings() -> ServeSettings:
+    """With no deadline that a busy machine's pause outruns: tests of deadlines give their own."""
+    names = ("expander", "encoder", "shard", "reranker", "writer", "llm")
+    patient = [f"serve.{name}.deadline_s=300" for name in names]
+    return load_settings(overrides=[*patient, "serve.request_deadline_s=300"]).serve
+
+
 def make_answerer(
     index: Path,
     citations: Sequence[Citation],
@@ -175,4 +182,4 @@ def make_answerer(
         decide=decide,
         late=late,
     )
-    return QuestionAnswerer(stages, serve or load_settings().serve)
+    return QuestionAnswerer(stages, serve or patient_settings())
