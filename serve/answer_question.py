@@ -63,8 +63,7 @@ def strong(evidence: Sequence[Evidence], share: float) -> tuple[Evidence, ...]:
 
 def reads_whole(request: Request) -> bool:
     """Whether more than one passage of a citation may be in the evidence that was found."""
-    question = request.question
-    return bool(request.system.whole) and question.type == "yesno" and not question.given
+    return bool(request.system.whole) and not request.question.given
 
 
 def with_stances(evidence: Sequence[Evidence], written: WrittenAnswer) -> tuple[Evidence, ...]:

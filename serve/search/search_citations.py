@@ -109,9 +109,7 @@ class _QuestionSearch:
             return await self._until_sure()
         hits = await self._ranked(self._question.body)
         evidence = evidence_of(hits, self._system.evidence)
-        if self._question.type == "yesno":
-            evidence += whole_of(hits, evidence, self._system.whole)
-        return hits, evidence
+        return hits, evidence + whole_of(hits, evidence, self._system.whole)
 
     async def _understand(self) -> Understood | None:
         retrieve, named = self._system.retrieve, self._system.expand

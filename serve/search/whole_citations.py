@@ -1,7 +1,7 @@
 """A title that is a sentence and the end of an abstract: they often state what was found.
 
-A citation is ranked, quoted and counted by one passage. To a yes/no question its others may say
-more; those that take a side join the evidence, behind all that was ranked.
+A citation is ranked, quoted and counted by one passage. Its others may say more; those that take a
+side join the evidence, behind all that was ranked.
 """
 
 from __future__ import annotations

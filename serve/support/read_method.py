@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 
 from cluster.text.sentences import sentence_spans
+from serve.support.read_mood import only_stated
 
 
 def _any_of(words: str, *patterns: str) -> re.Pattern[str]:
@@ -23,10 +24,10 @@ _STEPS = """
 randomi[sz] assign allocat enrol enroll recruit includ select screen search assess evaluat examin
 investigat stud explor measur record monitor compar analy[sz] administer treat test review collect
 retriev extract pool link conduct perform determin calculat estimat obtain follow interview survey
-match stratif invit us dispens describ summari[sz] outlin
+match stratif invit us dispens describ summari[sz] outlin creat design
 """
 _STEP = rf"(?:{'|'.join(_STEPS.split())})"
-_DONE, _DOES = rf"(?:given|{_STEP}(?:ed|ied|led))", rf"{_STEP}(?:e|y)?"
+_DONE, _DOES = rf"(?:given|carried out|undertaken|{_STEP}(?:ed|ied|led))", rf"{_STEP}(?:e|y)?"
 _PEOPLE = """
 patients participants subjects women men children adults volunteers individuals infants animals rats
 mice controls group groups
@@ -181,6 +182,13 @@ def only_tells_method(sentence: str) -> bool:
     """Whether the sentence tells what was done or that something is not known, and no finding."""
     told = _METHOD.search(sentence) or _OPEN.search(sentence)
     return bool(told) and not _FINDING.search(sentence)
+
+
+def only_prepares(sentence: str) -> bool:
+    """Whether the sentence says only what is to be found out, or what was done for it."""
+    said = only_stated(sentence)
+    told = _METHOD.search(said) or not any(map(str.isalnum, said))
+    return bool(told) and not _FINDING.search(said)
 
 
 @lru_cache(maxsize=1024)

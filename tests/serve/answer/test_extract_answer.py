@@ -263,6 +263,21 @@ def told(body: str, *parts: str) -> Extract:
 RESPONDS = "Most of those with zelania respond to surgery."
 
 
+AIM = "To assess what curevit does in zelania, 20 adults were enrolled."
+
+
+def test_a_summary_says_what_was_found_before_what_was_done() -> None:
+    lowers = "It lowers glucose in zelania."
+    found = told("What does curevit do in zelania?", AIM, lowers)
+    assert [s.text for s in found.sentences] == [lowers, AIM]
+
+
+def test_a_summary_of_how_things_are_done_may_begin_with_it() -> None:
+    done = "Adults with zelania were treated with curevit."
+    found = told("How is zelania treated?", "How zelania is a disorder of the gut is known.", done)
+    assert found.sentences[0].text == done
+
+
 def test_a_summary_begins_with_the_aspect_that_is_asked_for() -> None:
     defined = "How zelania is a disorder of the gut is known."
     found = told("How is zelania treated?", defined, RESPONDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.answers import Evidence, Question, QuestionType, SearchResult
+from cluster.answers import Evidence, Question, QuestionType
 from cluster.index.read_shard import Fetched
 from cluster.records import Citation, Passage
 from cluster.settings.presets import load_system
@@ -75,20 +75,16 @@ def test_what_takes_no_side_leaves_the_evidence_again() -> None:
     assert texts(ranked(told)) == [PARTS[0]]
 
 
-def test_a_search_reads_them_for_yes_or_no_and_quotes_them_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["yesno", "factoid", "list", "summary"])
+def test_a_search_reads_them_and_quotes_them_not(tmp_path: Path, kind: QuestionType) -> None:
     body = "Metformin activates AMPK in muscle of mice. " * 12
     end = "In conclusion the enzyme was active."
     title = "Metformin activates an enzyme."
     answerer = make_answerer(tmp_path, [citation(1, f"{body}{end}", title)])
     system = load_system("bm25").model_copy(update={"whole": 1})
-
-    def search(kind: QuestionType) -> SearchResult:
-        question = Question("q", "Does metformin activate AMPK in muscle?", kind)
-        return asyncio.run(answerer.search(Request(question, system, 10, snippets=True)))
-
-    found = search("yesno")
+    question = Question("q", "Does metformin activate AMPK in muscle?", kind)
+    found = asyncio.run(answerer.search(Request(question, system, 10, snippets=True)))
     first, *rest = texts(found.evidence)
     assert rest[0] == title
     assert rest[-1].endswith(end) or first.endswith(end)
     assert [snippet.text for snippet in found.snippets] == [first]
-    assert len(search("summary").evidence) == 1

@@ -8,6 +8,7 @@ from serve.support.read_method import (
     is_statement,
     only_found,
     only_names,
+    only_prepares,
     only_tells_method,
 )
 
@@ -47,6 +48,21 @@ def test_what_was_done_and_what_is_open_is_no_finding(sentence: str) -> None:
 )
 def test_a_finding_among_what_was_done_counts(sentence: str) -> None:
     assert not only_tells_method(sentence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "prepares"),
+    [
+        ("The purpose of the present study was to determine the effect of curevit.", True),
+        ("To examine what causes zelania, we have created a mouse line.", True),
+        ("An experimental study was carried out in rats with zelania.", True),
+        ("To examine what causes zelania, we created mice, which recovered.", False),
+        ("The cause of zelania is unknown.", False),
+        ("Curevit is the usual treatment.", False),
+    ],
+)
+def test_an_aim_and_what_was_done_prepare(sentence: str, prepares: bool) -> None:
+    assert only_prepares(sentence) is prepares
 
 
 def test_what_was_found_keeps_its_place() -> None:
