@@ -89,6 +89,14 @@ _LOOKS: dict[Kind, re.Pattern[str]] = {
     "drug": _DRUG,
     "gene": _GENE,
 }
+# The one to three words that are asked for: "Which mouse strains are", "What repeat is".
+_NOUN = re.compile(
+    r"^\W*(?:which|what)(?: (?:is|are|was|were) the)?((?: [\w-]+){1,3}?)"
+    r"(?= (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might|of|for"
+    r"|in|on|with|by|to|that|which|from|most|more|best|causes?)\b|\?)",
+    re.IGNORECASE,
+)
+_NEXT = re.compile(r" [\w-]+")
 # "... a writer, a reader or an eraser?", "... males or females?"
 _CHOICE = re.compile(
     r"(?<![\w-])(?:[\w-]+, (?:an? )?){0,4}[\w-]+,? or (?:an? )?[\w-]+(?= ?\??$)", re.IGNORECASE
@@ -133,6 +141,19 @@ def asks_for_genes(body: str) -> bool:
     Of 73 gold answers to such train questions 68 have a symbol among their names.
     """
     return bool(_GENES.search(body))
+
+
+def asked_nouns(body: str) -> frozenset[str]:
+    """Stems of the words that say what the question asks for: of "Which repeats are", "repeat"."""
+    asked = _NOUN.match(body)
+    return frozenset(read_wording(asked[1]).words) if asked else frozenset()
+
+
+def bears(nouns: Set[str], text: str, begin: int, end: int) -> bool:
+    """Whether the name at [begin, end) of `text`, or the word behind it, has one of the `nouns`."""
+    behind = _NEXT.match(text, end)
+    named = text[begin : behind.end() if behind else end]
+    return not nouns.isdisjoint(read_wording(named).words)
 
 
 def fits(asked: Kind | None, name: str) -> bool:

@@ -16,8 +16,10 @@ from serve.answer.names.group_names import MAX_CHARS, Recogniser, definitions
 from serve.answer.names.name_kinds import (
     Kind,
     asked_kind,
+    asked_nouns,
     asked_words,
     asks_for_genes,
+    bears,
     fit_together,
     is_for_another,
     is_scale,
@@ -60,6 +62,10 @@ _FOR_A_NAME = re.compile(
 )
 # Numbers alone are the answers of questions for a quantity (serve.answer.names.find_values).
 _LETTERS = re.compile(r"[^\W\d_]{2}|[^\W\d_]\d")
+# What a name counts that bears the noun that is asked for: "GAA repeat". Of questions of our own
+# on whole abstracts 17 of 35 first names are right with it, and 15 without; of 420 train questions,
+# known to the reader, MRR and F1 stay within 0.001.
+BEARS = 2.0
 # How much less a passage says with each rank: the same name in the best passage counts more.
 RANK_LOSS = 0.2
 
@@ -161,6 +167,7 @@ def _mentions(
     longs: frozenset[str],
 ) -> Iterator[_Mention]:
     of_antibodies = _ANTIBODY.search(body)
+    nouns = asked_nouns(body)
     aspect = asked_aspect(body)
     # A syndrome is listed with its own signs, and a drug with other drugs.
     of_treatment = kind == "effect" and looks_like(body) != "disease"
@@ -197,11 +204,17 @@ def _mentions(
                 continue
             known = concepts.get((begin, end))
             entity = known or Entity(name, begin, end, "", "name")
-            weight = passage.reading.relevance / (1 + RANK_LOSS * passage.rank)
-            weight *= passage.sentence_score(begin)
+            weight = _weight(passage, begin, end, nouns)
             if aspect and not aspect.search(sentence):
                 weight *= OFF_ASPECT
             yield _Mention(entity, passage.rank, span.score * weight, share)
+
+
+def _weight(passage: ReadPassage, begin: int, end: int, nouns: frozenset[str]) -> float:
+    """What a name at [begin, end) of the passage counts by its place."""
+    weight = passage.reading.relevance / (1 + RANK_LOSS * passage.rank)
+    weight *= BEARS if bears(nouns, passage.text, begin, end) else 1.0
+    return weight * passage.sentence_score(begin)
 
 
 def _sentence(passage: ReadPassage, at: int) -> tuple[str, int]:

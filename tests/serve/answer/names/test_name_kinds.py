@@ -7,11 +7,14 @@ import pytest
 from serve.answer.names.name_kinds import (
     Kind,
     asked_kind,
+    asked_nouns,
     asked_words,
+    bears,
     fit_together,
     fits,
     stands_beside,
 )
+from serve.support.compare_wording import read_wording
 
 
 @pytest.mark.parametrize(
@@ -107,3 +110,31 @@ def test_a_thing_is_of_the_kind_that_one_of_its_names_tells() -> None:
 @pytest.mark.parametrize("name", ["P2Y12 inhibitor", "blockade of CD38", "binds C1s"])
 def test_an_action_is_told_by_what_it_does(name: str) -> None:
     assert fits("action", name)
+
+
+@pytest.mark.parametrize(
+    ("body", "nouns"),
+    [
+        ("What repeat is expanded in zelania?", "repeat"),
+        ("Which are the variants in Bulgaria?", "variant"),
+        ("Which is the usual vector of zelania?", "usual vector"),
+        ("Does zelania have variants?", ""),
+        ("What is zelania due to?", "zelania due"),
+    ],
+)
+def test_the_nouns_that_are_asked_for_stand_behind_the_question_word(body: str, nouns: str) -> None:
+    assert asked_nouns(body) == read_wording(nouns).words.keys()
+
+
+def test_a_name_bears_the_noun_in_itself_or_behind_it() -> None:
+    text = "The GAA repeat of C57 mice grew in Norway."
+    for name, noun, borne in [
+        ("GAA repeat", "repeats", True),
+        ("C57", "mouse", False),
+        ("C57", "mice", True),
+        ("Norway", "mice", False),
+        ("Norway", "", False),
+    ]:
+        begin = text.index(name)
+        nouns = read_wording(noun).words.keys()
+        assert bears(nouns, text, begin, begin + len(name)) is borne

@@ -68,3 +68,10 @@ def test_a_sections_label_is_no_part_of_a_name() -> None:
     text = "BACKGROUND Sweat tests find zelania. METHODS AND AIMS Skin tests were done."
     found = named("Which tests find zelania?", text, "BACKGROUND Sweat tests|METHODS .* tests")
     assert found == ["Skin tests", "Sweat tests"]
+
+
+def test_a_name_that_bears_the_noun_which_is_asked_for_counts_twice() -> None:
+    passages = read("Zelania is seen with the GAA repeat.", names="GAA repeat")
+    [repeat] = rank_names("What repeat is seen in zelania?", passages, know_nothing)
+    [seen] = rank_names("What factor is seen in zelania?", passages, know_nothing)
+    assert repeat.score == 2 * seen.score
