@@ -1,5 +1,6 @@
 """What a question asks for that is written in one of few ways: doses, ages, rates, dates, counts,
-ways to take a drug, modes of inheritance, and what a number or letter tells apart (vitamin E).
+molecules' weights, ways to take a drug, modes of inheritance, and what a number or letter tells
+apart (vitamin E).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 from serve.answer.read_evidence import ReadPassage
 from serve.support.compare_wording import read_wording, stem
 
-Value = Literal["date", "rate", "dose", "time", "count", "route", "inheritance", "numbered"]
+Value = Literal["date", "rate", "dose", "time", "count", "mass", "route", "inheritance", "numbered"]
 
 _MONTH = (
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
@@ -47,6 +48,7 @@ _ASKS: Mapping[Value, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
     "count": re.compile(r"\bhow many\b|\bnumber of\b", re.IGNORECASE),
+    "mass": re.compile(r"\bmolecular (?:weight|mass)\b", re.IGNORECASE),
     "route": re.compile(
         r"\broutes? of (?:administration|delivery)\b"
         r"|\bhow (?:is|are|was|were|should|can|must)\b.*\b(?:administered|given|taken)\b",
@@ -54,7 +56,8 @@ _ASKS: Mapping[Value, re.Pattern[str]] = {
     ),
     "inheritance": re.compile(
         r"\b(?:mode|pattern|type|manner|form) of (?:genetic )?inheritance\b"
-        r"|\binheritance (?:pattern|mode)\b|\bhow (?:is|are)\b.*\binherited\b",
+        r"|\binheritance (?:pattern|mode)\b|^what is the inheritance\b"
+        r"|\bhow (?:is|are)\b.*\binherited\b",
         re.IGNORECASE | re.DOTALL,
     ),
     "numbered": re.compile(
@@ -73,6 +76,9 @@ _SAYS: Mapping[Value, re.Pattern[str]] = {
     ),
     "time": re.compile(rf"\b(?:{_NUMBER}{_TO})?{_NUMBER}[ -]{_TIME}\b"),
     "count": re.compile(rf"\b(?:{_NUMBER}|{_SPELT})\b"),
+    "mass": re.compile(
+        rf"\b(?:{_NUMBER}{_TO})?{_NUMBER}[ -]?(?:k?Da|kd|kilodaltons?|daltons?)\b", re.IGNORECASE
+    ),
     "route": re.compile(
         r"\b(?:(?:or|intraven|subcutane|intramuscul|intrathec|intravitre|intranas|topic|transderm"
         r"|sublingu|intraderm|rect|vagin|intraperitone|bucc|intra-?articul)(?:ous|al|ar)(?:ly)?"
@@ -80,7 +86,7 @@ _SAYS: Mapping[Value, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
     "inheritance": re.compile(
-        r"\b(?:autosomal[ -](?:dominant|recessive)|(?:dominant|recessive) [XY]-linked"
+        r"\b(?:autosomal[ -](?:(?:co)?dominant|recessive)|(?:dominant|recessive) [XY]-linked"
         r"|[XY]-linked(?: (?:dominant|recessive))?|maternally inherited"
         r"|mitochondrial inheritance)\b",
         re.IGNORECASE,

@@ -33,7 +33,7 @@ _NOUNS: dict[Kind, str] = {
     r"|complications?|manifestations?|toxicit(?:y|ies)",
     "other": r"compan(?:y|ies)|countr(?:y|ies)|organs?|tissues?|cells?|cell types?|organelles?"
     r"|species|organisms?|parts?|regions?|sites?|chromosomes?|tests?|methods?|tools?|databases?"
-    r"|software|trials?",
+    r"|software|trials?|animals?|breeds?|strains?|vectors?|hosts?|reservoirs?",
 }
 # The noun that is asked for follows the question word at once, or a few adjectives later.
 _ASKS: dict[Kind, re.Pattern[str]] = {

@@ -36,6 +36,8 @@ def values(body: str, *texts: str, names: str = "^$") -> list[str]:
         ("What is the route of administration of curevit?", "route"),
         ("How often is curevit given?", None),
         ("What is the mode of inheritance of zelania?", "inheritance"),
+        ("What is the inheritance of zelania?", "inheritance"),
+        ("What is the molecular weight of the zelin protein?", "mass"),
         ("Which vitamin does curevit bind?", "numbered"),
         ("On which chromosome is the ZEL1 gene?", "numbered"),
         ("Which factor is inhibited by curevit?", "numbered"),
@@ -52,6 +54,13 @@ def test_the_way_a_drug_is_taken_is_that_of_the_drug_that_is_asked_about() -> No
     found = values("How is curevit administered?", text, names="subcutaneous")
     assert found == ["oral", "subcutaneous"]
     assert values("How is curevit given?", "Curevit is taken orally.") == ["oral"]
+
+
+def test_a_molecules_weight_is_found_by_its_unit() -> None:
+    body = "What is the molecular mass of zelin?"
+    assert values(body, "Zelin, an X-linked gene, encodes an 80 kDa protein.") == ["80 kDa"]
+    assert values(body, "Zelin is a 427-kilodalton protein.") == ["427-kilodalton"]
+    assert values(body, "Zelin was given at 80 mg to 12 daughters.") == []
 
 
 def test_a_mode_of_inheritance_is_found_by_its_words() -> None:

@@ -23,6 +23,7 @@ from serve.support.compare_wording import read_wording
         ("Which gene is mutated in Alport syndrome?", "gene"),
         ("What is the safest oral drug?", "drug"),
         ("List diseases that ticks transmit.", "disease"),
+        ("Which animal is the reservoir of zelania?", "other"),
         ("List side effects of amiodarone.", "effect"),
         ("What are 3 symptoms of Waardenburg syndrome?", "effect"),
         ("Which company makes a drug for gout?", "other"),
