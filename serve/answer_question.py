@@ -262,7 +262,9 @@ class QuestionAnswerer:
         for loss in written.degraded:
             watch.note(loss)
         evidence = with_stances(found.evidence, written)
-        found = replace(found, evidence=telling(evidence) if reads_whole(request) else evidence)
+        if reads_whole(request):
+            evidence = telling(evidence, [sentence.text for sentence in written.ideal])
+        found = replace(found, evidence=evidence)
         found = await self._ended(found, request, watch, budget)
         answer = Answer(
             **{name.name: getattr(found, name.name) for name in fields(found)},

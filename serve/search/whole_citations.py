@@ -46,11 +46,13 @@ def ranked(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return tuple(first.values())
 
 
-def telling(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """`evidence` without what of the rest of its citations takes no side."""
+def telling(evidence: Sequence[Evidence], said: Sequence[str] = ()) -> tuple[Evidence, ...]:
+    """`evidence` without what of the rest of its citations takes no side and has nothing `said`."""
     first = {item.passage.id for item in ranked(evidence)}
     return tuple(
         item
         for item in evidence
-        if item.passage.id in first or item.stance in ("support", "contradict")
+        if item.passage.id in first
+        or item.stance in ("support", "contradict")
+        or any(text in item.passage.text for text in said)
     )
