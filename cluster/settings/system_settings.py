@@ -30,8 +30,9 @@ class SystemSettings(BaseModel):
     how often the model may search anew until it is sure of its evidence (paper 002); 0: it
     is not asked. `refine` scores again what `rerank` has ordered. Evidence is at most `evidence`
     passages, those that score `evidence_share` of the best or more; titles that are sentences and
-    ends of abstracts of `whole` citations are read too, and those that take a side are evidence as
-    well. Snippets are at most `snippet_sentences` consecutive sentences, or whole passages for 0.
+    ends of abstracts of `whole` citations are read too, and those that take a side or are quoted
+    are an answer's evidence as well. Snippets are at most `snippet_sentences` consecutive
+    sentences, or whole passages for 0.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,7 +1,7 @@
 """A title that is a sentence and the end of an abstract: they often state what was found.
 
 A citation is ranked, quoted and counted by one passage. Its others may say more; those that take a
-side join the evidence, behind all that was ranked.
+side, or that the answer quotes, join its evidence, behind all that was ranked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def ranked(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return tuple(first.values())
 
 
-def telling(evidence: Sequence[Evidence], said: Sequence[str] = ()) -> tuple[Evidence, ...]:
+def telling(evidence: Sequence[Evidence], said: Sequence[str]) -> tuple[Evidence, ...]:
     """`evidence` without what of the rest of its citations takes no side and has nothing `said`."""
     first = {item.passage.id for item in ranked(evidence)}
     return tuple(

@@ -71,7 +71,7 @@ def test_what_takes_no_side_leaves_the_evidence_again() -> None:
     assert first is not None
     title, end = rest_of(of)
     told = [first, replace(title, stance="neutral"), replace(end, stance="contradict")]
-    assert texts(telling(told)) == [PARTS[0], PARTS[2]]
+    assert texts(telling(told, [])) == [PARTS[0], PARTS[2]]
     assert texts(telling(told, [STATES])) == [PARTS[0], STATES, PARTS[2]]
     assert texts(ranked(told)) == [PARTS[0]]
 
