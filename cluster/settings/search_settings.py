@@ -44,12 +44,14 @@ class RewriteSettings(_Part):
     `hyde` embeds an abstract that would answer in place of the question (paper 002);
     `sub-questions` searches three queries, each by itself (002); `pseudo-documents` adds the
     names in `documents` texts to the BM25 query, in which the question counts `repeat` times
-    (003); `expansion` adds a whole text to the question, for both branches (004).
+    (003); `expansion` adds a whole text to the question, for both branches (004). A reply has at
+    most `tokens`: 002's, section 3.4 and appendix A.
     """
 
     kind: Literal["none", "hyde", "sub-questions", "pseudo-documents", "expansion"] = "none"
     documents: Annotated[int, Field(ge=1, le=4)] = 1
     repeat: Annotated[int, Field(ge=1, le=10)] = 1
+    tokens: Annotated[int, Field(ge=16, le=2048)] = 512
 
 
 class RetrieverSettings(_Part):

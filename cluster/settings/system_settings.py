@@ -27,12 +27,12 @@ class SystemSettings(BaseModel):
     """A preset: how one system searches and answers, as data.
 
     What is ranked is citations, each by its best passage, or single passages. `self_check` is
-    how often the model may search anew until it is sure of its evidence (paper 002); 0: it
-    is not asked. `refine` scores again what `rerank` has ordered. Evidence is at most `evidence`
-    passages, those that score `evidence_share` of the best or more; titles that are sentences and
-    ends of abstracts of `whole` citations are read too, and those that take a side or are quoted
-    are an answer's evidence as well. Snippets are at most `snippet_sentences` consecutive
-    sentences, or whole passages for 0.
+    how often the model may search anew until it is sure of its evidence (paper 002), each draft and
+    doubt in at most `self_check_tokens`; 0: it is not asked. `refine` scores again what `rerank`
+    has ordered. Evidence is at most `evidence` passages, those that score `evidence_share` of the
+    best or more; titles that are sentences and ends of abstracts of `whole` citations are read
+    too, and those that take a side or are quoted are an answer's evidence as well. Snippets are at
+    most `snippet_sentences` consecutive sentences, or whole passages for 0.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -52,6 +52,7 @@ class SystemSettings(BaseModel):
     recency: RecencySettings = RecencySettings()
     ladder: LadderSettings | None = None
     self_check: Annotated[int, Field(ge=0, le=3)] = 0
+    self_check_tokens: Annotated[int, Field(ge=16, le=2048)] = 512
     evidence: Annotated[int, Field(ge=1, le=100)]
     evidence_share: Share = 0.0
     whole: Annotated[int, Field(ge=0, le=20)] = 0

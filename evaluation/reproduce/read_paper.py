@@ -151,15 +151,21 @@ def paper_settings(
 
     Raises InputError as `load_settings`.
     """
-    name = f"{number}-{form}" if form in read_paper(number).settings else number
-    index = f"index.path=.citeray/{FOLDER}/{name}-{scale}/index"
     if scale == "full":
         config, own = f"{FOLDER}/{number}.yaml", _of_form(number, form)
+        name = f"{number}-{form}" if own else number
     else:
         config = DEFAULT_CONFIG
         own = {k: v for k, v in _own(number, form).items() if k.split(".")[0] in ANY_SCALE}
-    given = [f"{key}={value}" for key, value in own.items()]
-    return load_settings(config, [index, *PATIENT, *given, *overrides])
+        split = load_settings(config, _given(own)).split
+        # The laptop's models are one set: papers that split alike have one index.
+        name = f"{split.method}-{split.size}-{split.overlap}"
+    index = f"index.path=.citeray/{FOLDER}/{name}-{scale}/index"
+    return load_settings(config, [index, *PATIENT, *_given(own), *overrides])
+
+
+def _given(own: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in own.items()]
 
 
 def other_settings(number: str, form: Form, settings: Settings) -> list[str]:

@@ -21,7 +21,7 @@ from serve.search.search_prompts import search_prompt
 STAGE = "rewrite"
 KEPT = "question not rewritten"
 # Paper 002, section 3.4 and appendix A, for every call of it.
-TOKENS, TEMPERATURE = 512, 0.1
+TEMPERATURE = 0.1
 SUB_QUESTIONS = 3
 # Paper 003 names no limits: a paragraph, and enough heat that two of them differ.
 PARAGRAPH_TOKENS, PARAGRAPH_TEMPERATURE = 256, 0.7
@@ -30,25 +30,25 @@ MAX_QUERY_CHARACTERS = 300
 _NUMBERED = re.compile(r"^\W*(?:query\s*)?\d+\s*[.:)\-]+\s*(\S.*)$", re.IGNORECASE)
 
 
-async def write_hypothesis(question: str, model: WatchedModel) -> str | None:
+async def write_hypothesis(question: str, model: WatchedModel, tokens: int) -> str | None:
     """A PubMed-style abstract that would answer, to be embedded in place of the question.
 
     HyDE, paper 002, section 3.3 (V2) and appendix A. None where the model is lost.
     """
     messages = search_prompt("hyde").messages(question=quote(question))
     return await model.ask(
-        STAGE, messages, _some_text, KEPT, max_tokens=TOKENS, temperature=TEMPERATURE
+        STAGE, messages, _some_text, KEPT, max_tokens=tokens, temperature=TEMPERATURE
     )
 
 
-async def decompose(question: str, model: WatchedModel) -> list[str]:
+async def decompose(question: str, model: WatchedModel, tokens: int) -> list[str]:
     """Up to three queries, each for one aspect of the question; none where the model is lost.
 
     Paper 002, section 3.3 (V5) and appendix A.
     """
     messages = search_prompt("sub-questions").messages(question=quote(question))
     queries = await model.ask(
-        STAGE, messages, read_queries, KEPT, max_tokens=TOKENS, temperature=TEMPERATURE
+        STAGE, messages, read_queries, KEPT, max_tokens=tokens, temperature=TEMPERATURE
     )
     return queries or []
 
@@ -65,26 +65,31 @@ def read_queries(text: str) -> list[str]:
     return list(dict.fromkeys(query for query in queries if query))[:SUB_QUESTIONS]
 
 
-async def write_pseudo_documents(question: str, models: Sequence[WatchedModel]) -> list[str]:
+async def write_pseudo_documents(
+    question: str, models: Sequence[WatchedModel], tokens: int = PARAGRAPH_TOKENS
+) -> list[str]:
     """Paragraphs that answer the question, one from each of `models`, without those of lost ones.
 
     Paper 003, section 3.1, with its prompt. It asks GPT-3.5 and Gemini for one each. A model that
     is named twice draws anew.
     """
     messages = search_prompt("pseudo-document").messages(question=quote(question))
-    return await _paragraphs(messages, models)
+    return await _paragraphs(messages, models, tokens)
 
 
-async def continue_question(question: str, model: WatchedModel) -> str | None:
+async def continue_question(question: str, model: WatchedModel, tokens: int) -> str | None:
     """What the model says after the question alone; None where it is lost.
 
     Paper 004, section 2.1, expands by BioGPT-Large and tells no prompt.
     """
-    said = await _paragraphs(search_prompt("continue").messages(question=quote(question)), [model])
+    messages = search_prompt("continue").messages(question=quote(question))
+    said = await _paragraphs(messages, [model], tokens)
     return said[0] if said else None
 
 
-async def _paragraphs(messages: Sequence[Message], models: Sequence[WatchedModel]) -> list[str]:
+async def _paragraphs(
+    messages: Sequence[Message], models: Sequence[WatchedModel], tokens: int
+) -> list[str]:
     few = f"fewer than {len(models)} pseudo-documents"
     consequence = few if len(models) > 1 else KEPT
     said = await asyncio.gather(
@@ -94,7 +99,7 @@ async def _paragraphs(messages: Sequence[Message], models: Sequence[WatchedModel
                 messages,
                 _some_text,
                 consequence,
-                max_tokens=PARAGRAPH_TOKENS,
+                max_tokens=tokens,
                 temperature=PARAGRAPH_TEMPERATURE if len(models) > 1 else 0.0,
                 # Each its own, or a model that is named twice would say the same twice.
                 seed=number if len(models) > 1 else None,

@@ -22,9 +22,8 @@ Confidence = Literal["HIGH", "MEDIUM", "LOW"]
 
 STAGE = "self-check"
 UNCHECKED = "evidence not checked"
-ROUNDS = 3
 # Paper 002, section 3.4 and appendix A.
-TOKENS, TEMPERATURE = 512, 0.1
+TEMPERATURE = 0.1
 MAX_QUERY_CHARACTERS = 300
 
 _SCHEMA: dict[str, Any] = {
@@ -49,16 +48,19 @@ class Judgement:
 
 
 async def judge_evidence(
-    question: str, evidence: Sequence[Evidence], model: WatchedModel
+    question: str, evidence: Sequence[Evidence], model: WatchedModel, tokens: int
 ) -> Judgement | None:
-    """The model's word on an answer that it drafts itself; None where it is lost."""
+    """The model's word on an answer that it drafts itself, each in at most so many `tokens`.
+
+    None where the model is lost.
+    """
     values = {
         "question": quote(question),
         "evidence": number_passages(evidence, model.limits.evidence_characters),
     }
     draft = search_prompt("draft-answer").messages((), **values)
     answer = await model.ask(
-        STAGE, draft, quote, UNCHECKED, max_tokens=TOKENS, temperature=TEMPERATURE
+        STAGE, draft, quote, UNCHECKED, max_tokens=tokens, temperature=TEMPERATURE
     )
     if answer is None:
         return None
@@ -68,7 +70,7 @@ async def judge_evidence(
         critique.messages((), **values, answer=answer),
         read_judgement,
         UNCHECKED,
-        max_tokens=TOKENS,
+        max_tokens=tokens,
         temperature=TEMPERATURE,
         json_schema=_SCHEMA,
     )
@@ -93,7 +95,8 @@ async def search_until_sure(
     search: Callable[[str], Awaitable[Sequence[H]]],
     evidence_of: Callable[[Sequence[H]], Sequence[Evidence]],
     model: WatchedModel,
-    rounds: int = ROUNDS,
+    rounds: int,
+    tokens: int,
 ) -> list[H]:
     """What `search` finds for the question and then for each follow-up query, in that order.
 
@@ -103,7 +106,7 @@ async def search_until_sure(
     found = list(await search(question))
     asked = {question.casefold()}
     for _ in range(rounds - 1):
-        judgement = await judge_evidence(question, evidence_of(found), model)
+        judgement = await judge_evidence(question, evidence_of(found), model, tokens)
         if judgement is None or judgement.confidence == "HIGH":
             break
         query = judgement.followup_query

@@ -72,10 +72,13 @@ async def rewritten_queries(
     """The queries of `system.rewrite`; the plain one alone where the model is lost."""
     match system.rewrite.kind:
         case "hyde":
-            vector, found = await asyncio.gather(_hypothetical_vector(body, stages), understanding)
+            vector, found = await asyncio.gather(
+                _hypothetical_vector(body, system, stages), understanding
+            )
             return [Query(vector, _own_weights(body, entities_of(found), system))]
         case "sub-questions":
-            asked = await decompose(body, stages.model_of("rewriter")) or [body]
+            model, tokens = stages.model_of("rewriter"), system.rewrite.tokens
+            asked = await decompose(body, model, tokens) or [body]
             queries = (plain_query(text, understanding, system, stages) for text in asked)
             return list(await asyncio.gather(*queries))
         case "pseudo-documents":
@@ -85,7 +88,8 @@ async def rewritten_queries(
             )
             return [Query(plain.vector, named or plain.weights)]
         case "expansion":
-            more = await continue_question(body, stages.model_of("rewriter"))
+            model, tokens = stages.model_of("rewriter"), system.rewrite.tokens
+            more = await continue_question(body, model, tokens)
             text = f"{body} {more}" if more else body
             return [await plain_query(text, understanding, system, stages)]
         case "none":
@@ -114,9 +118,12 @@ async def _variants(
     return [Query(vectors.vector, {}) for vectors in found if vectors is not None]
 
 
-async def _hypothetical_vector(body: str, stages: WatchedStages) -> Vectors | None:
+async def _hypothetical_vector(
+    body: str, system: SystemSettings, stages: WatchedStages
+) -> Vectors | None:
     """The vector of an abstract that would answer, encoded as abstracts are."""
-    hypothesis = await write_hypothesis(body, stages.model_of("rewriter"))
+    model, tokens = stages.model_of("rewriter"), system.rewrite.tokens
+    hypothesis = await write_hypothesis(body, model, tokens)
     if hypothesis is not None:
         embedded = await stages.embed([hypothesis], KEPT)
         if embedded is not None:
@@ -132,7 +139,7 @@ async def _named_weights(
     """The question's terms and those of the names in pseudo-documents; none without a document."""
     rewrite = system.rewrite
     models = [stages.model_of("rewriter", turn) for turn in range(rewrite.documents)]
-    documents = await write_pseudo_documents(body, models)
+    documents = await write_pseudo_documents(body, models, rewrite.tokens)
     if not documents:
         return {}
     found = await asyncio.gather(

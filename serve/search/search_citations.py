@@ -139,6 +139,7 @@ class _QuestionSearch:
             lambda hits: evidence_of(hits, len(hits)),
             self._stages.model,
             self._system.self_check,
+            self._system.self_check_tokens,
         )
         rest = [h for key, h in every.items() if key not in shown]
         return found + rest, evidence_of(found, len(found))

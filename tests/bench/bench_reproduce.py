@@ -37,9 +37,8 @@ def reproduce(
     command = [str(BIN / "citeray"), "reproduce", number, "--scale", "small", "--json"]
     command += ["--questions", str(questions), "--gold", str(questions)]
     command += ["--corpus", str(folder / "sample"), "--output", str(folder / number), *more]
-    settings = [*overrides, f"index.path={folder / number / 'index'}"]
     begun = time.monotonic()
-    done = run(with_settings(command, settings), timeout_s=AT_MOST_S)
+    done = run(with_settings(command, overrides), timeout_s=AT_MOST_S, cwd=folder)
     spent = time.monotonic() - begun
     if done.returncode:
         raise SystemExit(f"paper {number}: {done.stderr}")

@@ -61,15 +61,18 @@ def ray_of_its_own() -> Iterator[dict[str, str]]:
 
 
 def run(
-    command: list[str], extra: Mapping[str, str] | None = None, timeout_s: float = 550
+    command: list[str],
+    extra: Mapping[str, str] | None = None,
+    timeout_s: float = 550,
+    cwd: Path = ROOT,
 ) -> subprocess.CompletedProcess:
-    """Run to its end in the project's root."""
+    """Run to its end, in the project's root if not told otherwise."""
     return subprocess.run(
         command,
         capture_output=True,
         text=True,
         check=False,
         timeout=timeout_s,
-        cwd=ROOT,
+        cwd=cwd,
         env=environment(extra or {}),
     )

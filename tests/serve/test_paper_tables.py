@@ -89,6 +89,8 @@ def test_a_variant_of_biorag_is_that_of_its_table(number: int) -> None:
         bool(system.retrieve.bm25),
     )
     assert found == VARIANTS[number]
+    # Section 3.4 and appendix A.
+    assert (system.rewrite.tokens, system.self_check_tokens) == (512, 512)
     if number == 7:
         assert (system.fuse.method, system.fuse.rrf_k) == ("rrf", 60)
         assert (system.retrieve.bm25_k1, system.retrieve.bm25_b) == (1.5, 0.75)

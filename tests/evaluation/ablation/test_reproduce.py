@@ -268,6 +268,15 @@ def test_small_scale_keeps_how_the_paper_splits_abstracts() -> None:
     assert (str(own.index.path), own.split.size) == ("/tmp/i", 300)
 
 
+def test_papers_that_split_alike_share_an_index_at_small_scale_alone() -> None:
+    def path(number: str, scale: Scale) -> Path:
+        return Path(str(paper_settings(number, scale).index.path))
+
+    assert path("000", "small") == path("001", "small") == path("003", "small")
+    assert len({path(number, "small") for number in paper_names()}) == 3
+    assert len({path(number, "full") for number in paper_names()}) == len(paper_names())
+
+
 @pytest.mark.parametrize("scale", get_args(Scale))
 def test_the_documents_of_task_a_are_whole_and_lie_in_an_index_of_their_own(scale: Scale) -> None:
     documents = paper_settings("004", scale, "biogen-a")

@@ -14,35 +14,41 @@ from serve.question.rewrite_question import (
 from tests.serve.chat_endpoint import chat_endpoint, watched
 
 QUESTION = "Does metformin activate AMPK?"
+TOKENS = 512
 LOST = ["rewrite: failed, question not rewritten"]
 
 
 def test_the_hypothesis_is_the_models_abstract() -> None:
     with chat_endpoint("BACKGROUND: Metformin\n activates AMPK.") as endpoint:
         model, watch = watched(endpoint)
-        text = asyncio.run(write_hypothesis(QUESTION, model))
+        text = asyncio.run(write_hypothesis(QUESTION, model, TOKENS))
     assert text == "BACKGROUND: Metformin activates AMPK."
     assert QUESTION in endpoint.users()[0]
     assert watch.degraded == []
 
 
-def test_the_hypothesis_is_asked_for_with_the_papers_limits() -> None:
-    with chat_endpoint("An abstract.") as endpoint:
-        asyncio.run(write_hypothesis(QUESTION, watched(endpoint)[0]))
-    assert (endpoint.asked[0]["temperature"], endpoint.asked[0]["max_tokens"]) == (0.1, 512)
+def test_a_rewriting_has_the_papers_temperature_and_the_presets_tokens() -> None:
+    with chat_endpoint("An abstract.", "Query 1: AMPK", "One.", "It does.") as endpoint:
+        model = watched(endpoint)[0]
+        asyncio.run(write_hypothesis(QUESTION, model, 512))
+        asyncio.run(decompose(QUESTION, model, 64))
+        asyncio.run(write_pseudo_documents(QUESTION, [model], 96))
+        asyncio.run(continue_question(QUESTION, model, 128))
+    assert [body["max_tokens"] for body in endpoint.asked] == [512, 64, 96, 128]
+    assert [body["temperature"] for body in endpoint.asked] == [0.1, 0.1, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("reply", [500, "", "...\n"])
 def test_a_lost_or_empty_hypothesis_is_a_stated_loss(reply: str | int) -> None:
     with chat_endpoint(reply) as endpoint:
         model, watch = watched(endpoint)
-        assert asyncio.run(write_hypothesis(QUESTION, model)) is None
+        assert asyncio.run(write_hypothesis(QUESTION, model, TOKENS)) is None
     assert watch.degraded == LOST
 
 
 def test_a_question_becomes_three_queries() -> None:
     with chat_endpoint("Query 1: metformin\nQuery 2: AMPK\nQuery 3: liver") as endpoint:
-        assert asyncio.run(decompose(QUESTION, watched(endpoint)[0])) == [
+        assert asyncio.run(decompose(QUESTION, watched(endpoint)[0], TOKENS)) == [
             "metformin",
             "AMPK",
             "liver",
@@ -53,7 +59,7 @@ def test_a_question_becomes_three_queries() -> None:
 def test_a_lost_decomposition_gives_no_query_and_says_so(reply: str | int) -> None:
     with chat_endpoint(reply) as endpoint:
         model, watch = watched(endpoint)
-        assert asyncio.run(decompose(QUESTION, model)) == []
+        assert asyncio.run(decompose(QUESTION, model, TOKENS)) == []
     assert watch.degraded == LOST
 
 
@@ -95,8 +101,8 @@ def test_two_models_write_one_pseudo_document_each_and_one_may_be_lost() -> None
 def test_an_expansion_is_what_the_model_says_after_the_question_alone() -> None:
     with chat_endpoint("It does.", 500) as endpoint:
         model, watch = watched(endpoint)
-        assert asyncio.run(continue_question(QUESTION, model)) == "It does."
-        assert asyncio.run(continue_question(QUESTION, model)) is None
+        assert asyncio.run(continue_question(QUESTION, model, TOKENS)) == "It does."
+        assert asyncio.run(continue_question(QUESTION, model, TOKENS)) is None
     assert endpoint.asked[0]["messages"] == [{"role": "user", "content": QUESTION}]
     assert watch.degraded == LOST
 

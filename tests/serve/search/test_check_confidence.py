@@ -15,6 +15,7 @@ from tests.serve.answering import evidence
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint, watched
 
 QUESTION = "Does metformin activate AMPK?"
+TOKENS = 512
 
 
 def critique(confidence: str, query: str = "") -> str:
@@ -31,7 +32,7 @@ def search(endpoint: ChatEndpoint, rounds: int = 3) -> tuple[list[str], list[str
         searched.append(query)
         return evidence(f"Found for {query}")
 
-    found = asyncio.run(search_until_sure(QUESTION, find, list, model, rounds))
+    found = asyncio.run(search_until_sure(QUESTION, find, list, model, rounds, TOKENS))
     assert [e.passage.text for e in found] == [f"Found for {query}" for query in searched]
     return searched, watch.degraded
 
@@ -39,7 +40,7 @@ def search(endpoint: ChatEndpoint, rounds: int = 3) -> tuple[list[str], list[str
 def test_the_model_judges_the_answer_that_it_drafted() -> None:
     with chat_endpoint("Yes, it does.", critique("LOW", "metformin dose")) as endpoint:
         model, _ = watched(endpoint)
-        judgement = asyncio.run(judge_evidence(QUESTION, evidence("Metformin."), model))
+        judgement = asyncio.run(judge_evidence(QUESTION, evidence("Metformin."), model, TOKENS))
     assert judgement == Judgement("LOW", "the dose", "metformin dose")
     assert "Candidate answer: Yes, it does." in endpoint.users()[1]
     assert all("[1] Metformin." in user for user in endpoint.users())
