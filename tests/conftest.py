@@ -23,6 +23,10 @@ LONG = (
     "/end_to_end/test_hostile_headers.py",
     "/end_to_end/test_hot_swap.py",
     "/end_to_end/test_index_build.py::test_a_killed_build",
+    "/end_to_end/test_index_build.py::test_after_mending",
+    "/end_to_end/test_index_build.py::test_damaged_sources",
+    "/end_to_end/test_index_build.py::test_one_shard_and_four",
+    "/end_to_end/test_index_build.py::test_the_other_sources",
     "/end_to_end/test_index_update.py",
     "/end_to_end/test_jobs.py",
     "/end_to_end/test_lost_node.py",
@@ -32,11 +36,13 @@ LONG = (
     "/end_to_end/test_ray_job.py",
     "/end_to_end/test_reproduce.py",
     "/end_to_end/test_role_models.py",
-    # The gateway's and the encoder's loss are tried in each run, the other stages' here.
+    # The gateway's loss is tried in each run, the other stages' here.
     *(
         f"::test_a_replica_that_is_killed_costs_no_question_and_comes_back[{stage}]"
-        for stage in ("Expander", "Shard-0000", "Writer")
+        for stage in ("Encoder", "Expander", "Shard-0000", "Writer")
     ),
+    "/end_to_end/test_service.py::test_a_batch_goes_on",
+    "/end_to_end/test_service.py::test_every_figure_of_the_dashboard",
     "/end_to_end/test_slow_proxy.py",
     "/end_to_end/test_small_disk.py",
     "/end_to_end/test_stored_index.py",
@@ -81,6 +87,10 @@ LONG = (
     ),
     "/page/test_axe.py::test_no_violation_in_what_is_kept",
     "/page/test_axe.py::test_no_violation_in_answers_that_are_less",
+    "/page/test_axe.py::test_no_violation_of_ours_in_the_documents_page",
+    "/page/test_docs.py",
+    "/page/test_feedback_page.py",
+    "/protocol/test_protocol.py::test_without_the_compare_and_swap",
     "/test_wheel.py",
 )
 

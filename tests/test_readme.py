@@ -6,14 +6,13 @@ Those that do work are run in end_to_end/.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from commands.cli import COMMANDS, load_command
+from commands.cli import COMMANDS, app, load_command
 from tests.documentation import (
     DOCS,
     EVERYTHING,
@@ -92,14 +91,9 @@ def test_every_command_has_its_place_on_the_page_of_commands() -> None:
 
 @pytest.mark.parametrize("command", NAMED)
 def test_every_documented_command_exists(command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "commands.cli", *command.split(), "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, [*command.split(), "--help"])
+    assert done.exit_code == 0, done.output
+    assert f"citeray {command} " in done.output
 
 
 @pytest.mark.parametrize("documented", DOCUMENTED, ids=str)

@@ -1,12 +1,15 @@
+import io
 import json
+import os
 import subprocess
 import sys
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from commands.cli import COMMANDS, load_command
+from commands.cli import COMMANDS, load_command, main
 from commands.context import make_context
 from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
@@ -18,6 +21,22 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def citeray(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command, in this process: one of its own takes seconds to start."""
+    command, out, err = ["citeray", *map(str, arguments)], io.StringIO(), io.StringIO()
+    with (
+        redirect_stdout(out),
+        redirect_stderr(err),
+        patch.dict(os.environ),
+        patch.object(sys, "argv", command),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    return subprocess.CompletedProcess(
+        command, int(ended.value.code or 0), out.getvalue(), err.getvalue()
+    )
+
+
+def citeray_as_installed(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The command as a user runs it."""
     command = [str(CITERAY), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
@@ -39,13 +58,13 @@ def the_one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.mark.parametrize("asked", ["version", "--version"])
 def test_the_version_is_printed_and_the_code_is_0(asked: str) -> None:
-    done = citeray(asked)
+    done = citeray_as_installed(asked)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()[0].isdigit()
 
 
 def test_help_names_every_command() -> None:
-    done = citeray("--help")
+    done = citeray_as_installed("--help")
     assert done.returncode == 0
     for command in ("index", "search", "ask", "answer", "serve", "demo", "models", "sample"):
         assert f" {command} " in done.stdout
@@ -108,7 +127,7 @@ def test_a_config_that_is_not_there_is_2_and_tells_which_are() -> None:
 
 
 def test_an_index_that_is_not_there_is_2_and_says_how_to_build_one(tmp_path: Path) -> None:
-    done = citeray("index", "info", "--set", f"index.path={tmp_path}")
+    done = citeray_as_installed("index", "info", "--set", f"index.path={tmp_path}")
     assert done.returncode == 2
     assert "citeray index build SOURCE" in the_one_line(done)
 
