@@ -145,8 +145,8 @@ class _Work:
         from serve.batches.answer_batch import answer_batch
         from serve.client.open_client import local_client
 
-        log, settings, found = self.context.log, self.settings, {}
-        with local_client(settings, log, model=True) as client, self._named():
+        log, found = self.context.log, {}
+        with self._named() as settings, local_client(settings, log, model=True) as client:
             for name in _systems(self.paper, form):
                 run = self.folder / f"{name}.{form}.json"
                 batch = make_batch(settings, form, self.questions, name, [], answers=True)
@@ -163,14 +163,19 @@ class _Work:
         return found
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """What asks by name gets the paper's systems, within the bounds of the scale."""
-        paper, own = self.paper, self.settings.serve.systems
-        name_systems({**own, **{name: paper.system(name) for name in paper.systems}})
+    def _named(self) -> Iterator[Settings]:
+        """What asks by name gets the paper's systems, within the bounds of the scale.
+
+        In this process, and by the settings in a graph that is started with them.
+        """
+        paper, own = self.paper, self.settings.serve
+        systems = {**own.systems, **{name: paper.system(name) for name in paper.systems}}
+        name_systems(systems)
         try:
-            yield
+            serve = own.model_copy(update={"systems": systems})
+            yield self.settings.model_copy(update={"serve": serve})
         finally:
-            name_systems(own)
+            name_systems(own.systems)
 
 
 def _systems(paper: Paper, form: Form) -> list[str]:

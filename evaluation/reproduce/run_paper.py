@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from rich.console import Console
 
 from cluster.answers import Question
 from cluster.settings.settings import Settings
-from evaluation.ablation.ask_graph import Plan, open_graph
+from evaluation.ablation.ask_graph import Ask, Plan, open_graph
 from evaluation.ablation.judge_runs import judge_runs
 from evaluation.ablation.run_plans import Run, complete_runs, open_run, run_key
 from evaluation.ablation.tabulate_runs import score_with_cutoffs
@@ -97,16 +98,19 @@ def run_paper(
     runs = [open_run(output, plan, run_key(plan, settings, *files)) for plan in plans]
     searching = [run for run in runs if run.plan.system.name not in paper.given]
     reading = [run for run in runs if run.plan.system.name in paper.given]
-    for group, given in ((searching, False), (reading, True)):
-        if group:
-            questions = give_snippets(asked, [files[0]]) if given else asked
-            complete_runs(
-                group,
-                questions,
-                lambda: open_graph(settings, plans, gold, log, asked_once=not timed),
-                log,
-                concurrent=concurrent,
-            )
+    with ExitStack() as opened_once:
+
+        @cache
+        def ask() -> Ask:
+            graph = open_graph(settings, plans, gold, log, asked_once=not timed)
+            return opened_once.enter_context(graph)
+
+        for group, given in ((searching, False), (reading, True)):
+            if group:
+                questions = give_snippets(asked, [files[0]]) if given else asked
+                complete_runs(
+                    group, questions, lambda: nullcontext(ask()), log, concurrent=concurrent
+                )
     judged: Mapping[str, Scores] = {}
     if judge is not None:
         with judge() as opened:
