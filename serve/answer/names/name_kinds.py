@@ -26,20 +26,30 @@ _NOUNS: dict[Kind, str] = {
     r"|cytokines?|chemokines?|interleukins?|mutations?|oncogenes?|ligands?",
     "drug": r"drugs?|medications?|medicines?|agents?|inhibitors?|antagonists?|agonists?"
     r"|antibiotics?|statins?|antidotes?|vaccines?|treatments?|therap(?:y|ies)"
-    r"|monoclonal antibod(?:y|ies)",
+    r"|(?:monoclonal|therapeutic) antibod(?:y|ies)|antibody therapeutics?"
+    r"|(?:DMARD|NSAID)s?(?! stand|\W*$)"
+    r"|(?:trade|brand|generic) names?|active ingredients?",
     "disease": r"diseases?|syndromes?|disorders?|cancers?|tumou?rs?|conditions?|infections?"
     r"|neoplasms?|malignanc(?:y|ies)|phenotypes?|indications?",
     "effect": r"side[- ]effects?|adverse (?:effects?|events?|reactions?)|symptoms?|signs?"
-    r"|complications?|manifestations?|toxicit(?:y|ies)",
+    r"|complications?|manifestations?|toxicit(?:y|ies)|(?:clinical )?features|triads?|pentads?",
     "other": r"compan(?:y|ies)|countr(?:y|ies)|organs?|tissues?|cells?|cell types?|organelles?"
     r"|species|organisms?|parts?|regions?|sites?|chromosomes?|tests?|methods?|tools?|databases?"
     r"|software|trials?|animals?|breeds?|strains?|vectors?|hosts?|reservoirs?",
+}
+# Questions without such a noun: what a drug acts on, and what it is for.
+_OTHERWISE: dict[Kind, str] = {
+    "gene": r"|\b(?:which|what|list)(?: (?:is|are|was|were) the)?(?: [\w-]+)?"
+    r" (?:targets? of|molecules? (?:is|are) (?:targeted|inhibited))\b"
+    r"|\bwhat is (?:(?:targeted|inhibited) by|[\w -]{2,60} an (?:inhibitor|antagonist) of)\b",
+    "disease": r"|\b(?:what|which) (?:does|do|can) [\w -]{2,60} treat\b"
+    r"|\bwhat (?:is|are) [\w -]{2,60} (?:indicated|approved) for\b",
 }
 # The noun that is asked for follows the question word at once, or a few adjectives later.
 _ASKS: dict[Kind, re.Pattern[str]] = {
     kind: re.compile(
         rf"\b(?:which|what)(?: (?:is|are|was|were) the)?(?: [\w-]+){{0,2}}? (?:{nouns})\b"
-        rf"|\b(?:list|name)(?: [\w-]+){{0,3}}? (?:{nouns})\b",
+        rf"|\b(?:list|name)(?: [\w-]+){{0,3}}? (?:{nouns})\b" + _OTHERWISE.get(kind, ""),
         re.IGNORECASE,
     )
     for kind, nouns in _NOUNS.items()
@@ -51,8 +61,10 @@ _GENES = re.compile(
     re.IGNORECASE,
 )
 _DISEASE = re.compile(
-    r"\b(?:diseases?|syndromes?|disorders?|cancers?|tumou?rs?|infections?|lymphomas?|deficiency)\b"
+    r"\b(?:diseases?|syndromes?|disorders?|cancers?|tumou?rs?(?! (?:necrosis|suppressor))"
+    r"|infections?|lymphomas?|deficiency)\b"
     r"|\w{3}(?:itis|oma|omas|osis|oses|emia|emias|aemia|pathy|pathies|plegia|algia|trophy)\b"
+    r"(?! factors?\b)"
     r"|^(?:asthma|autism|dementia|depression|diabetes|eczema|epilepsy|gout|headaches?|hypertension"
     r"|influenza|lupus|malaria|migraines?|obesity|pemphigus|pneumonia|schizophrenia|sepsis|stroke)$",
     re.IGNORECASE,
@@ -70,7 +82,14 @@ _ENZYME = re.compile(r"(?<!\w)(?!\w*(?:disease|crease|lease|phase|base|case))\w{
 # Stems of international non-proprietary names (WHO).
 _DRUG = re.compile(
     r"\w{3}(?:mab|tinib|ciclib|statin|pril|sartan|olol|azole|cillin|mycin|platin|rsen|gliptin"
-    r"|gliflozin|floxacin|azepam|setron|triptan|parin|oxetine|tidine|navir|buvir|previr)s?\b"
+    r"|gliflozin|floxacin|azepam|setron|triptan|parin|oxetine|tidine|navir|buvir|previr"
+    r"|afil|amivir|apine|asvir|azine|barbital|bactam|caine|capone|ciclovir|cycline|(?:b|n)ercept"
+    r"|(?:c|n)icept|tacept|citabine|clax|coxib|degib|dipine|dopa|dronate|(?:s|t)entan|fenib|formin"
+    r"|fovir|fungin|gatran|giline|glitazone|glutide|grel|idone|limus|lisib|lukast|lutamide"
+    r"|methasone|micin|mustine|parib|penem|peridol|profen|quine|(?<!gh)relin|relix|rubicin|semide"
+    r"|(?:bi|du|le|li|no|re|xo)stat|staurin|tadine|taxel|tecan|tegravir|(?<!s)terol|thiazide"
+    r"|traline|trexate|trexed|triptyline|tropium|vaptan|vudine|xaban|zolam|zolid|zomib)s?\b"
+    r"|\b(?:cef|predni)\w{3,}"
     # Classes of them.
     r"|\b(?:anti[a-z]{4,}(?:ics|als|ants|ines)|[a-z]+(?:suppress|depress|relax)ants|an?esthetics"
     r"|analgetics|analgesics|steroids|corticosteroids|[a-z]+ drugs)\b",

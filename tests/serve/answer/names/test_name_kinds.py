@@ -28,6 +28,16 @@ from serve.support.compare_wording import read_wording
         ("What are 3 symptoms of Waardenburg syndrome?", "effect"),
         ("Which company makes a drug for gout?", "other"),
         ("What is the mechanism of action of curevit?", "action"),
+        ("What is the target of curevit?", "gene"),
+        ("Which molecules are inhibited by curevit?", "gene"),
+        ("What is curevit an inhibitor of?", "gene"),
+        ("What does curevit treat?", "disease"),
+        ("What is curevit approved for?", "disease"),
+        ("What is the brand name of curevit?", "drug"),
+        ("List two DMARDs that inhibit JAK.", "drug"),
+        ("What does DMARD stand for?", None),
+        ("List features of the zelania syndrome.", "effect"),
+        ("Which antibodies are found in zelania?", None),
         ("Where is titin expressed?", None),
     ],
 )
@@ -42,6 +52,13 @@ def test_the_kind_is_told_by_the_noun_that_is_asked_for(body: str, kind: Kind | 
         ("gene", "bevacizumab"),
         ("disease", "COL4A5"),
         ("disease", "imatinib"),
+        *(
+            ("disease", drug)
+            for drug in (
+                *("calicheamicin", "cefazolin", "etanercept", "midostaurin", "prednisolone"),
+                *("rivaroxaban", "salmeterol", "tadalafil", "venetoclax", "vorinostat"),
+            )
+        ),
         ("drug", "glomerulonephritis"),
         ("drug", "patients"),
         ("drug", "migraine"),
@@ -66,6 +83,13 @@ def test_a_name_that_looks_like_another_kind_or_like_nothing_does_not_fit(
     [
         ("gene", "COL4A5"),
         ("gene", "collagen"),
+        ("gene", "tumor necrosis factor"),
+        ("gene", "tumour suppressor p53"),
+        ("gene", "formin"),
+        ("gene", "ghrelin"),
+        ("gene", "preproghrelin"),
+        ("effect", "raised cholesterol"),
+        ("disease", "loss of homeostasis"),
         ("drug", "PCSK9 inhibitors"),
         ("disease", "gout"),
         ("effect", "thyroiditis"),
