@@ -36,13 +36,7 @@ LONG = (
     "/end_to_end/test_ray_job.py",
     "/end_to_end/test_reproduce.py",
     "/end_to_end/test_role_models.py",
-    # The gateway's loss is tried in each run, the other stages' here.
-    *(
-        f"::test_a_replica_that_is_killed_costs_no_question_and_comes_back[{stage}]"
-        for stage in ("Encoder", "Expander", "Shard-0000", "Writer")
-    ),
-    "/end_to_end/test_service.py::test_a_batch_goes_on",
-    "/end_to_end/test_service.py::test_every_figure_of_the_dashboard",
+    "/end_to_end/test_service.py",
     "/end_to_end/test_slow_proxy.py",
     "/end_to_end/test_small_disk.py",
     "/end_to_end/test_stored_index.py",
@@ -56,12 +50,14 @@ LONG = (
     "/cluster/models/test_openvino_runtime.py",
     "/cluster/models/test_store.py::test_a_gguf_model",
     "/cluster/ray/test_session.py::test_an_address_at_which",
+    "/cluster/test_index.py::test_the_best_by_lucenes_bm25",
     "/evaluation/ablation/test_judged_runs.py",
     "/evaluation/ablation/test_reproduce.py::test_a_papers_table",
     "/evaluation/ablation/test_reproduce.py::test_biogen",
     "/evaluation/ablation/test_reproduce.py::test_biorag",
     "/evaluation/ablation/test_runs_go_on.py",
     "/faults/test_faults.py::test_many_more_rounds_of_faults",
+    "/faults/test_faults.py::test_whatever_happens",
     "/hostile/test_injections.py::test_a_model_that_always_lies",
     "/hostile/test_pattern_time.py",
     "/hostile/test_planted_orders.py",
@@ -80,6 +76,12 @@ LONG = (
     "[postgres",
     "/planning/measure/test_calibrate.py",
     "/protocol/test_protocol.py::test_the_protocol_holds_in_many_more_orders",
+    # The page's first steps and a batch are tried in each run, what else it offers here.
+    "/page/test_addresses.py",
+    "/page/test_feedback_page.py",
+    "/page/test_kept_page.py",
+    "/page/test_tasks.py",
+    "/page/test_verdict_shown.py",
     # The first screen, an answer and a batch are read by axe in each run; the other states here.
     *(
         f"/page/test_axe.py::test_no_violation_in_any_state_of_asking[{state}]"
@@ -89,7 +91,6 @@ LONG = (
     "/page/test_axe.py::test_no_violation_in_answers_that_are_less",
     "/page/test_axe.py::test_no_violation_of_ours_in_the_documents_page",
     "/page/test_docs.py",
-    "/page/test_feedback_page.py",
     "/protocol/test_protocol.py::test_without_the_compare_and_swap",
     "/test_wheel.py",
 )
