@@ -23,7 +23,8 @@ Kind = Literal["action", "disease", "drug", "effect", "gene", "other"]
 _NOUNS: dict[Kind, str] = {
     "action": r"(?:mechanisms?|modes?) of action",
     "gene": r"genes?|proteins?|enzymes?|receptors?|kinases?|transcription factors?|proteases?"
-    r"|cytokines?|chemokines?|interleukins?|mutations?|oncogenes?|ligands?",
+    r"|cytokines?|chemokines?|interleukins?|mutations?|oncogenes?|ligands?|targets? of"
+    r"|molecules? (?:is|are) (?:targeted|inhibited)",
     "drug": r"drugs?|medications?|medicines?|agents?|inhibitors?|antagonists?|agonists?"
     r"|antibiotics?|statins?|antidotes?|vaccines?|treatments?|therap(?:y|ies)"
     r"|(?:monoclonal|therapeutic) antibod(?:y|ies)|antibody therapeutics?"
@@ -39,9 +40,8 @@ _NOUNS: dict[Kind, str] = {
 }
 # Questions without such a noun: what a drug acts on, and what it is for.
 _OTHERWISE: dict[Kind, str] = {
-    "gene": r"|\b(?:which|what|list)(?: (?:is|are|was|were) the)?(?: [\w-]+)?"
-    r" (?:targets? of|molecules? (?:is|are) (?:targeted|inhibited))\b"
-    r"|\bwhat is (?:(?:targeted|inhibited) by|[\w -]{2,60} an (?:inhibitor|antagonist) of)\b",
+    "gene": r"|\bwhat is (?:(?:targeted|inhibited) by"
+    r"|[\w -]{2,60} an (?:inhibitor|antagonist) of)\b",
     "disease": r"|\b(?:what|which) (?:does|do|can) [\w -]{2,60} treat\b"
     r"|\bwhat (?:is|are) [\w -]{2,60} (?:indicated|approved) for\b",
 }
