@@ -24,6 +24,7 @@ from evaluation.reproduce.read_paper import Form, Paper, Scale, paper_settings, 
 
 if TYPE_CHECKING:
     from evaluation.reproduce.run_paper import FilledTable, Measured
+    from serve.client.open_client import Client
 
 PaperNumber = Annotated[str, typer.Argument(metavar="PAPER", help="000, 001, 002, 003 or 004.")]
 Questions = Annotated[
@@ -143,37 +144,44 @@ class _Work:
         from evaluation.evaluate_run import Request, evaluate_run
         from evaluation.reproduce.run_paper import Measured
         from serve.batches.answer_batch import answer_batch
-        from serve.client.open_client import local_client
 
         log, found = self.context.log, {}
-        with self._named() as settings, local_client(settings, log, model=True) as client:
+        with self._graph() as client:
             for name in _systems(self.paper, form):
                 run = self.folder / f"{name}.{form}.json"
-                batch = make_batch(settings, form, self.questions, name, [], answers=True)
+                batch = make_batch(self.settings, form, self.questions, name, [], answers=True)
                 counted = answer_batch(
                     client, batch, run, name, answers=form == "biogen-b", concurrent=concurrent,
                     log=log,
                 )  # fmt: skip
                 # A system that answers nothing is a result too.
                 request = Request(self.gold, form, allow_empty=True)
-                evaluated = evaluate_run(run, request, settings, log.print)
+                evaluated = evaluate_run(run, request, self.settings, log.print)
                 for note in evaluated.notes:
                     log.print(f"{name}: {note}")
                 found[name] = Measured(evaluated.scores, degraded=counted["degraded"])
         return found
 
     @contextmanager
-    def _named(self) -> Iterator[Settings]:
-        """What asks by name gets the paper's systems, within the bounds of the scale.
+    def _graph(self) -> Iterator[Client]:
+        """In this process, which starts in half of the time; the runs ask a model much the same.
 
-        In this process, and by the settings in a graph that is started with them.
+        What asks by name gets the paper's systems, within the bounds of the scale.
         """
+        from evaluation.ablation.ask_once import each_asked_once
+        from serve.client.open_client import LocalClient
+        from serve.graph.run_graph import served_models
+
         paper, own = self.paper, self.settings.serve
         systems = {**own.systems, **{name: paper.system(name) for name in paper.systems}}
-        name_systems(systems)
+        serve = own.model_copy(update={"systems": systems})
+        settings = self.settings.model_copy(update={"serve": serve})
         try:
-            serve = own.model_copy(update={"systems": systems})
-            yield self.settings.model_copy(update={"serve": serve})
+            with (
+                served_models(settings) as models,
+                LocalClient(settings, each_asked_once(models)) as client,
+            ):
+                yield client
         finally:
             name_systems(own.systems)
 

@@ -34,6 +34,16 @@ PATIENT = (
         for stage in ("llm", "encoder", "expander", "shard", "reranker")
     ),
 )
+# Runs of a paper ask much the same of the same passages: what the laptop's model has read of 20
+# questions stays (46,000 tokens, in blocks smaller than a passage). It writes them all at once, which
+# takes little longer than one: guessing ahead would hold that up.
+MANY_AT_ONCE = (
+    "llm.engine.kv_cache_memory_bytes=2147483648",
+    "llm.engine.block_size=32",
+    "llm.engine.max_num_seqs=20",
+    "llm.engine.speculative_config=null",
+    "serve.llm.max_ongoing=20",
+)
 
 
 class _Part(BaseModel):
@@ -161,7 +171,8 @@ def paper_settings(
         # The laptop's models are one set: papers that split alike have one index.
         name = f"{split.method}-{split.size}-{split.overlap}"
     index = f"index.path=.citeray/{FOLDER}/{name}-{scale}/index"
-    return load_settings(config, [index, *PATIENT, *_given(own), *overrides])
+    engine = MANY_AT_ONCE if scale == "small" else ()
+    return load_settings(config, [index, *PATIENT, *engine, *_given(own), *overrides])
 
 
 def _given(own: Mapping[str, Any]) -> list[str]:

@@ -86,7 +86,7 @@ async def _decide(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Ex
 async def _verdict(briefing: Briefing, draft: Draft) -> str:
     tokens, inferred = briefing.limits.exact_tokens, draft.passed_on
     if briefing.style.reasoned:
-        schema = reasoned_schema(YESNO)
+        schema = reasoned_schema(YESNO, tokens)
         reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
         return reply.answer if isinstance(reply.answer, str) else ""
     # A paper's prompt knows yes and no alone; ours also that sources disagree or are silent.
@@ -98,7 +98,7 @@ async def _names(briefing: Briefing, draft: Draft) -> Sequence[str]:
     tokens, inferred = briefing.limits.exact_tokens, draft.passed_on
     limit = LIMITS[briefing.question.type]
     if briefing.style.reasoned:
-        schema = reasoned_schema(names_schema(limit, MAX_CHARS))
+        schema = reasoned_schema(names_schema(limit, MAX_CHARS), tokens)
         reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
         return read_names(reply.answer)
     schema = entities_schema(limit, MAX_CHARS)

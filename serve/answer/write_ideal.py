@@ -175,7 +175,7 @@ async def _ask(briefing: Briefing) -> tuple[str, str]:
     tokens = briefing.limits.ideal_tokens
     if not briefing.style.reasoned:
         return await briefing.ask("ideal", tokens), ""
-    schema = reasoned_schema(TEXT)
+    schema = reasoned_schema(TEXT, tokens)
     reply = read_reasoned(await briefing.ask("ideal", tokens, json_schema=schema))
     answer = reply.answer if isinstance(reply.answer, str) else ""
     return answer, summarise_reasoning(quote(reply.reasoning))

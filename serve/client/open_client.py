@@ -11,7 +11,7 @@ import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -24,6 +24,9 @@ from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
 from serve.client.call_endpoint import Endpoint
 from serve.http.request_forms import AnswerRequest, SearchRequest, explain_problems
+
+if TYPE_CHECKING:
+    from serve.llm.model_roles import ModelRoles
 
 T = TypeVar("T")
 R = TypeVar("R", bound=SearchRequest)
@@ -114,15 +117,18 @@ class OwnLoop:
 
 
 class LocalClient:
-    """Runs the path on an event loop in a thread of this process."""
+    """Runs the path on an event loop in a thread of this process.
 
-    def __init__(self, settings: Settings) -> None:
+    `models` are those of the settings that are behind a URL, where none are given.
+    """
+
+    def __init__(self, settings: Settings, models: ModelRoles | None = None) -> None:
         from serve.graph.local_graph import local_answerer
         from serve.llm.model_roles import find_models
 
         name_systems(settings.serve.systems)
         self._system = settings.serve.system
-        self._answerer = local_answerer(settings, find_models(settings))
+        self._answerer = local_answerer(settings, models or find_models(settings))
         self._loop = OwnLoop()
 
     def search(self, request: Mapping[str, Any]) -> Reply:

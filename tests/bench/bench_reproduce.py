@@ -52,7 +52,7 @@ def reproduce(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=int, default=20, help="questions")
-    parser.add_argument("--concurrent", default="8")
+    parser.add_argument("--concurrent", default="20")
     parser.add_argument("--papers", nargs="*", default=paper_names())
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:

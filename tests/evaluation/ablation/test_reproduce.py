@@ -10,12 +10,11 @@ from typing import Any, get_args
 
 import pytest
 import typer
-from rich.console import Console
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
 from cluster.settings.presets import load_system
-from cluster.settings.settings import Settings, load_settings
+from cluster.settings.settings import load_settings
 from commands.evaluation.reproduce import reproduce
 from evaluation.reproduce.read_paper import (
     Scale,
@@ -27,7 +26,6 @@ from evaluation.reproduce.read_paper import (
 from evaluation.reproduce.tell_differences import tell_differences
 from pipelines.build.split_passages import make_splitter
 from serve.batches.answer_batch import answer_batch
-from serve.client.open_client import Client, local_client
 from tests.evaluation.ablation.ablation_runs import ROWS
 from tests.evaluation.evaluate_command.small_runs import label, lines
 from tests.evaluation.scripted_judge import ScriptedJudge
@@ -193,13 +191,7 @@ def test_biogen_topics_without_answers_fill_the_table_of_task_b(
         depths.append(load_system("udine-b").rerank.depth)
         return answer_batch(*args, **options)
 
-    def open_within_bounds(settings: Settings, log: Console, *, model: bool) -> Client:
-        # A graph on Ray knows a preset by its settings alone.
-        depths.append(settings.serve.systems["udine-b"].rerank.depth)
-        return local_client(settings, log, model=model)
-
     monkeypatch.setattr("serve.batches.answer_batch.answer_batch", answer_within_bounds)
-    monkeypatch.setattr("serve.client.open_client.local_client", open_within_bounds)
     gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
     found = run_json("004", topics(tmp_path / "t.json", answered=False), gold, options)
     assert [table["name"] for table in found["tables"]] == ["Table 3"]

@@ -6,6 +6,7 @@ import pytest
 
 from cluster.errors import LLMError
 from serve.llm.reply_forms import (
+    TEXT,
     YESNO,
     names_schema,
     read_names,
@@ -17,9 +18,21 @@ from serve.llm.reply_forms import (
 
 
 def test_the_reasoning_is_asked_for_before_the_answer() -> None:
-    schema = reasoned_schema(YESNO)
+    schema = reasoned_schema(YESNO, 64)
     assert schema["required"] == ["chain_of_thought", "answer"]
     assert list(schema["properties"]) == schema["required"]
+
+
+@pytest.mark.parametrize("tokens", [32, 64, 1024])
+def test_the_longest_reasoned_reply_ends_within_its_tokens(tokens: int) -> None:
+    schema = reasoned_schema(TEXT, tokens)
+    longest = {name: "a" * part["maxLength"] for name, part in schema["properties"].items()}
+    # Three characters a token is what the densest prose of abstracts has.
+    assert tokens * 2 < len(json.dumps(longest)) <= tokens * 3
+
+
+def test_few_tokens_leave_a_reasoned_reply_its_form() -> None:
+    assert reasoned_schema(TEXT, 1)["properties"]["answer"]["maxLength"] == 1
 
 
 def test_names_are_bounded_in_number_and_length() -> None:
