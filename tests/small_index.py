@@ -2,8 +2,10 @@
 
 import hashlib
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +104,27 @@ def citation(pmid: int, abstract: str, title: str = "", **fields: object) -> Cit
     return Citation(pmid=pmid, title=title, sections=sections, **fields)  # type: ignore[arg-type]
 
 
+_MADE: dict[Any, tuple[Path, Manifest]] = {}
+_ASIDE = tempfile.TemporaryDirectory(prefix="small-indexes-")
+
+
 def make_index(
+    index: Path, citations: Sequence[Citation], *, encode: Encode = bag_of_words, **how: Any
+) -> Manifest:
+    """Write and publish version v000001 of `citations` at `index`.
+
+    What this process has made before it copies; `how` is as for `write_index`.
+    """
+    made = (repr(list(citations)), encode, tuple(sorted(how.items())))
+    if made not in _MADE:
+        aside = Path(tempfile.mkdtemp(dir=_ASIDE.name))
+        _MADE[made] = aside, write_index(aside, citations, encode=encode, **how)
+    aside, manifest = _MADE[made]
+    shutil.copytree(aside, index, dirs_exist_ok=True, symlinks=True)
+    return manifest
+
+
+def write_index(
     index: Path,
     citations: Sequence[Citation],
     *,
@@ -112,7 +134,7 @@ def make_index(
     gpus: float = 0,
     encode: Encode = bag_of_words,
 ) -> Manifest:
-    """Write and publish version v000001 of `citations` at `index`."""
+    """As `make_index`, written anew in any case."""
     splitter = make_splitter("characters", 512, 64)
     entries = []
     scratch = index / "scratch"

@@ -13,7 +13,7 @@ from cluster.index import cagra
 from cluster.index.vectors import VectorIndex, empty_index, save
 from cluster.index.vectors import build as build_on_cpu
 from pipelines.sample.generate_citations import generate_citations
-from tests.small_index import make_index
+from tests.small_index import write_index
 
 DIMENSIONS, M, EF = 32, 8, 60
 
@@ -155,9 +155,9 @@ def test_only_a_segment_that_is_given_a_gpu_is_built_on_one(
 ) -> None:
     stand_in(monkeypatch, Card, fewest=50)
     citations = list(generate_citations(300, seed=1))
-    make_index(tmp_path / "cpu", citations)
+    write_index(tmp_path / "cpu", citations)
     assert Card.made == []
-    make_index(tmp_path / "card", citations, gpus=1)
+    write_index(tmp_path / "card", citations, gpus=1)
     assert len(Card.made) == 2
     assert not list((tmp_path / "card").rglob(".vectors.f32"))
 
@@ -166,5 +166,5 @@ def test_a_shard_without_a_passage_is_built_where_there_is_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(monkeypatch, Card)
-    manifest = make_index(tmp_path, list(generate_citations(1, seed=1)), gpus=1)
+    manifest = write_index(tmp_path, list(generate_citations(1, seed=1)), gpus=1)
     assert min(shard.segments[0].passages for shard in manifest.shards) == 0

@@ -18,7 +18,7 @@ from cluster.records import Citation
 from cluster.text.analysis import analyse
 from pipelines.sample.generate_citations import generate_citations
 from tests.publish_manifest import publish
-from tests.small_index import bag_of_words, citation, make_index
+from tests.small_index import bag_of_words, citation, make_index, write_index
 
 DRUGS = [
     citation(5, "Metformin activates AMPK in the liver.", "Metformin and AMPK"),
@@ -208,12 +208,12 @@ def test_what_is_live_is_found_behind_hundreds_of_better_dead_hits(tmp_path: Pat
 
 
 def test_a_rerun_keeps_a_segment_that_is_whole(tmp_path: Path) -> None:
-    manifest = make_index(tmp_path, DRUGS, shards=1)
+    manifest = write_index(tmp_path, DRUGS, shards=1)
     files = sorted((tmp_path / "segments").rglob("*"))
     before = {p: p.stat().st_mtime_ns for p in files}
     (tmp_path / "scratch" / "quantiser.faiss").unlink()
     (tmp_path / "scratch").rmdir()
-    assert make_index(tmp_path, DRUGS, shards=1).shards == manifest.shards
+    assert write_index(tmp_path, DRUGS, shards=1).shards == manifest.shards
     assert {p: p.stat().st_mtime_ns for p in files} == before
 
 
