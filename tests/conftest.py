@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,6 +104,14 @@ LARGE = ("test_answers.py", "test_readme.py", "test_injections.py", "test_axe.py
 def _turn(item: pytest.Item) -> int:
     """What starts Ray comes first: it takes longest, and one worker alone can do it."""
     return 0 if "end_to_end" in item.path.parts else 1 if item.path.name in LARGE else 2
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of long tests alone are not even imported where those are left out."""
+    if config.option.markexpr != "not long" or collection_path.suffix != ".py":
+        return None
+    path = collection_path.as_posix()
+    return any(part in path for part in LONG if "::" not in part) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
