@@ -27,6 +27,7 @@ def test_a_paper_is_run_from_its_corpus_to_its_tables(tmp_path: Path) -> None:
     command = [str(BIN / "citeray"), "reproduce", "001", "--scale", "small", "--json"]
     command += ["--questions", str(questions), "--gold", str(questions)]
     command += ["--corpus", str(tmp_path / "sample"), "--output", str(tmp_path / "runs")]
+    command += ["--concurrent", str(QUESTIONS)]
     records = {
         record.pmid: record
         for source in sample.sources
