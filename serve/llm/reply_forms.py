@@ -17,8 +17,9 @@ from cluster.text.sentences import sentence_spans
 # What paper 000's prompts say where nothing can be inferred.
 NO_ANSWER = "no answer provided"
 SUMMARY_CHARACTERS = 600
-# Of the names and brackets of a reasoned reply; of ideal answers 19 of 20 have 2.8 or more.
+# What the names and brackets of a reasoned reply take.
 FRAME_TOKENS = 20
+# BioASQ's ideal answers have 4.5, 19 of 20 of them 2.8 or more.
 CHARACTERS_A_TOKEN = 3
 
 # What a model may decide of a yes/no question.

@@ -27,7 +27,7 @@ def test_the_reasoning_is_asked_for_before_the_answer() -> None:
 def test_the_longest_reasoned_reply_ends_within_its_tokens(tokens: int) -> None:
     schema = reasoned_schema(TEXT, tokens)
     longest = {name: "a" * part["maxLength"] for name, part in schema["properties"].items()}
-    # Three characters a token is what the densest prose of abstracts has.
+    # 19 of 20 ideal answers have 2.8 characters a token or more, half of them 4.5.
     assert tokens * 2 < len(json.dumps(longest)) <= tokens * 3
 
 
