@@ -10,16 +10,15 @@ import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
-from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cluster.errors import NO_MEMORY, CiteRayError, one_line
 from cluster.ray.ray_access import keep_to_this_machine
+from commands.terminal import finish_output, make_log_console, prepare_output
 
 # Each command's module beside this one and its name there, with the first line of its help:
 # `citeray --help` loads none of them.
@@ -182,14 +181,14 @@ def main() -> None:
     """Run the command line; an error is one line on standard error, with --json an object."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     keep_to_this_machine()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # A file may hold half a surrogate pair, which is no UTF-8; its escape is JSON's own.
-            stream.reconfigure(errors="backslashreplace")
+    prepare_output()
     as_json = "--json" in sys.argv
     try:
-        # Typer itself shows wrong usage in a box, and exits.
-        sys.exit(app(standalone_mode=not as_json))
+        try:
+            # Typer itself shows wrong usage in a box, and exits.
+            sys.exit(app(standalone_mode=not as_json))
+        finally:
+            finish_output()
     except (CiteRayError, WrongUsage) as error:
         told = error.format_message() if isinstance(error, WrongUsage) else str(error)
         _end(told, error.exit_code, as_json=as_json)
@@ -207,9 +206,7 @@ def _end(told: str, code: int, *, as_json: bool) -> NoReturn:
     if as_json:
         print(json.dumps({"error": one_line(told)}), file=sys.stderr)
     else:
-        Console(stderr=True, highlight=False).print(
-            f"citeray: {one_line(told)}", style="red", soft_wrap=True, markup=False
-        )
+        make_log_console().print(f"citeray: {one_line(told)}", style="red")
     sys.exit(code)
 
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings, load_settings
+from commands.terminal import make_console, make_log_console
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +40,12 @@ class Context:
     @property
     def out(self) -> Console:
         """Console for results, on standard output."""
-        return Console(file=self.stdout)
+        return make_console(self.stdout)
 
     @property
     def log(self) -> Console:
-        """Console for progress and messages, on standard error: a line stays as it is."""
-        return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+        """Console for progress and messages, on standard error."""
+        return make_log_console()
 
     def print_json(self, value: Any) -> None:
         """One JSON document on standard output."""

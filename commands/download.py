@@ -17,13 +17,13 @@ from rich.progress import (
     DownloadColumn,
     Progress,
     TaskID,
-    TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
 
 from cluster.errors import InputError
 from commands.context import Config, Context, Json, Overrides, make_context
+from commands.terminal import make_text_column
 
 if TYPE_CHECKING:
     from pipelines.download.download_files import Observer, Outcome
@@ -152,7 +152,7 @@ def _observer(context: Context) -> Iterator[Observer]:
         yield _Lines(context)
         return
     columns: tuple[Any, ...] = (
-        TextColumn("{task.description}"),
+        make_text_column("{task.description}"),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),

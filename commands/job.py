@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from cluster.errors import InputError, cut, one_line
+from commands.terminal import make_console, make_log_console
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 CONFIG = ("--config", "-c")
@@ -118,7 +118,7 @@ def list_jobs(address: Address = HERE, json: Json = False) -> None:
     table = Table("id", "status", "began", "command")
     for row in rows:
         table.add_row(*(one_line(str(row[k])) for k in ("id", "status", "began", "command")))
-    Console().print(table)
+    make_console().print(table)
 
 
 def follow_to_end(head: Any, name: str, *, json: bool) -> None:
@@ -177,7 +177,7 @@ def _submission_id(found: Any) -> str:
 
 
 def _say(line: str) -> None:
-    Console(stderr=True, highlight=False).print(one_line(line), soft_wrap=True, markup=False)
+    make_log_console().print(one_line(line))
 
 
 def _print_json(value: Any) -> None:

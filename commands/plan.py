@@ -162,7 +162,7 @@ def _show(
         if simulated:
             show_simulation(context.out, simulated, made.ask.prices_of)
     for problem in made.problems:
-        context.log.print(f"will not do: {problem}", style="red", soft_wrap=True, markup=False)
+        context.log.print(f"will not do: {problem}", style="red")
     if made.problems:
         raise typer.Exit(1)
 

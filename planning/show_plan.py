@@ -89,9 +89,9 @@ def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
         out.print(_figures("Cost, in the currency of your prices", plan.costs))
     if explain:
         for figure in all_figures(plan):
-            out.print(figure.explained(), soft_wrap=True, markup=False, highlight=False)
+            out.print(figure.explained(), soft_wrap=True, highlight=False)
     for line in plan.assumptions:
-        out.print(f"- {line}", soft_wrap=True, markup=False, highlight=False)
+        out.print(f"- {line}", soft_wrap=True, highlight=False)
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

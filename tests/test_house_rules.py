@@ -134,3 +134,60 @@ def test_pytest_goes_into_every_folder_of_tests(pytestconfig: pytest.Config) -> 
     left_out = pytestconfig.getini("norecursedirs")
     folders = {path.parent.name for path in (ROOT / "tests").rglob("test_*.py")}
     assert [f for f in folders if any(fnmatch(f, pattern) for pattern in left_out)] == []
+
+
+# What renders text with Rich's markup and emoji codes unless told otherwise: `commands/terminal.py`
+# makes consoles and columns that do not.
+RENDERERS = {
+    "Console", "TextColumn", "RichHandler", "Panel", "Prompt", "Confirm", "Status", "Spinner",
+    "from_markup",
+}  # fmt: skip
+MAKES_CONSOLES = "commands/terminal.py"
+
+
+def calls_of_rich(source: str) -> list[str]:
+    """`line name` of what renders markup: a call of RENDERERS, or `rich.print` imported."""
+    found = []
+    from_rich: set[str] = {"from_markup"}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rich":
+            from_rich.update(alias.asname or alias.name for alias in node.names)
+            renamed = {a.name for a in node.names if a.asname} & RENDERERS
+            found += [f"{node.lineno} {name}" for name in sorted(renamed)]
+            if node.module in ("rich", "rich.markup"):
+                found.append(f"{node.lineno} from {node.module}")
+        elif isinstance(node, ast.Import):
+            found += [
+                f"{node.lineno} {a.name}" for a in node.names if a.name.split(".")[0] == "rich"
+            ]
+        elif isinstance(node, ast.Call):
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name in RENDERERS and name in from_rich:
+                found.append(f"{node.lineno} {name}")
+    return found
+
+
+def test_only_the_factory_makes_consoles() -> None:
+    found = {
+        str(p.relative_to(ROOT)): calls
+        for p in MODULES
+        if (calls := calls_of_rich(p.read_text(encoding="utf-8")))
+    }
+    assert found.keys() == {MAKES_CONSOLES}, found
+
+
+def test_the_rule_of_consoles_finds_each_way_around_the_factory() -> None:
+    ways = [
+        "from rich.console import Console\nConsole()",
+        "from rich.console import Console as C\nC()",
+        "import rich.console\nrich.console.Console()",
+        "from rich import print\nprint('x')",
+        "from rich.progress import TextColumn\nTextColumn('x')",
+        "from rich.text import Text\nText.from_markup('x')",
+        "from rich.markup import escape\nescape('x')",
+        "from rich.logging import RichHandler\nRichHandler()",
+    ]
+    assert [way for way in ways if not calls_of_rich(way)] == []
+    taken = "from rich.console import Console\ndef f(out: Console) -> None:\n    out.print(1)"
+    assert calls_of_rich(taken) == []

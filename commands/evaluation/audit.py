@@ -38,7 +38,7 @@ def audit(
         context.print_json(asdict(found))
     else:
         for concern in found.concerns:
-            context.out.print(_line(concern), soft_wrap=True, markup=False, highlight=False)
+            context.out.print(_line(concern), soft_wrap=True, highlight=False)
     context.log.print(
         f"{answers}: {found.answers:,} answers, {found.citations:,} citations against index "
         f"version {found.index_version}: {len(found.concerns):,} of concern",

@@ -105,7 +105,7 @@ def _print(
         mend = f" (--fix {problem.mend})" if problem.mendable else ""
         lines.append(f"{problem.place}: {problem.message}{mend}")
     for line in lines:
-        context.out.print(line, soft_wrap=True, markup=False, highlight=False)
+        context.out.print(line, soft_wrap=True, highlight=False)
     version = report["index_version"]
     against = f"against index version {version}" if version else "without an index"
     mended = f", {len(report['done'])} mended -> {output}" if output else ""

@@ -70,7 +70,6 @@ def write_sheet(
             f"{len(sheet.key)} answers to {len(sheet.questions)} questions -> {output}; the runs' "
             f"names are in {key}",
             soft_wrap=True,
-            markup=False,
             highlight=False,
         )
 

@@ -278,7 +278,7 @@ def _tell(
     for about, lines in differences.items():
         out.print(f"{about}:", soft_wrap=True)
         for line in lines:
-            out.print(f"  - {line}", soft_wrap=True, markup=False)
+            out.print(f"  - {line}", soft_wrap=True)
 
 
 def _plain(table: FilledTable) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from commands.context import Context
+from commands.terminal import make_text_column
 
 LINE_EVERY_S = 5.0
 STAGES = {"models": "fetching models", "embed": "embedding", "index": "building shards"}
@@ -18,10 +19,10 @@ STAGES = {"models": "fetching models", "embed": "embedding", "index": "building 
 
 def _bars(context: Context) -> Progress:
     return Progress(
-        TextColumn("{task.description}"),
+        make_text_column("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[unit]}"),
+        make_text_column("{task.fields[unit]}"),
         TimeRemainingColumn(),
         console=context.log,
     )

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID
 
 from commands.context import Config, Context, Json, Overrides, make_context
+from commands.terminal import make_text_column
 from pipelines.build.find_sources import find_sources
 from pipelines.verify.verify_index import Report, Verification, usable_cpus, verify_index
 
@@ -41,7 +42,7 @@ def verify(
     context = make_context(config, overrides, json)
     index = context.settings.index.place
     files = find_sources(sources) if sources else []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (make_text_column("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=context.log, disable=not sys.stderr.isatty()) as bars:
         found = verify_index(
             index,
@@ -72,7 +73,7 @@ def _reporter(bars: Progress) -> Report:
 def _print(context: Context, found: Verification) -> None:
     for finding in found.findings:
         line = f"{finding.kind}: {finding}"
-        context.out.print(line, soft_wrap=True, markup=False, highlight=False)
+        context.out.print(line, soft_wrap=True, highlight=False)
     for leftover in found.leftovers:
         context.log.print(f"leftover: {leftover}")
     what = f"{found.citations:,} citations, {found.passages:,} passages"

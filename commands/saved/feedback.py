@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.markup import escape
 
 from cluster.errors import InputError
 from cluster.storage.whole_files import write_atomically
@@ -46,11 +45,11 @@ def list_all(
     for item in found:
         said, answer = item.opinion, item.answer
         line = f"{when(item.created)} {said.rating:4} {item.owner or '-'} {item.answer_id}"
-        context.out.print(f"{line}  {escape(answer['question']['body'])}", soft_wrap=True)
+        context.out.print(f"{line}  {answer['question']['body']}", soft_wrap=True)
         context.out.print(f"    {item.id}: {_review_words(item.review)}", soft_wrap=True)
         for name, value in (("ideal", said.ideal), ("exact", said.exact), ("note", said.note)):
             if value:
-                context.out.print(f"    {name}: {escape(str(value))}", soft_wrap=True)
+                context.out.print(f"    {name}: {value}", soft_wrap=True)
 
 
 def _review_words(review: Review | None) -> str:
@@ -114,4 +113,4 @@ def export(
         context.print_json({"gold": str(output), "questions": len(rows), "feedback": len(found)})
     else:
         said = f"{len(rows)} questions of {len(found)} pieces of feedback -> {output}"
-        context.out.print(escape(said), soft_wrap=True)
+        context.out.print(said, soft_wrap=True)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from cluster.errors import InputError
 from commands.context import Config, Json, Overrides, make_context
@@ -72,7 +72,7 @@ def add(
     if json:
         context.print_json(summarised(added).model_dump())
     else:
-        context.out.print(f"{added.id}  {escape(added.question)}", soft_wrap=True)
+        context.out.print(f"{added.id}  {added.question}", soft_wrap=True)
 
 
 @watch.command("list")
@@ -90,8 +90,10 @@ def list_all(
         return
     for item in found:
         state = f"{item.index_version} {item.checked}" if item.checked else "not asked yet"
-        trouble = f"  [red]{escape(item.error)}[/red]" if item.error else ""
-        context.out.print(f"{item.id}  {state}  {escape(item.question)}{trouble}", soft_wrap=True)
+        line = Text(f"{item.id}  {state}  {item.question}")
+        if item.error:
+            line.append(f"  {item.error}", style="red")
+        context.out.print(line, soft_wrap=True)
 
 
 @watch.command("diff")
@@ -109,15 +111,15 @@ def diff(
     if json:
         context.print_json(found.model_dump(mode="json"))
         return
-    context.out.print(escape(found.question), style="bold", soft_wrap=True)
+    context.out.print(found.question, style="bold", soft_wrap=True)
     for check in found.history:
-        context.out.print(f"{check.index_version} ({escape(check.last_source)}), {check.created}")
+        context.out.print(f"{check.index_version} ({check.last_source}), {check.created}")
         for line in check.changes:
-            context.out.print(f"  {escape(line)}", soft_wrap=True)
+            context.out.print(f"  {line}", soft_wrap=True)
     if not found.history:
         context.out.print("not asked yet")
     if found.error:
-        context.out.print(f"could not be asked since: {escape(found.error)}", style="red")
+        context.out.print(f"could not be asked since: {found.error}", style="red")
 
 
 @watch.command("remove")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from cluster.answers import Answer, Sentence
 from cluster.study_design.tell_design import design_words
@@ -37,12 +37,12 @@ def _timings(reply: Reply) -> str:
 def _print_understood(console: Console, reply: Reply) -> None:
     """What was made of the question, where that is not what was typed."""
     for line in understood_words(reply.get("understood"), reply.get("did_you_mean")):
-        console.print(escape(line), style="yellow", soft_wrap=True)
+        console.print(line, style="yellow", soft_wrap=True)
 
 
 def _footer(console: Console, reply: Reply) -> None:
     if reply["degraded"]:
-        console.print(f"degraded: {escape('; '.join(reply['degraded']))}", style="yellow")
+        console.print(f"degraded: {'; '.join(reply['degraded'])}", style="yellow")
     console.print(
         f"index {reply['index_version']} to {reply['last_source']}, "
         f"coverage {reply['coverage']}, "
@@ -61,24 +61,24 @@ def print_answer(console: Console, reply: Reply) -> None:
     if verdict := verdict_words(answer):
         console.print(verdict, style="bold yellow", soft_wrap=True)
     question = reply["question"]
-    title = f"[bold]{escape(question['body'])}[/bold] ({question['type']})"
+    title = Text.assemble((question["body"], "bold"), f" ({question['type']})")
     console.print(title, soft_wrap=True)
     _print_understood(console, reply)
     if reply["exact"] and not (verdict and isinstance(reply["exact"], str)):
-        console.print(f"  exact: {escape(_exact(reply['exact']))}", soft_wrap=True)
+        console.print(f"  exact: {_exact(reply['exact'])}", soft_wrap=True)
     for sentence in answer.ideal:
-        console.print(f"  {_sentence(sentence)}", soft_wrap=True)
+        console.print(_sentence("  ", sentence), soft_wrap=True)
     for sentence in answer.supported:
-        console.print(f"  because: {_sentence(sentence)}", soft_wrap=True)
+        console.print(_sentence("  because: ", sentence), soft_wrap=True)
     for line in [*answer.caveats, *notice_lines(answer)]:
-        console.print(f"  {escape(line)}", style="yellow", soft_wrap=True)
+        console.print(f"  {line}", style="yellow", soft_wrap=True)
     if nearest := nearest_words(answer):
         console.print(f"  {NEAREST}")
     for line in [*nearest, *side_words(answer)]:
-        console.print(f"  {escape(line)}", soft_wrap=True)
+        console.print(f"  {line}", soft_wrap=True)
     _print_evidence(console, answer)
     for line in weight_lines(answer):
-        console.print(f"  {escape(line)}", style="dim", soft_wrap=True)
+        console.print(f"  {line}", style="dim", soft_wrap=True)
     if reply["ideal"]:
         console.print(f"  written by: {reply['origin']}", style="dim")
     if answer.shown is not None and len(answer.shown) < len(answer.evidence):
@@ -87,17 +87,17 @@ def print_answer(console: Console, reply: Reply) -> None:
     _footer(console, reply)
 
 
-def _sentence(sentence: Sentence) -> str:
-    """The sentence with its PMIDs on either side, or with the mark that it has none."""
-    said = [escape(sentence.text)]
+def _sentence(prefix: str, sentence: Sentence) -> Text:
+    """Return the sentence with the PMIDs for and against it, or marked as unsupported."""
+    line = Text(prefix + sentence.text)
     if sentence.unsupported:
-        said.append(f"[red]({UNSUPPORTED})[/red]")
+        line.append(f" ({UNSUPPORTED})", style="red")
     if sentence.pmids:
-        said.append(f"[cyan]\\[{', '.join(map(str, sentence.pmids))}][/cyan]")
+        line.append(f" [{', '.join(map(str, sentence.pmids))}]", style="cyan")
     if sentence.contradicted:
         against = ", ".join(map(str, sentence.contradicted))
-        said.append(f"[red]contradicted by \\[{against}][/red]")
-    return " ".join(said)
+        line.append(f" contradicted by [{against}]", style="red")
+    return line
 
 
 def _print_evidence(console: Console, answer: Answer) -> None:
@@ -111,8 +111,8 @@ def _print_evidence(console: Console, answer: Answer) -> None:
             place = f"PMID {passage.pmid} {passage.section} {passage.begin}-{passage.end}"
             design = design_words(item.design, item.subjects)
             about = f" ({design})" if design else ""
-            line = f"    [dim]{sign}{place}{about}: {escape(passage.text[:160])}...[/dim]"
-            console.print(line, soft_wrap=True)
+            line = f"    {sign}{place}{about}: {passage.text[:160]}..."
+            console.print(line, style="dim", soft_wrap=True)
 
 
 def print_search(console: Console, reply: Reply) -> None:
@@ -123,16 +123,17 @@ def print_search(console: Console, reply: Reply) -> None:
         design = design_words(citation["design"], tuple(citation["subjects"]))
         known = [str(citation["year"] or ""), design]
         about = f" ({', '.join(filter(None, known))})" if any(known) else ""
-        mark = " [red]RETRACTED[/red]" if citation["retracted"] else ""
-        title = escape(citation["title"] or "no title")
-        place = f"{rank:3}. [cyan]{citation['pmid']}[/cyan] {citation['score']:.3f}"
-        console.print(
-            f"{place} {title}{about}{mark}",
-            soft_wrap=True,
+        line = Text.assemble(
+            f"{rank:3}. ",
+            (str(citation["pmid"]), "cyan"),
+            f" {citation['score']:.3f} {citation['title'] or 'no title'}{about}",
         )
+        if citation["retracted"]:
+            line.append(" RETRACTED", style="red")
+        console.print(line, soft_wrap=True)
         if citation["notice"]:
-            console.print(f"     {escape(citation['notice'])}", style="red", soft_wrap=True)
+            console.print(f"     {citation['notice']}", style="red", soft_wrap=True)
         if citation["pmid"] in passages:
-            text = escape(passages[citation["pmid"]]["text"][:200])
-            console.print(f"     [dim]{text}[/dim]", soft_wrap=True)
+            text = passages[citation["pmid"]]["text"][:200]
+            console.print(f"     {text}", style="dim", soft_wrap=True)
     _footer(console, reply)

@@ -4,12 +4,12 @@ import io
 from dataclasses import asdict, replace
 
 import pytest
-from rich.console import Console
 
 from cluster.answers import Answer, Question, RankedCitation, Sentence
 from cluster.errors import CiteRayError
+from commands.terminal import make_console
 from serve.answer.tell_verdict import NO_ANSWER
-from serve.client.print_answer import print_answer
+from serve.client.print_answer import print_answer, print_search
 from tests.serve.answering import evidence
 
 ANSWER = Answer(
@@ -34,7 +34,9 @@ ANSWER = Answer(
 
 def shown(answer: Answer) -> list[str]:
     out = io.StringIO()
-    print_answer(Console(file=out, width=200), asdict(answer))
+    console = make_console(out)
+    console.width = 200
+    print_answer(console, asdict(answer))
     return out.getvalue().splitlines()
 
 
@@ -121,7 +123,7 @@ def test_a_reply_of_another_version_is_refused_in_a_sentence() -> None:
     reply = asdict(ANSWER)
     del reply["verdict"]
     with pytest.raises(CiteRayError, match=r"verdict: Field required.*run the same version"):
-        print_answer(Console(file=io.StringIO()), reply)
+        print_answer(make_console(io.StringIO()), reply)
 
 
 def test_passages_that_the_model_was_not_shown_are_told() -> None:
@@ -129,3 +131,35 @@ def test_passages_that_the_model_was_not_shown_are_told() -> None:
     assert line in shown(replace(ANSWER, shown=(0, 2)))
     for every in ((0, 1, 2), None):
         assert not any("was shown" in other for other in shown(replace(ANSWER, shown=every)))
+
+
+DATA = "Plague [bold]of Tonkin[/bold], 1:100:1000 and dog:cat:rat [/b] :skull:"
+
+
+def test_an_answer_is_printed_as_it_is() -> None:
+    passage = replace(ANSWER.evidence[0].passage, text=DATA)
+    answer = replace(
+        ANSWER,
+        question=Question("q", f"question {DATA}", "factoid"),
+        ideal=(Sentence(f"ideal {DATA}", (1,), 0.9),),
+        exact=((f"exact {DATA}",),),
+        caveats=(f"caveat {DATA}",),
+        evidence=(replace(ANSWER.evidence[0], passage=passage),),
+        degraded=(f"degraded {DATA}",),
+    )
+    text = "\n".join(shown(answer))
+    wanted = [f"{part} {DATA}" for part in ("question", "ideal", "caveat", "exact", "degraded")]
+    wanted.append(f"0-{passage.end}: {DATA}")
+    assert [line for line in wanted if line not in text] == []
+
+
+def test_a_search_is_printed_as_it_is() -> None:
+    passage = replace(ANSWER.evidence[0].passage, text=f"text {DATA}")
+    citation = RankedCitation(
+        1, 0.5, title=f"title {DATA}", year=2001, retracted=True, notice=f"notice {DATA}"
+    )
+    reply = asdict(replace(ANSWER, evidence=(replace(ANSWER.evidence[0], passage=passage),)))
+    out = io.StringIO()
+    print_search(make_console(out), reply | {"citations": [asdict(citation)]})
+    wanted = [f"title {DATA} (2001) RETRACTED", f"text {DATA}", f"notice {DATA}"]
+    assert [line for line in wanted if line not in out.getvalue()] == []

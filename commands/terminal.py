@@ -1,0 +1,115 @@
+"""Standard output of the commands, and the only place that creates consoles.
+
+Rich replaces `:100:` by an emoji and reads `[b]` as markup. Titles, questions, file names and error
+messages contain both, so nothing that a command prints is interpreted. Style comes from the
+`style` argument or from `rich.text.Text`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import Any, TextIO, cast
+
+from rich.console import Console
+from rich.progress import TextColumn
+
+from cluster.errors import CiteRayError
+
+
+class OutputError(CiteRayError):
+    """Standard output cannot be written to, such as a file on a full disk."""
+
+
+def make_console(file: TextIO | None = None) -> Console:
+    """Return a console for results, on standard output unless `file` is given."""
+    return Console(file=file, markup=False, emoji=False)
+
+
+def make_log_console() -> Console:
+    """Return a console for progress and messages, on standard error. It wraps no lines."""
+    return Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def make_text_column(text: str) -> TextColumn:
+    """Return a column of a progress display; `text` is a format string of the task."""
+    return TextColumn(text, markup=False)
+
+
+class StandardOutput:
+    """Standard output that raises OutputError, not OSError, when it cannot be written to.
+
+    A closed pipe still raises BrokenPipeError, which rich and typer handle.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write `text` and return its length."""
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            raise _output_error(error) from error
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        try:
+            self._stream.flush()
+        except OSError as error:
+            raise _output_error(error) from error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def prepare_output() -> None:
+    """Make standard output and standard error safe to write any text to.
+
+    Half a surrogate pair, which a file may contain, is written as JSON's escape. Standard output
+    is UTF-8 unless it is a terminal, so that exported files are, whatever the locale.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, TextIOWrapper):
+        if not sys.stdout.isatty():
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+        sys.stdout = cast(TextIO, StandardOutput(sys.stdout))
+
+
+def finish_output() -> None:
+    """Write what is buffered; raises OutputError, or SystemExit if the reader has closed the pipe.
+
+    The interpreter would report either error at its exit, with a traceback and exit code 120.
+    """
+    if sys.stdout is None:  # Closed by the caller, as by `>&-`.
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_buffer()
+        raise SystemExit(1) from None
+    except OutputError:
+        _discard_buffer()
+        raise
+
+
+def _discard_buffer() -> None:
+    """Send what is still buffered to the null device."""
+    with suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+def _output_error(error: OSError) -> Exception:
+    if error.errno == errno.EPIPE:
+        return error
+    return OutputError(
+        f"standard output: cannot be written to: {error.strerror or error}; send the output to a "
+        "place with free space"
+    )
