@@ -1,16 +1,28 @@
 """Errors a user can mend. Each carries one sentence that names the place and the mend."""
 
+import re
+
 BRIEF_CHARACTERS = 15
+_CREDENTIALS = re.compile(r"(?<=//)[^/?#\s]*@")
+
+
+def without_credentials(text: str) -> str:
+    """Return `text` without the user names and passwords of the URLs in it."""
+    return _CREDENTIALS.sub("", text)
 
 
 class CiteRayError(Exception):
     """Something failed that is not the user's input; exit code 1.
 
-    All arguments go to ``Exception.__init__`` so that the error survives a
-    process boundary.
+    All arguments go to ``Exception.__init__`` so that the error survives a process boundary. Text
+    among them loses the credentials of its URLs: errors are printed, logged and sent to callers.
     """
 
     exit_code = 1
+
+    def __init__(self, *arguments: object) -> None:
+        plain = (without_credentials(a) if isinstance(a, str) else a for a in arguments)
+        super().__init__(*plain)
 
 
 class InputError(CiteRayError):
@@ -47,7 +59,7 @@ class RefusedError(CiteRayError):
 
     def __init__(self, message: str, status: int, retry_after_s: int = 0) -> None:
         super().__init__(message, status, retry_after_s)
-        self.message = message
+        self.message = without_credentials(message)
         self.status = status
         self.retry_after_s = retry_after_s
         self.exit_code = 2 if status in (404, 409, 422) else 1

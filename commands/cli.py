@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cluster.errors import NO_MEMORY, CiteRayError, one_line
+from cluster.loopback import keep_loopback_off_proxies
 from cluster.ray.ray_access import keep_to_this_machine
 from commands.terminal import finish_output, make_log_console, prepare_output
 
@@ -181,6 +182,7 @@ def main() -> None:
     """Run the command line; an error is one line on standard error, with --json an object."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     keep_to_this_machine()
+    keep_loopback_off_proxies()
     prepare_output()
     as_json = "--json" in sys.argv
     try:

@@ -21,7 +21,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from cluster.errors import InputError
+from cluster.errors import InputError, without_credentials
 from commands.context import Config, Context, Json, Overrides, make_context
 from commands.terminal import make_text_column
 
@@ -92,7 +92,7 @@ def download(
             since=since or 0,
             limit=files,
         )
-        observer.note(f"{len(wanted):,} files at {base_url} -> {destination}")
+        observer.note(f"{len(wanted):,} files at {without_credentials(base_url)} -> {destination}")
         outcomes = download_files(wanted, destination, web, observer, concurrent)
     _report(context, destination, outcomes, time.monotonic() - begun)
 

@@ -147,7 +147,9 @@ MAKES_CONSOLES = "commands/terminal.py"
 
 def calls_of_rich(source: str) -> list[str]:
     """`line name` of what renders markup: a call of RENDERERS, or `rich.print` imported."""
-    found = []
+    found: list[str] = []
+    if "rich" not in source:
+        return found
     from_rich: set[str] = {"from_markup"}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rich":
@@ -191,3 +193,60 @@ def test_the_rule_of_consoles_finds_each_way_around_the_factory() -> None:
     assert [way for way in ways if not calls_of_rich(way)] == []
     taken = "from rich.console import Console\ndef f(out: Console) -> None:\n    out.print(1)"
     assert calls_of_rich(taken) == []
+
+
+# Clients that read proxies from the environment by themselves. `cluster/http_clients.py` and
+# `cluster/requests_adapter.py` leave them out for this machine.
+CLIENTS = {
+    "httpx": {
+        "Client", "AsyncClient", "HTTPTransport", "AsyncHTTPTransport",
+        "get", "post", "put", "patch", "delete", "head", "options", "request", "stream",
+    },
+    "requests": {"get", "post", "put", "patch", "delete", "head", "options", "request"},
+    "aiohttp": {"ClientSession", "request"},
+    "urllib.request": {"urlopen", "urlretrieve", "build_opener"},
+    "http.client": {"HTTPConnection", "HTTPSConnection"},
+}  # fmt: skip
+MAKES_CLIENTS = {"cluster/http_clients.py"}
+
+
+def clients_made(source: str) -> list[str]:
+    """`line name` of each client of CLIENTS that is made without `trust_env=False`."""
+    found: list[str] = []
+    if not any(module in source for module in CLIENTS):
+        return found
+    names = {f"{module}.{name}" for module, held in CLIENTS.items() for name in held}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            imported = {f"{node.module}.{alias.name}" for alias in node.names}
+            found += [f"{node.lineno} {name}" for name in sorted(imported & names)]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in names:
+            alone = any(
+                k.arg == "trust_env" and ast.unparse(k.value) == "False" for k in node.keywords
+            )
+            if not alone:
+                found.append(f"{node.lineno} {ast.unparse(node.func)}")
+    return found
+
+
+def test_only_the_factory_makes_http_clients() -> None:
+    found = {
+        str(p.relative_to(ROOT)): clients
+        for p in MODULES
+        if (clients := clients_made(p.read_text(encoding="utf-8")))
+    }
+    assert found.keys() - MAKES_CLIENTS == set(), found
+
+
+def test_the_rule_of_clients_finds_each_way_around_the_factory() -> None:
+    ways = [
+        "import httpx\nhttpx.get('x')",
+        "import httpx\nhttpx.AsyncClient(timeout=1)",
+        "from httpx import Client\nClient()",
+        "import requests\nrequests.post('x')",
+        "import urllib.request\nurllib.request.urlopen('x')",
+        "from urllib.request import urlopen",
+        "import aiohttp\naiohttp.ClientSession()",
+    ]
+    assert [way for way in ways if not clients_made(way)] == []
+    assert clients_made("import httpx\nhttpx.Client(trust_env=False, timeout=1)") == []

@@ -11,11 +11,9 @@ import asyncio
 import logging
 import os
 import random
-import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import TypeVar
 
 import httpx
@@ -24,6 +22,7 @@ from cluster.entrez.cache_replies import ReplyCache
 from cluster.entrez.keep_pace import PER_SECOND, PER_SECOND_WITH_KEY, RateLimiter, limiter_of
 from cluster.entrez.read_replies import PassingError
 from cluster.errors import CiteRayError, PubMedError
+from cluster.http_clients import UnsupportedProxyError, open_async_client
 from cluster.settings.settings import EntrezSettings
 
 T = TypeVar("T")
@@ -134,8 +133,11 @@ class Entrez:
                 reply = await self._read_limited(response)
         except (TimeoutError, httpx.TimeoutException):
             raise PassingError(f"no answer within {timeout_s:g} s") from None
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise PubMedError(f"{place}: {error}; mend entrez.base_url") from None
+        except UnsupportedProxyError as error:
+            raise PubMedError(f"{place}: {error}") from None
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            # The message of InvalidURL may quote a part of a password.
+            raise PubMedError(f"{place}: not a valid http(s) URL; check entrez.base_url") from None
         except httpx.HTTPError as error:
             raise PassingError(f"a broken connection ({str(error) or repr(error)})") from None
         status = response.status_code
@@ -167,12 +169,6 @@ class Entrez:
         return {"db": "pubmed", **params, **{k: v for k, v in caller.items() if v}}
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """httpx' own, made once: reading the certificates takes a tenth of a second each time."""
-    return httpx.create_ssl_context()
-
-
 @asynccontextmanager
 async def entrez_session(
     settings: EntrezSettings,
@@ -183,7 +179,7 @@ async def entrez_session(
 
     Raises PubMedError when the deadline passes, with the last thing that went wrong.
     """
-    async with httpx.AsyncClient(verify=_tls(), timeout=settings.timeout_s) as http:
+    async with open_async_client(timeout=settings.timeout_s) as http:
         entrez = Entrez(settings, http, limiter, patience)
         try:
             async with asyncio.timeout(settings.deadline_s):

@@ -119,8 +119,9 @@ def _fetch_hf(name: ModelName, target: Path) -> None:
             allow_patterns=[f"*{suffix}" for suffix in KEPT],
             local_dir=target,
         )
-    # OSError covers httpx's and the hub's own connection errors raised while offline.
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    # OSError covers httpx's and the hub's own connection errors raised while offline, ImportError
+    # a SOCKS proxy in the environment, which httpx supports only with another package.
+    except (HfHubHTTPError, ImportError, OSError, ValueError) as error:
         raise _unfetched(name, str(error)) from error
     shutil.rmtree(target / ".cache", ignore_errors=True)
     if not any(f.suffix in WEIGHTS for f in target.rglob("*")):

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
+from cluster.loopback import is_loopback_url
 from cluster.storage.object_store import StoredFile, asking, store_options, writing
 
 _TIMEOUT_S = 10
@@ -98,6 +99,7 @@ def _s3_client(options: tuple[tuple[str, str], ...]) -> Any:
     given = dict(options)
     endpoint = given.get("endpoint_override")
     # Stores other than AWS know neither buckets in host names nor the newer checksums.
+    url = f"{given.get('scheme', 'https')}://{endpoint}" if endpoint else None
     settings = Config(
         connect_timeout=_TIMEOUT_S,
         read_timeout=_TIMEOUT_S,
@@ -105,11 +107,13 @@ def _s3_client(options: tuple[tuple[str, str], ...]) -> Any:
         s3={"addressing_style": "path" if endpoint else "auto"},
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
+        # None leaves the proxies to the environment.
+        proxies={} if url and is_loopback_url(url) else None,
     )
     return botocore.session.get_session().create_client(
         "s3",
         region_name=given.get("region"),
-        endpoint_url=f"{given.get('scheme', 'https')}://{endpoint}" if endpoint else None,
+        endpoint_url=url,
         config=settings,
     )
 
@@ -185,8 +189,9 @@ class _GcsObject:
 def _gcs_session() -> Any:
     import google.auth
     from google.auth.transport.requests import AuthorizedSession
-    from requests.adapters import HTTPAdapter
     from urllib3.util import Retry
+
+    from cluster.requests_adapter import DirectOnLoopback
 
     credentials, _ = google.auth.default(
         scopes=["https://www.googleapis.com/auth/devstorage.read_write"]
@@ -200,7 +205,7 @@ def _gcs_session() -> Any:
         raise_on_status=False,
     )
     for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(max_retries=again))
+        session.mount(scheme, DirectOnLoopback(max_retries=again))
     return session
 
 

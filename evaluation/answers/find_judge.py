@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cluster.errors import InputError
+from cluster.errors import InputError, without_credentials
 from cluster.settings.settings import RoleSettings, Settings
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def open_judge(place: str, model: str, settings: Settings) -> Iterator[Judge]:
     role = settings.models.judge if place == OF_SETTINGS else None
     if role is None:
         chat = OpenAIChatModel(place, model, JUDGE_KEY, JUDGE_TIMEOUT_S)
-        yield Judge(f"{model} at {place}", chat, encoder.encode)
+        yield Judge(f"{model} at {without_credentials(place)}", chat, encoder.encode)
     elif role.kind == "url":
         yield Judge(_name(role), _at_url(role), encoder.encode)
     else:
@@ -68,7 +68,7 @@ def open_judge(place: str, model: str, settings: Settings) -> Iterator[Judge]:
 
 
 def _name(role: RoleSettings) -> str:
-    return f"{role.model_id} at {role.url or role.model}"
+    return f"{role.model_id} at {without_credentials(role.url or role.model)}"
 
 
 def _at_url(role: RoleSettings) -> ChatModel:

@@ -15,7 +15,8 @@ from typing import Self, TypeVar
 
 import httpx
 
-from cluster.errors import CiteRayError
+from cluster.errors import CiteRayError, without_credentials
+from cluster.http_clients import UnsupportedProxyError, open_client
 from cluster.storage.whole_files import write_atomically
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ class Web:
         self._patience = patience
         self._note = note
         self._stop = threading.Event()
-        self._http = httpx.Client(
+        self._http = open_client(
             # A .gz is kept as it is stored, whatever a server would make of it on the way.
             headers={"Accept-Encoding": "identity", "User-Agent": "citeray"},
             timeout=httpx.Timeout(patience.silence_s, connect=min(patience.silence_s, 20)),
@@ -192,9 +193,15 @@ class Web:
                         "run the same command again later: what is there stays"
                     ) from error
                 wait = self._wait_s(number, error)
-                self._note(f"{url}: {said}; trying again in {wait:.0f} s")
+                note = f"{url}: {said}; trying again in {wait:.0f} s"
+                self._note(without_credentials(note))
                 self._stop.wait(wait)
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
+            except UnsupportedProxyError as error:
+                raise DownloadError(f"{url}: {error}") from error
+            except httpx.InvalidURL as error:
+                # Its message may quote a part of a password.
+                raise DownloadError(f"{url}: not a valid URL; check --base-url") from error
+            except httpx.HTTPError as error:
                 raise DownloadError(f"{url}: {error}; check --base-url") from error
         raise DownloadError(f"{url}: not asked for, as no try was allowed")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cluster.errors import without_credentials
 from cluster.index.bm25 import Bm25Query
 from cluster.index.manifest import SegmentEntry, ShardEntry
 from cluster.index.read_shard import ShardQuery, ShardReader, limit_of_shard
@@ -219,7 +220,7 @@ def measure_llm(settings: Settings, evidence: str, tell: Tell) -> tuple[Point, .
     model = find_model(settings, "", settings.llm)
     if model is None:
         return ()
-    tell(f"asking the language model at {settings.llm.url}")
+    tell(f"asking the language model at {without_credentials(settings.llm.url)}")
     prompt = evidence[: settings.llm.evidence_characters]
     tokens, most = settings.llm.ideal_tokens, settings.llm.max_concurrent
     asyncio.run(_chat_together(model, prompt, 1, 1))

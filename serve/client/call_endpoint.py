@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import httpx
 
 from cluster.errors import CiteRayError, InputError
+from cluster.http_clients import open_client
 
 T = TypeVar("T")
 API_KEY_ENV = "CITERAY_API_KEY"
@@ -70,7 +71,7 @@ class Endpoint:
         self._url = url.rstrip("/")
         self._timeout_s = timeout_s
         self._key_env = api_key_env
-        self._http = http or httpx.Client(base_url=_checked(self._url))
+        self._http = http or open_client(base_url=_checked(self._url))
         self._headers = {"Content-Type": "application/json", **_key_header(api_key_env)}
 
     def close(self) -> None:
@@ -173,10 +174,12 @@ class Endpoint:
 def _checked(url: str) -> str:
     try:
         parts = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise InputError(f"{url!r} is no URL: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.host:
-        raise InputError(f"{url!r} is no URL of an endpoint; give one as http://host:8000")
+        valid = parts.scheme in ("http", "https") and parts.host
+    except httpx.InvalidURL:
+        # Its message may quote a part of a password.
+        valid = False
+    if not valid:
+        raise InputError(f"{url!r} is not a URL of an endpoint; give one as http://host:8000")
     return url
 
 

@@ -20,6 +20,7 @@ from rich.console import Console
 
 from cluster.answers import Answer
 from cluster.errors import CiteRayError, InputError
+from cluster.http_clients import open_client
 from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
 from serve.client.call_endpoint import Endpoint
@@ -169,7 +170,8 @@ def running_client(settings: Settings) -> HttpClient | None:
     """
     url = endpoint_url(settings)
     try:
-        reply = httpx.get(f"{url}/readyz", timeout=PROBE_TIMEOUT)
+        with open_client(timeout=PROBE_TIMEOUT) as http:
+            reply = http.get(f"{url}/readyz")
         found = reply.json()
         answers = reply.status_code == 200 or "loading" not in found["stages"].values()
         if "index_version" not in found or not answers:

@@ -18,6 +18,7 @@ import httpx
 from rich.console import Console
 
 from cluster.errors import CiteRayError, HeadLostError, InputError
+from cluster.http_clients import open_client
 from cluster.ray.session import ray_session
 from cluster.settings.settings import ServeSettings, Settings
 from serve.app import deploy, deploy_llm, failure, run_models, stop, stop_models
@@ -55,7 +56,7 @@ def await_ready(settings: Settings, log: Console) -> None:
     """
     said: set[str] = set()
     stages: dict[str, str] | None = None
-    with httpx.Client(timeout=5) as client:
+    with open_client(timeout=5) as client:
         begun = time.monotonic()
         while time.monotonic() - begun < START_DEADLINE_S:
             stages = _stages(client, endpoint_url(settings))
@@ -195,7 +196,9 @@ def unlimited_headers(url: str) -> str:
     """
     try:
         padding = {"X-Padding": "x" * HEADER_BYTES}
-        if httpx.get(f"{url}/-/healthz", headers=padding, timeout=10).status_code == 431:
+        with open_client(timeout=10) as client:
+            reply = client.get(f"{url}/-/healthz", headers=padding)
+        if reply.status_code == 431:
             return ""
     except httpx.TransportError:
         # A proxy that resets the connection refuses the headers, too.

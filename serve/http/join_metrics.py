@@ -12,6 +12,8 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from cluster.http_clients import open_async_client
+
 log = logging.getLogger("citeray")
 
 TIMEOUT_S = 5.0
@@ -40,7 +42,7 @@ def join_metrics(pages: Sequence[str]) -> bytes:
 
 async def fetch_metrics(urls: Sequence[str]) -> bytes:
     """The joined metrics of all `urls` that answer."""
-    async with httpx.AsyncClient(timeout=TIMEOUT_S) as client:
+    async with open_async_client(timeout=TIMEOUT_S) as client:
         replies = await asyncio.gather(*(client.get(url) for url in urls), return_exceptions=True)
     pages = []
     for url, reply in zip(urls, replies, strict=True):

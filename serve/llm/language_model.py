@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from cluster.errors import LLMError, brief
+from cluster.http_clients import UnsupportedProxyError, open_async_client
 from serve.llm.chat_form import (
     Message,
     Say,
@@ -94,7 +95,7 @@ class _Clients:
 
     async def _keep(self) -> AsyncGenerator[httpx.AsyncClient, None]:
         limits = httpx.Limits(keepalive_expiry=KEEP_S)
-        async with httpx.AsyncClient(timeout=self._timeout_s, limits=limits) as client:
+        async with open_async_client(timeout=self._timeout_s, limits=limits) as client:
             while True:
                 yield client
 
@@ -156,7 +157,12 @@ class OpenAIChatModel:
                 raise LLMError(
                     f"llm: {self._url} did not answer in {self._timeout_s:g} s"
                 ) from None
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
+            except UnsupportedProxyError as error:
+                raise LLMError(f"llm: {self._url}: {error}") from None
+            except httpx.InvalidURL:
+                # Its message may quote a part of a password.
+                raise LLMError(f"llm: {self._url} is not a valid URL; check llm.url") from None
+            except httpx.HTTPError as error:
                 raise LLMError(f"llm: {self._url} is unreachable: {error}") from None
             if response.status_code not in RETRY_STATUS or attempt == self._retries:
                 break

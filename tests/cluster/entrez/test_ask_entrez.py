@@ -128,7 +128,7 @@ def test_a_closed_port_is_unreachable(tmp_path: Path) -> None:
 
 
 def test_an_address_without_a_scheme_names_the_setting(tmp_path: Path) -> None:
-    with pytest.raises(PubMedError, match=r"mend entrez\.base_url"):
+    with pytest.raises(PubMedError, match=r"check entrez\.base_url"):
         search(make(EUtils(url="localhost"), tmp_path))
 
 

@@ -117,7 +117,7 @@ def test_a_key_that_no_header_holds_is_bad_input(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:80", "ftp://host", "http://", "http://a:b", "a b"])
 def test_what_is_no_url_is_bad_input(url: str) -> None:
-    with pytest.raises(InputError, match="is no URL"):
+    with pytest.raises(InputError, match="is not a URL"):
         Endpoint(url, 1)
 
 

@@ -1,0 +1,62 @@
+"""HTTP servers that record what they receive: an endpoint, or a proxy."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Recorder(ThreadingHTTPServer):
+    """Records each request as one text: request line, headers and body. Answers with `reply`,
+    and with an empty page of metrics.
+
+    A request for a path of `redirects` is sent on to the URL there.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, reply: bytes = b"{}") -> None:
+        super().__init__(("0.0.0.0", 0), _Handler)
+        self.received: list[str] = []
+        self.redirects: dict[str, str] = {}
+        self.reply = reply
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Recorder
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.received.append(f"{self.requestline}\n{self.headers}\n{body!r}")
+        place = self.server.redirects.get(self.path)
+        self.send_response(302 if place else 200)
+        if place:
+            self.send_header("Location", place)
+        reply = b"" if self.path.endswith("/metrics") else self.server.reply
+        self.send_header("Content-Type", "application/json")
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    do_POST = do_PUT = do_HEAD = do_CONNECT = do_GET  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def recorder(reply: bytes = b"{}") -> Iterator[Recorder]:
+    """A running Recorder, which stops with the block."""
+    with Recorder(reply) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
