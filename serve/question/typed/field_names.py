@@ -1,6 +1,7 @@
-"""PubMed's field tags, and what their values may be.
+"""The names of PubMed's search field tags, and the values that some of them take.
 
-Names as in PubMed's help, https://pubmed.ncbi.nlm.nih.gov/help/#search-tags.
+Names as in PubMed's help, https://pubmed.ncbi.nlm.nih.gov/help/#search-tags, with the longer names
+that PubMed's query builder writes and the field codes of Entrez.
 """
 
 from __future__ import annotations
@@ -8,54 +9,59 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Field = Literal["au", "ta", "dp", "mh", "pt", "la", "text", "pmid", "doi", "filter", "unsupported"]
+Field = Literal["au", "ta", "dp", "mh", "pt", "la", "text", "pmid", "doi", "pmc", "filter"]
+# Why a tag cannot be applied: a field that the index does not have, a name that PubMed does not
+# have, a distance between words (:~N), another qualifier that the field does not take.
+Refused = Literal["unsupported", "unknown", "proximity", "qualified"]
 
-_NAMES: dict[Field, str] = {
-    "au": "au; author; author - full; full author name; fau",
-    "ta": "ta; journal; jour; so",
-    "dp": "dp; pdat; date - publication; publication date",
-    "mh": "mh; mesh; mesh terms; mesh term; mh:noexp; mesh:noexp; mesh terms:noexp",
-    "pt": "pt; ptyp; publication type",
+_NAMES: dict[Field | Refused, str] = {
+    "au": "au; auth; author; authors; author name; author - full; full; full author name; fau",
+    "ta": "ta; journal; jour; journal title; journal title abbreviation; so",
+    "dp": "dp; pdat; date - publication; publication date; date of publication",
+    "mh": "mh; mesh; mesh terms; mesh term; mesh heading; mesh headings",
+    "pt": "pt; ptyp; publication type; publication types",
     "la": "la; lang; language",
-    "text": "tiab; ti; tw; title/abstract; title; text word; text words; all; all fields; ab"
-    "; abstract; ot; other term",
+    "text": "tiab; ti; titl; title; title/abstract; ab; abstract; tw; word; text word; text words"
+    "; all; all fields; ot; otrm; other term; other terms",
     "pmid": "pmid; uid",
     "doi": "doi; aid; article identifier; lid; location id",
-    "filter": "filter; sb; subset; text",
-    "unsupported": "ad; affl; affiliation; majr; mesh major topic; majr:noexp; mesh subheading"
-    "; subheading; 1au; author - first; first author; lastau; author - last; last author; auid"
-    "; author - identifier; cois; ed; editor; edat; date - entry; entry date; crdt; date - create"
-    "; create date; mhda; date - mesh; lr; date - modification; book; isbn; gr; grants and funding"
-    "; grant number; corporate author; cn; investigator; ir; rn; ec/rn number"
-    "; supplementary concept; pa; pharmacological action; place of publication; ps"
-    "; personal name as subject; publisher; pubn; volume; issue; pagination; tt"
-    "; transliterated title",
+    "pmc": "pmc; pmcid",
+    "filter": "filter; filt; sb; subset; text",
+    "unsupported": "ad; affl; affiliation"
+    "; 1au; faut; author - first; first author; first author name"
+    "; lastau; laut; author - last; last author; last author name"
+    "; auid; author - identifier; author identifier; aucl; author cluster id"
+    "; cn; coln; author - corporate; corporate author"
+    "; ir; invr; investigator; fir; finv; investigator - full; full investigator name"
+    "; ed; editor; ps; personal name as subject; subject - personal name"
+    "; edat; date - entry; entry date; date - entrez; entrez date"
+    "; crdt; date - create; create date; mhda; date - mesh; mesh date"
+    "; dcom; cdat; date - completion; completion date"
+    "; lr; mdat; date - modification; modification date"
+    "; epdt; epdat; electronic publication date; ppdt; ppdat; print publication date"
+    "; majr; mesh major topic; mesh major topics"
+    "; sh; subh; mesh subheading; mesh subheadings; subheading; subheadings"
+    "; nm; subs; supplementary concept; supplementary concepts; substance name"
+    "; pa; papx; pharmacological action; pharmacological action mesh terms"
+    "; rn; ecno; ec/rn number; si; secondary source id; gr; grnt; grants and funding; grant number"
+    "; cois; conflict of interest statement; conflict of interest statements"
+    "; book; isbn; issn; pubn; publisher; pid; publisher id; pl; cnty; place of publication"
+    "; vi; vol; volume; ip; iss; issue; pg; page; pagination; jid; nlm unique id"
+    "; tt; transliterated title; mid; eid; extended pmid; dso; own; owner; stat; version"
+    "; comment corrections; comment correction type",
 }
-FIELDS: dict[str, Field] = {
+FIELDS: dict[str, Field | Refused] = {
     name.strip(): field for field, names in _NAMES.items() for name in names.split(";")
 }
-READ = "au, ta, dp, mh, pt, la, tiab, pmid and doi"
-
-_BRACKETED = re.compile(r"\[\s{0,9}([A-Za-z1][A-Za-z /:-]{0,40}?)\s{0,9}\]")
-_SHORT = 4
-
-
-def field_of(name: str) -> Field | None:
-    """The field of a tag's name without its brackets; None for other text in brackets.
-
-    Short ones are in one case throughout, so that [Au], gold, is none.
-    """
-    if len(name) <= _SHORT and not (name.islower() or name.isupper()):
-        return None
-    return FIELDS.get(" ".join(name.casefold().replace("-", " - ").split()))
+READ = "[au], [ta], [dp], [mh], [pt], [la], [tiab] and [filter]"
+# Chemical elements whose symbols are also tags: "[Au]" is gold, "[au]" and "[AU]" are authors.
+ELEMENTS = frozenset({"Au", "Cn", "Ir", "La", "Lr", "Pa", "Pt", "Rn", "Sb", "Si", "Ta", "Ti"})
 
 
-def tags_in(text: str) -> list[tuple[int, int, Field]]:
-    """(begin, end, field) of each tag that has something before it; white space belongs to it."""
-    found = (
-        (text[: m.start()].rstrip(), m.end(), field_of(m[1])) for m in _BRACKETED.finditer(text)
-    )
-    return [(len(before), end, field) for before, end, field in found if field and before]
+def field_of(name: str) -> Field | Refused | None:
+    """Return the field that a tag names, in any case; None for a name that is no tag's."""
+    spaced = " ".join(name.casefold().replace("-", " - ").replace("/", " / ").split())
+    return FIELDS.get(spaced.replace(" / ", "/"))
 
 
 LANGUAGES = {
@@ -99,3 +105,13 @@ Video-Audio Media; Webcast
 PUBLICATION_TYPES = {
     " ".join(name.casefold().split()): " ".join(name.split()) for name in _TYPES.split(";")
 } | {"rct": "Randomized Controlled Trial"}
+# PubMed's filters have the names without spaces and punctuation: "randomizedcontrolledtrial".
+_RUN_TOGETHER = {
+    re.sub(r"[^a-z]", "", folded): name for folded, name in PUBLICATION_TYPES.items()
+} | {"booksdocs": "Books and Documents"}
+
+
+def publication_type(value: str) -> str | None:
+    """Return PubMed's name of a publication type, from the name or the name of its filter."""
+    folded = " ".join(value.casefold().split())
+    return PUBLICATION_TYPES.get(folded) or _RUN_TOGETHER.get(re.sub(r"[^a-z]", "", folded))

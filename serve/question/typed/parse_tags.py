@@ -11,21 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cluster.errors import InputError, cut
-from serve.question.typed.field_names import PUBLICATION_TYPES, READ, Field, tags_in
+from serve.question.typed.field_names import READ, Field, publication_type
+from serve.question.typed.find_tags import Tag
+from serve.question.typed.split_tokens import DATE, Mark, Token, split_tokens
 
-MAX_TAGS = 50
-MAX_DEPTH = 10
-_QUOTES = str.maketrans("\u201c\u201d\u201e\u00ab\u00bb", '"""""')
-_TOKEN = re.compile(r'"[^"]*"|\b(?:AND|OR|NOT)\b|[()]|[^\s()"]+|"')
-_OPERATORS = ("AND", "OR", "NOT")
-_DATE = r"\d{4}(?:/\d{1,2}){0,2}"
-_DATES = re.compile(rf"(?:^|\s)({_DATE}(?:\s*:\s*(?:{_DATE})?)?)$")
-_TWO_DATES = re.compile(
-    rf'"?({_DATE})"?\s*(\[[^\]]*\])\s*:\s*"?({_DATE})"?\s*\[[^\]]*\]', re.IGNORECASE
+_DATES = re.compile(
+    rf"(?:^|\s)({DATE}(?:\s*:\s*(?:{DATE})?)?|\"?last \d{{1,3}} years?\"?)$", re.IGNORECASE
 )
 _SURNAME = r"(?:(?:van|von|der|den|de|del|della|da|di|dos|du|la|le|el|al|bin|ten|ter)\s+)*[^\s]+"
 _NAME = re.compile(rf"(?:^|\s)({_SURNAME}\s+[A-Z]{{1,3}})$|(?:^|\s)({_SURNAME}\s+[a-z])$")
 _MOST_NAME_WORDS = 3
+DANGLING = (
+    "question: {0} has no term {1} it; write one, leave {0} out, or write it in small letters if "
+    "it is an ordinary word"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,79 +57,36 @@ class _Node:
 
 
 def heading_candidates(body: str) -> list[str]:
-    """What of `body` may be a MeSH heading: each value of [mh], and the ends of unquoted ones."""
+    """Return each value of [mh] in `body`, and the ends of unquoted ones: a heading may be one."""
     found: dict[str, None] = {}
-    for words, quoted, kind in _values(_tokens(body)):
-        if kind == "mh":
+    for words, quoted, tag in _values(split_tokens(body)):
+        if tag.kind == "mh":
             for candidate in [" ".join(words)] if quoted else _ends(words):
                 found[candidate] = None
     return list(found)
 
 
 def parse_tags(body: str, headings: Mapping[str, str]) -> Parts | None:
-    """The parts of a question with field tags; None for one without any.
+    """Return the parts of a question with field tags or operators; None for one without any.
 
     `headings` has the UI of each of `heading_candidates` that is one. Raises InputError for what
     filters cannot hold.
     """
-    text = " ".join(body.translate(_QUOTES).split())
-    if not tags_in(text):
+    tokens = split_tokens(body)
+    if all(isinstance(token, str) for token in tokens):
         return None
-    tree = _Parser(_tokens(text), headings).parse()
-    return _flattened(tree)
+    return _flattened(_Parser(tokens, headings).parse())
 
 
-def _tokens(body: str) -> list[str]:
-    """Words and operators as texts; a tag is "[" and its field."""
-    text = " ".join(body.translate(_QUOTES).split())
-    text = _TWO_DATES.sub(r"\1:\3\2", text)
-    tokens: list[str] = []
-    at = 0
-    tags = tags_in(text)
-    if len(tags) > MAX_TAGS:
-        raise InputError(f"question: {len(tags)} field tags; give at most {MAX_TAGS}")
-    for begin, end, kind in tags:
-        tokens += [*_plain_tokens(text[at:begin]), f"[{kind}"]
-        at = end
-    return _only_grouping([*tokens, *_plain_tokens(text[at:])])
-
-
-def _plain_tokens(text: str) -> list[str]:
-    """What is in brackets and no tag is a word, which "\\0" says until it is put back."""
-    return [f"\0{t}" if t[0] == "[" else t for t in _TOKEN.findall(text)]
-
-
-def _only_grouping(tokens: Sequence[str]) -> list[str]:
-    """Parentheses without a tag or an operator between them are words, as are lone ones."""
-    made, opened = list(tokens), []
-    grouping: set[int] = set()
-    for at, token in enumerate(tokens):
-        if token == "(":
-            opened.append(at)
-        elif token == ")" and opened:
-            begin = opened.pop()
-            if any(t in _OPERATORS or t[0] == "[" for t in tokens[begin:at]):
-                grouping |= {begin, at}
-                if len(opened) > MAX_DEPTH:
-                    raise InputError(
-                        f"question: parentheses within parentheses, over {MAX_DEPTH} deep; write "
-                        "it with fewer"
-                    )
-    for at, token in enumerate(tokens):
-        if token in ("(", ")") and at not in grouping:
-            made[at] = f"\0{token}"
-    return made
-
-
-def _values(tokens: Sequence[str]) -> Iterator[tuple[list[str], bool, str]]:
-    """Of each tag the words before it, whether they are quoted, and its field."""
+def _values(tokens: Sequence[Token]) -> Iterator[tuple[list[str], bool, Tag]]:
+    """Yield for each tag the words before it, whether they are quoted, and the tag."""
     words: list[str] = []
     for token in tokens:
-        if token[0] == "[":
+        if isinstance(token, Tag):
             quoted = bool(words) and _is_quoted(words[-1])
-            yield ([words[-1].strip('" ')] if quoted else words), quoted, token[1:]
+            yield ([words[-1].strip('" ')] if quoted else words), quoted, token
             words = []
-        elif token in _OPERATORS or token in ("(", ")"):
+        elif isinstance(token, Mark):
             words = []
         else:
             words = [*words, token] if not token.endswith(("?", ";")) else []
@@ -144,76 +100,94 @@ def _ends(words: Sequence[str]) -> list[str]:
     return [" ".join(words[first:]) for first in range(len(words))]
 
 
+class _Level:
+    """The operands read so far within one pair of parentheses, joined from left to right."""
+
+    def __init__(self) -> None:
+        self.tree = _Node("AND")
+        self.words: list[str] = []
+        self._operator = ""
+
+    def add(self, operand: _Node | Tagged | str) -> None:
+        """Join `operand` to the ones before it; without an operator between them by AND."""
+        operator, said = self._operator or "AND", bool(self._operator)
+        if self.tree.operator == operator or len(self.tree.operands) < 2:
+            self.tree.operator = operator if self.tree.operands else self.tree.operator
+            self.tree.operands.append(operand)
+            self.tree.said |= said
+        else:
+            self.tree = _Node(operator, [self.tree, operand], said)
+        self._operator = ""
+
+    def add_words(self) -> None:
+        """Make the words since the last operand an operand."""
+        if self.words:
+            self.add(_joined(self.words))
+            self.words = []
+
+    def operate(self, operator: str) -> None:
+        """Take an operator. Raises InputError for NOT, and for one without a term before it."""
+        self.add_words()
+        if operator == "NOT":
+            raise InputError(
+                "question: NOT cannot be applied, because CiteRay cannot exclude articles by a "
+                "term; leave it out, or write it in small letters if it is an ordinary word"
+            )
+        if not self.tree.operands or self._operator:
+            raise InputError(DANGLING.format(operator, "before"))
+        self._operator = operator
+
+    def end(self) -> _Node:
+        """Return the tree. Raises InputError for an operator without a term after it."""
+        self.add_words()
+        if self._operator:
+            raise InputError(DANGLING.format(self._operator, "after"))
+        return self.tree
+
+
 class _Parser:
     """Reads one question's tokens from left to right."""
 
-    def __init__(self, tokens: Sequence[str], headings: Mapping[str, str]) -> None:
-        self._tokens = list(tokens)
+    def __init__(self, tokens: Sequence[Token], headings: Mapping[str, str]) -> None:
+        self._tokens = iter(tokens)
         self._headings = headings
-        self._at = 0
 
     def parse(self) -> _Node:
-        tree = _Node("AND")
-        operator, said = "AND", False
-        words: list[str] = []
-
-        def add(operand: _Node | Tagged | str) -> None:
-            nonlocal tree, operator, said
-            if tree.operator == operator or len(tree.operands) < 2:
-                tree.operator = operator if tree.operands else tree.operator
-                tree.operands.append(operand)
-                tree.said |= said
+        """Return the tree of the tokens up to the end or to the parenthesis that closes."""
+        level = _Level()
+        for token in self._tokens:
+            if isinstance(token, Tag):
+                level.words, tagged = self._tag(level.words, token)
+                level.add_words()
+                level.add(tagged)
+            elif isinstance(token, str):
+                level.words.append(token)
+            elif token.is_operator:
+                level.operate(token.text)
+            elif token.text == "(":
+                level.add_words()
+                level.add(self.parse())
             else:
-                tree = _Node(operator, [tree, operand], said)
-            operator, said = "AND", False
-
-        def add_words() -> None:
-            if words:
-                add(_joined(words))
-                words.clear()
-
-        while self._at < len(self._tokens):
-            token = self._tokens[self._at]
-            self._at += 1
-            if token[0] == "[":
-                before, tagged = self._tag(words, token[1:])
-                words[:] = before
-                add_words()
-                add(tagged)
-            elif token in _OPERATORS:
-                add_words()
-                if token == "NOT":
-                    raise InputError(
-                        "question: NOT cannot be applied, as filters only admit; leave it out, or "
-                        "ask in words what you do not want"
-                    )
-                operator, said = token, True
-            elif token == "(":
-                add_words()
-                add(self.parse())
-            elif token == ")":
                 break
-            else:
-                words.append(token.removeprefix("\0"))
-        add_words()
-        return tree
+        return level.end()
 
-    def _tag(self, words: list[str], kind: str) -> tuple[list[str], Tagged]:
-        """(words before the value, the tagged value)."""
-        if kind == "unsupported":
-            raise InputError(
-                f"question, {cut(' '.join(words[-3:]))!r}: this field tag cannot be applied here; "
-                f"the tags that can are {READ}"
-            )
+    def _tag(self, words: list[str], tag: Tag) -> tuple[list[str], Tagged]:
+        """Return the words before the value, and the tagged value."""
+        kind = tag.field
+        if kind is None:
+            raise InputError(_refusal(words, tag))
         if not words:
-            raise InputError("question: a field tag has no value before it; write one")
+            raise InputError(
+                f"question: the field tag {tag.written} has no value before it; write one, as in "
+                "Smith J[au] or 2015:2024[dp]"
+            )
         last = max((n + 1 for n, w in enumerate(words[:-1]) if w.endswith(("?", ";"))), default=0)
         before, value = words[:last], words[last:]
         if _is_quoted(value[-1]):
-            return [*before, *value[:-1]], Tagged(_as_field(kind), value[-1].strip('" '))
+            return [*before, *value[:-1]], Tagged(kind, value[-1].strip('" '))
         count = self._count(value, kind)
         text = _joined(value[len(value) - count :]).strip(" ,;")
-        return [*before, *value[: len(value) - count]], Tagged(_as_field(kind), text)
+        return [*before, *value[: len(value) - count]], Tagged(kind, text)
 
     def _count(self, words: Sequence[str], kind: str) -> int:
         """How many of the last `words` are the value of the field."""
@@ -228,22 +202,39 @@ class _Parser:
                 f"question, {cut(text)}[au]: where does the name begin? Put AND before it, or "
                 "quotes around it"
             )
-        if kind == "la" or (kind == "filter" and len(words) > 1):
+        if kind == "la":
             return 1
-        known: Mapping[str, str] = {"mh": self._headings, "pt": PUBLICATION_TYPES}.get(kind, {})
-        ends = enumerate(_ends(words))
-        of = (n for n, end in ends if (end if kind == "mh" else end.casefold()) in known)
-        return len(words) - next(of, 0)
+        known = self._headings.get if kind == "mh" else publication_type
+        if kind in ("mh", "pt", "filter"):
+            for first, end in enumerate(_ends(words)):
+                if known(end):
+                    return len(words) - first
+        return 1 if kind == "filter" else len(words)
 
 
-def _as_field(kind: str) -> Field:
-    found: Field = kind  # type: ignore[assignment]
-    return found
+def _refusal(words: Sequence[str], tag: Tag) -> str:
+    """Say why a tag cannot be applied, and what to do instead."""
+    where = f"question, {cut(' '.join(words[-3:]) + tag.written)}"
+    if tag.kind == "unknown":
+        return (
+            f"{where}: {tag.written} is not a field tag of PubMed; use one of {READ}, or write it "
+            "in parentheses if it is ordinary text"
+        )
+    if tag.kind == "unsupported":
+        return (
+            f"{where}: the field tag {tag.written} cannot be applied here; the tags that can are "
+            f"{READ}"
+        )
+    what = "a distance between words" if tag.kind == "proximity" else "this qualifier"
+    return (
+        f"{where}: {tag.written} cannot be applied, because {what} is not supported; leave out "
+        "what follows the colon"
+    )
 
 
 def _joined(words: Sequence[str]) -> str:
-    """Words as they stood, without the space that parentheses would get."""
-    text = " ".join(word.removeprefix("\0") for word in words)
+    """Return words as they stood, without the space that parentheses would get."""
+    text = " ".join(words)
     return re.sub(r" (?=[?;,.)])", "", text.replace("( ", "("))
 
 

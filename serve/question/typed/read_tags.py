@@ -6,20 +6,35 @@ import calendar
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, date, datetime
 from typing import Any
 
 from cluster.errors import InputError, cut
 from cluster.index.filters.filters import FLAGS, VALUES, Filters
-from serve.question.typed.field_names import LANGUAGES, PUBLICATION_TYPES
+from serve.question.typed.field_names import LANGUAGES, publication_type
+from serve.question.typed.find_operators import is_prose_in_capitals, operators_in
 from serve.question.typed.parse_tags import Parts, Tagged, parse_tags
 
-RANKED = "words are ranked by, none is required: {} between words is not applied"
-WORDS = "[tiab] and the like search titles and abstracts, as all words do; none is required"
+RANKED = (
+    "articles are ranked by the words and need not have them all: {} between words is not applied"
+)
+WORDS = (
+    "[tiab] and other text fields search titles and abstracts, as all words do; none is required"
+)
+CAPITALS = "NOT was read as an ordinary word, because the question is in capitals"
+YEARS = "the last {} years were read as {} and later, because dates begin with a year"
 NARROW = "MeSH headings are matched exactly, without the narrower ones below them"
 _COLUMNS = {"au": "authors", "ta": "journals", "mh": "mesh", "pt": "publication_types"}
 _COLUMNS["la"] = "languages"
+_FIRST_YEAR = 1000
 _OPEN_YEAR = 3000
-_FLAG_FILTERS = {"humans": "humans", "human": "humans", "hasabstract": "has_abstract"}
+_FLAG_FILTERS = {
+    "humans": "humans",
+    "human": "humans",
+    "hasabstract": "has_abstract",
+    "fha": "has_abstract",
+}
+_LAST_YEARS = re.compile(r"(?:y_|last )(\d{1,3})(?: years?)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +46,19 @@ class ReadTags:
     notes: tuple[str, ...]
 
 
-def read_tags(body: str, headings: Mapping[str, str]) -> ReadTags | None:
-    """What the field tags of `body` mean; None where it has none.
+def read_tags(body: str, headings: Mapping[str, str], today: date | None = None) -> ReadTags | None:
+    """Return what the field tags and operators of `body` mean; None where it has none.
 
-    `headings`: see `parse_tags`. Raises InputError, which names the part and the fix.
+    `headings`: see `parse_tags`. `today` is the day from which "the last 5 years" are counted.
+    Raises InputError, which names the part and the fix.
     """
     parts = parse_tags(body, headings)
     if parts is None:
-        return None
-    reader = _Reader(headings)
+        unread = is_prose_in_capitals(body) and any(
+            body.startswith("NOT", at) for at in operators_in(body)
+        )
+        return ReadTags(body, Filters(), (CAPITALS,)) if unread else None
+    reader = _Reader(headings, today or datetime.now(UTC).date())
     for group in parts.tagged:
         reader.add(group)
     words = " ".join(part for part in (parts.words, *reader.words) if part)
@@ -60,8 +79,9 @@ def _notes(parts: Parts) -> list[str]:
 class _Reader:
     """Collects the groups of one question."""
 
-    def __init__(self, headings: Mapping[str, str]) -> None:
+    def __init__(self, headings: Mapping[str, str], today: date) -> None:
         self._headings = headings
+        self._today = today
         self._lists: dict[str, list[tuple[str, ...]]] = {}
         self._single: dict[str, Any] = {}
         self.words: list[str] = []
@@ -84,10 +104,10 @@ class _Reader:
             self._flag(values)
         elif kind == "mh" and [value.casefold() for value in values] == ["humans"]:
             self._set("humans", True)
-        elif kind in ("pmid", "doi"):
+        elif kind in ("pmid", "doi", "pmc"):
             raise InputError(
-                "question: PMIDs and DOIs with other words or tags cannot be searched; give them "
-                "alone"
+                f"question, {cut(values[0])}[{kind}]: PMIDs, PMCIDs and DOIs with other words or "
+                "tags cannot be searched; give them alone"
             )
         else:
             self._lists.setdefault(_COLUMNS[kind], []).append(
@@ -113,7 +133,7 @@ class _Reader:
             self.topics.append(value)
             return self._heading(value)
         if kind == "pt":
-            known = PUBLICATION_TYPES.get(value.casefold())
+            known = publication_type(value)
             if known is None:
                 raise InputError(
                     f"question, {cut(value)}[pt]: not a publication type of PubMed; give one such "
@@ -142,14 +162,16 @@ class _Reader:
         value = values[0].casefold()
         if len(values) == 1 and value in _FLAG_FILTERS:
             self._set(_FLAG_FILTERS[value], True)
-        elif value in PUBLICATION_TYPES:
+        elif _LAST_YEARS.fullmatch(value):
+            self._date(values)
+        elif publication_type(value):
             self.add(tuple(Tagged("pt", one) for one in values))
         elif value in LANGUAGES:
             self.add(tuple(Tagged("la", one) for one in values))
         else:
             raise InputError(
                 f"question, {cut(value)}[filter]: not a filter here; those are humans, "
-                "hasabstract, languages and publication types"
+                "hasabstract, y_1, y_5 and y_10, languages and publication types"
             )
 
     def _date(self, values: tuple[str, ...]) -> None:
@@ -158,6 +180,11 @@ class _Reader:
                 "question: several dates of publication cannot be applied; give one range, as in "
                 "2015:2024[dp]"
             )
+        if last := _LAST_YEARS.fullmatch(values[0].strip('"')):
+            first = max(self._today.year - int(last[1]), _FIRST_YEAR)
+            self._set("year_from", first)
+            self._said[YEARS.format(last[1], first)] = None
+            return
         for name, value in read_dates(values[0]).items():
             self._set(name, value)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
 
 from cluster.errors import InputError
 from cluster.index.filters.filters import Filters
-from serve.question.typed.identifiers import Identifiers, read_identifiers
 from serve.question.typed.parse_tags import heading_candidates
 from serve.question.typed.read_tags import joined_filters, read_tags
 
@@ -86,7 +86,9 @@ def test_tags_become_filters_and_the_rest_is_the_question(
     [
         "Does metformin activate AMPK?",
         "What is [Au] nanoparticle toxicity?",
-        "[au]",
+        "[Au]",
+        "DO NOT RESUSCITATE orders in nursing homes",
+        "What does the OR gate do in a cell?",
         "Is the [4Fe-4S] cluster of NDUFS1 stable?",
         "Which drugs do NOT cross the blood brain barrier, ADME OR not?",
     ],
@@ -112,7 +114,7 @@ def test_a_question_without_tags_is_left_alone(body: str) -> None:
         ("asthma AND klingon[la]", "not a language"),
         ("Smith J[au]", "only field tags; add words"),
         ("12[pmid] AND cancer", "give them alone"),
-        ("cancer AND Boston[ad]", "the tags that can are au, ta"),
+        ("cancer AND Boston[ad]", "the tags that can are [au], [ta]"),
         ("does it work in the new smith trial[au]", "where does the name begin"),
         ("(" * 12 + "a AND 2020[dp]" + ")" * 12, "over 10 deep"),
         ("a[tiab] " * 51, "give at most 50"),
@@ -139,28 +141,167 @@ def test_tags_and_the_filters_of_a_request_hold_together() -> None:
         joined_filters(Filters(journals=("Lancet",)), read)
 
 
+def refused(body: str) -> str:
+    """The sentence with which `body` is refused; "" if it is not."""
+    try:
+        read_tags(body, HEADINGS)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+APPLIED: dict[str, dict[str, Any]] = {
+    'aspirin AND "metformin"[Mesh]': {"mesh": (METFORMIN,)},
+    'aspirin AND "metformin"[MeSH]': {"mesh": (METFORMIN,)},
+    "aspirin AND metformin[MeSH Terms:NoExp]": {"mesh": (METFORMIN,)},
+    '"aspirin"[Tiab]': {},
+    "aspirin[Title / Abstract]AND 2020[Pdat]": {"year_from": 2020, "year_to": 2020},
+    "aspirin AND 2020[Date-Publication]": {"year_from": 2020, "year_to": 2020},
+    "aspirin AND 2020[Date \u2013 Publication]": {"year_from": 2020, "year_to": 2020},
+    'aspirin[All Fields] AND ("2015"[PDAT] : "2024"[PDAT])': {"year_from": 2015, "year_to": 2024},
+    "aspirin AND english[Lang]": {"languages": ("eng",)},
+    "aspirin AND Smith J[Au]": {"authors": ("Smith J",)},
+    "aspirin AND Smith J [Au]": {"authors": ("Smith J",)},
+    "aspirin AND Clinical Trial[Publication Type:noexp]": {
+        "publication_types": ("Clinical Trial",)
+    },
+    "aspirin AND (randomizedcontrolledtrial[Filter])": {
+        "publication_types": ("Randomized Controlled Trial",)
+    },
+    "aspirin AND (clinicaltrial[Filter] OR meta-analysis[filter])": {
+        "publication_types": ("Clinical Trial", "Meta-Analysis")
+    },
+    "aspirin AND y_5[Filter]": {"year_from": 2019},
+    'aspirin AND "last 10 years"[dp]': {"year_from": 2014},
+    "aspirin AND fha[Filter]": {"has_abstract": True},
+}
+
+
+def test_tags_are_applied_in_any_case_and_by_their_long_names() -> None:
+    wrong = {}
+    for body, filters in APPLIED.items():
+        read = read_tags(body, HEADINGS, date(2024, 5, 31))
+        if read is None or (read.words, read.filters) != ("aspirin", Filters(**filters)):
+            wrong[body] = read
+    assert wrong == {}
+
+
+def test_the_last_years_are_counted_in_whole_years_which_a_note_says() -> None:
+    read = read_tags("aspirin AND y_5[filter]", {}, date(2024, 5, 31))
+    assert read is not None
+    assert read.notes == (
+        "the last 5 years were read as 2019 and later, because dates begin with a year",
+    )
+
+
 @pytest.mark.parametrize(
-    ("text", "found"),
+    "tag",
     [
-        ("12345678", Identifiers((12345678,))),
-        ("PMID: 123", Identifiers((123,))),
-        ("PMID 1, PMID:2 3", Identifiers((1, 2, 3))),
-        ("1[pmid] OR 2[uid]", Identifiers((1, 2))),
-        ("https://pubmed.ncbi.nlm.nih.gov/31393839/", Identifiers((31393839,))),
-        ("doi:10.1038/Nature12373.", Identifiers(dois=("10.1038/nature12373",))),
-        (
-            "https://doi.org/10.1016/S0140-6736(98)11131-9; 10.1/x",
-            Identifiers(),
-        ),
-        (
-            "https://doi.org/10.1016/S0140-6736(98)11131-9, 7",
-            Identifiers((7,), ("10.1016/s0140-6736(98)11131-9",)),
-        ),
-        ("metformin 123", Identifiers()),
-        ("What is 2?", Identifiers()),
-        ("1234567890", Identifiers()),
-        ("1" + " " * 1900 + "x", Identifiers()),
+        *("[Majr]", "[MeSH Major Topic]", "[majr:noexp]", "[nm]", "[Supplementary Concept]"),
+        *("[si]", "[Secondary Source ID]", "[sh]", "[MeSH Subheading]", "[rn]", "[EC/RN Number]"),
+        *("[1au]", "[First Author Name]", "[lastau]", "[ir]", "[Full Investigator Name]", "[ad]"),
+        *("[Edat]", "[Date - Entry]", "[crdt]", "[Date - Completion]", "[dcom]", "[MHDA]", "[lr]"),
+        *("[vi]", "[ip]", "[pg]", "[pl]", "[jid]", "[gr]", "[cois]", "[ISBN]", "[pubn]", "[tt]"),
+        *("[tiab:~2]", "[Title/Abstract:~10]", "[ti:~0]", "[tiab~2]", "[mesh:exp]", "[au:noexp]"),
+        *("[foo]", "[Titel]", "[FOO]", "[Mesh Trems]", "[ti/ab]", "[foo:noexp]", "[foo:~2]"),
     ],
 )
-def test_pmids_and_dois_alone_are_read(text: str, found: Identifiers) -> None:
-    assert read_identifiers(text) == found
+def test_a_tag_that_cannot_be_applied_is_refused_by_its_name(tag: str) -> None:
+    bodies = [f"losartan{tag}", f'"losartan" {tag}', f"aspirin AND losartan{tag} AND 2020[dp]"]
+    assert [body for body in bodies if tag not in refused(body)] == []
+
+
+def test_a_tag_without_a_value_is_refused_by_its_name() -> None:
+    for tag in ("[pdat]", "[au]", "[Mesh]", "[Majr]", "[tiab:~2]"):
+        said = [refused(body) for body in (tag, f"aspirin AND {tag}", f"{tag} AND aspirin")]
+        assert [sentence for sentence in said if tag not in sentence] == []
+
+
+def test_brackets_in_names_and_ordinary_text_are_no_tags() -> None:
+    bodies = [
+        "benzo[a]pyrene",
+        "toxicity of dibenz[a,h]anthracene and benzo[ghi]perylene",
+        "dibenzo[la]pyrene in soot",
+        "[18F]FDG PET",
+        "[3H]thymidine uptake",
+        "[Au] nanoparticles",
+        "silicon [Si] chips",
+        "Cr[VI] and chromium[VI] toxicity",
+        "C[max] and AUC[inf] of losartan",
+        "K[ATP] channels",
+        "poly[HEMA] lenses",
+        "cyclo[RGDfK]",
+        "[Ca2+]i in neurons",
+        "drug[s] for asthma",
+        "glucose [mg/dl]",
+        "tumor necrosis factor [TNF] inhibitors",
+        "emergency department [ED] visits",
+        "Effects of aspirin on platelets in rats [corrected]",
+        "What is the role of amyloid in Alzheimer's disease [AD]?",
+        "Is the EQ-5D [a widely used instrument] a questionnaire?",
+    ]
+    assert {body: read_tags(body, {}) for body in bodies if read_tags(body, {})} == {}
+
+
+def test_brackets_in_names_stay_beside_tags_and_operators() -> None:
+    read = read_tags("benzo[a]pyrene AND K[ATP] channels AND review[pt]", {})
+    assert read is not None
+    assert read.words == "benzo[a]pyrene K[ATP] channels"
+
+
+def test_not_and_operators_without_a_term_are_refused() -> None:
+    cases = {
+        "losartan NOT mice": "NOT cannot be applied",
+        "losartan AND NOT mice": "NOT cannot be applied",
+        "(losartan OR valsartan) NOT mice?": "NOT cannot be applied",
+        "HIV NOT AIDS": "NOT cannot be applied",
+        "HEPATITIS A NOT HEPATITIS B": "NOT cannot be applied",
+        "AND OR": "AND has no term before it",
+        "OR losartan": "OR has no term before it",
+        "losartan AND": "AND has no term after it",
+        "losartan AND OR mice": "OR has no term before it",
+        "(losartan OR) AND mice": "OR has no term after it",
+    }
+    assert {body: refused(body) for body, said in cases.items() if said not in refused(body)} == {}
+
+
+def test_and_and_or_between_words_are_left_out_which_a_note_says() -> None:
+    read = read_tags('(losartan OR valsartan) AND "heart failure"', {})
+    assert read is not None
+    assert (read.words, read.filters) == ('losartan valsartan "heart failure"', Filters())
+    assert [note for note in read.notes if "OR between words is not applied" in note]
+    read = read_tags("losartan AND hypertension", {})
+    assert read is not None
+    assert read.words == "losartan hypertension"
+    assert [note for note in read.notes if "AND between words is not applied" in note]
+
+
+def test_capitals_that_are_words_are_no_operators() -> None:
+    bodies = [
+        "ethics of DO NOT RESUSCITATE orders",
+        "Metformin does NOT cause lactic acidosis",
+        "IS LOSARTAN BETTER THAN PLACEBO OR ATENOLOL?",
+        "EFFECT OF LOSARTAN AND ATENOLOL ON STROKE",
+        "Synthetic AND gate promoters",
+        "odds ratio (OR) of stroke",
+        "stroke risk (OR 2.3; 95% CI 1.1-4.2)",
+        "adjusted OR for stroke",
+        "AND-1/Ctf4 in DNA replication",
+        "AND/OR logic",
+        '"losartan NOT mice"',
+    ]
+    assert {body: read_tags(body, {}) for body in bodies if read_tags(body, {})} == {}
+
+
+def test_not_in_a_question_in_capitals_is_a_word_which_a_note_says() -> None:
+    body = "WHY DOES LOSARTAN NOT WORK IN MICE"
+    read = read_tags(body, {})
+    assert read is not None
+    assert (read.words, read.filters) == (body, Filters())
+    assert read.notes == ("NOT was read as an ordinary word, because the question is in capitals",)
+
+
+def test_capitals_in_a_sentence_before_a_tag_are_words() -> None:
+    read = read_tags("Which drugs do NOT help, A AND B OR C? review[pt]", {})
+    assert read is not None
+    assert read.words == "Which drugs do NOT help, A AND B OR C?"

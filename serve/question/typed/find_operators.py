@@ -1,0 +1,86 @@
+"""Which AND, OR and NOT are Boolean operators, and which are words of a question.
+
+As in PubMed, only capitals are operators. They are words in a sentence that asks, in a text of
+capitals alone that reads as prose, and where the words beside them show it: `do NOT`, `the OR`,
+`AND gate`, `(OR)`, `OR 2.3`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_OPERATOR = re.compile(r'(?<![^\s()"\]])(?:AND|OR|NOT)(?![^\s()"])')
+_QUOTED = re.compile(r'"[^"]*"')
+_WORD = re.compile(r"\w+")
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_AUXILIARIES = _words(
+    "is are was were be been am do does did can could will would shall should may might must has "
+    "have had"
+)
+_ASKING = _words("what which who whom whose when where why how whether")
+_ORDERS = _words("please list name enumerate describe explain define give tell compare")
+# Without "a", which is also in "hepatitis A".
+_PROSE = _words("an the of in on to for with without by from at as than that this if")
+_BEFORE_ODDS_RATIO = _words("a an the whether adjusted unadjusted crude pooled")
+_BEFORE_EMPHASIS = re.compile(r"\s+(?:only|just|all|every|yet|to|necessarily|always)\b")
+_BEFORE_GATE = re.compile(r"\s+(?:logic\s+)?(?:gates?|logic)\b", re.IGNORECASE)
+_BEFORE_RATIO = re.compile(r"\s*=|\s*\d{1,4}[.,\u00b7]\d")
+
+
+def is_question(text: str) -> bool:
+    """Return whether `text` is a sentence that asks, by its first word or its question mark."""
+    first = text.split(maxsplit=1)[0].strip(".,:;\"'()").casefold() if text.strip() else ""
+    if first in _AUXILIARIES | _ASKING | _ORDERS:
+        return True
+    words = {word.casefold() for word in _WORD.findall(text)}
+    return "?" in text and not words.isdisjoint(_AUXILIARIES | _ASKING)
+
+
+def is_prose_in_capitals(text: str) -> bool:
+    """Return whether `text` has no small letters, but words such as OF that searches leave out."""
+    words = {word.casefold() for word in _WORD.findall(text)}
+    return text == text.upper() and not words.isdisjoint(_PROSE | _AUXILIARIES | _ASKING)
+
+
+def end_of_prose(text: str, first_tag: int | None) -> int:
+    """Return where the sentence ends with which `text` begins, whose capitals are no operators.
+
+    `first_tag` is where the first field tag begins. The sentence ends with its question mark; one
+    without a mark is all of a text without tags. 0 for a text that does not begin with a sentence.
+    """
+    end = text.rfind("?", 0, first_tag) + 1
+    if end and is_question(text[:end]):
+        return end
+    return (
+        len(text) if first_tag is None and (is_question(text) or is_prose_in_capitals(text)) else 0
+    )
+
+
+def operators_in(text: str, begin: int = 0) -> list[int]:
+    """Return where the operators of `text` from `begin` on stand. Quoted ones are words."""
+    quoted = [m.span() for m in _QUOTED.finditer(text)]
+    return [
+        m.start()
+        for m in _OPERATOR.finditer(text, begin)
+        if not any(first < m.start() < last for first, last in quoted) and not _is_word(text, m)
+    ]
+
+
+def _is_word(text: str, operator: re.Match[str]) -> bool:
+    """Return whether the words beside an operator show that it is a word."""
+    before, end = text[: operator.start()].rstrip(), operator.end()
+    if before.endswith("(") and text[end:].lstrip().startswith(")"):
+        return True
+    if _BEFORE_GATE.match(text, end):
+        return True
+    last = before.rpartition(" ")[2].casefold()
+    if operator[0] == "NOT":
+        return last in _AUXILIARIES or _BEFORE_EMPHASIS.match(text, end) is not None
+    if operator[0] == "OR":
+        return last in _BEFORE_ODDS_RATIO or _BEFORE_RATIO.match(text, end) is not None
+    return False

@@ -1,0 +1,150 @@
+"""Which brackets of a question are field tags.
+
+A tag stands behind its term, as in `Smith J[au]`. Brackets are also ordinary text, as in
+`benzo[a]pyrene`, `[18F]FDG`, `C[max]`, `drug[s]` or `tumor necrosis factor [TNF]`, so that a name
+that PubMed does not have is only taken for a tag where the text around it is a search.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import cast, get_args
+
+from serve.question.typed.field_names import ELEMENTS, Field, Refused, field_of
+from serve.question.typed.find_operators import is_question, operators_in
+
+Kind = Field | Refused
+
+_BRACKETED = re.compile(r"\[([^\[\]]{1,60})\]")
+_NAME = re.compile(r"1?[A-Za-z][A-Za-z /&-]{0,50}")
+_QUALIFIER = re.compile(r"~.*|\w+")
+_ROMAN = re.compile(r"[IVX]+")
+_STOP = re.compile(r"\s*(?:$|[);,]|\?\s*$|(?:AND|OR|NOT)(?![^\s(\"]))")
+_WORD_ON = re.compile(r"(?!(?:AND|OR|NOT)\b)[\w+-]")
+_STEM = re.compile(r"(?<![\w-])[\w-]+$")
+# Symbols such as C[max], K[ATP] and Fe[III] are shorter than a term with a tag.
+_SHORTEST_STEM, _LONGEST_STEM = 3, 60
+_PREFIXES = frozenset({"poly", "cyclo", "bis", "tris", "tetrakis"})
+_SHORT_NAME = 3
+# An unattached unknown name is a tag behind a short term; titles end in "[corrected]".
+_MOST_TERM_WORDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A field tag: its place in the text, its kind, and its name as it was written.
+
+    `kind` is the field, or why the tag cannot be applied. The white space before the tag belongs
+    to it.
+    """
+
+    begin: int
+    end: int
+    kind: Kind
+    written: str
+
+    @property
+    def field(self) -> Field | None:
+        """The field to look in; None for a tag that cannot be applied."""
+        return None if self.kind in get_args(Refused) else cast("Field", self.kind)
+
+
+def tags_in(text: str) -> list[Tag]:
+    """Return the field tags of `text`, in order."""
+    brackets = [(m, *_named(m[1])) for m in _BRACKETED.finditer(text)]
+    certain = [(m, kind) for m, kind, sure in brackets if kind and sure and _is_tag(text, m)]
+    searching = bool(certain) or (bool(operators_in(text)) and not is_question(text))
+    found = certain + [
+        (m, kind)
+        for m, kind, sure in brackets
+        if kind and not sure and _is_unknown_tag(text, m, searching)
+    ]
+    return [
+        Tag(len(text[: m.start()].rstrip()), m.end(), kind, m[0])
+        for m, kind in sorted(found, key=lambda one: one[0].start())
+    ]
+
+
+def _named(content: str) -> tuple[Kind | None, bool]:
+    """Return the kind of tag that brackets with `content` may be, and whether PubMed has it."""
+    content = re.sub("[\u2010-\u2014]", "-", content)
+    if ":" not in content:
+        content = content.replace("~", ":~", 1)
+    name, colon, qualifier = (part.strip() for part in content.partition(":"))
+    if not _NAME.fullmatch(name) or (colon and not _QUALIFIER.fullmatch(qualifier)):
+        return None, False
+    field, qualifier = field_of(name), qualifier.casefold()
+    if field is None:
+        known = qualifier == "noexp" or qualifier.startswith("~")
+        return (None if colon and not known else "unknown"), known
+    if qualifier.startswith("~"):
+        return "proximity", True
+    if not colon or field == "unsupported" or (qualifier == "noexp" and field in ("mh", "pt")):
+        return field, True
+    return "qualified", True
+
+
+def _is_tag(text: str, bracket: re.Match[str]) -> bool:
+    """Return whether a bracket with the name of a tag is one, and not a symbol or a locant."""
+    name, before = bracket[1].strip(), text[: bracket.start()]
+    if _goes_on(text, bracket) and len(name) <= _SHORT_NAME:
+        return False
+    if name in ELEMENTS:
+        if not before.strip():
+            return False
+        attached = not before[-1].isspace() or before.rstrip().endswith('"')
+        at_stop = _STOP.match(text, bracket.end()) is not None
+        return attached or (at_stop and not is_question(text))
+    if _ROMAN.fullmatch(name):
+        # A volume is a number; chromium[VI] and Cr[VI] are not.
+        return before.rstrip().endswith(('"', *"0123456789"))
+    return not _abbreviates(name, before)
+
+
+def _is_unknown_tag(text: str, bracket: re.Match[str], searching: bool) -> bool:
+    """Return whether a bracket with a name that PubMed does not have stands as a tag does.
+
+    `searching` is whether the text has other tags, or operators.
+    """
+    name, before = bracket[1].strip(), text[: bracket.start()]
+    term = before.rstrip()
+    if not term or _goes_on(text, bracket) or _abbreviates(name, before) or not _is_cased(name):
+        return False
+    if term.endswith('"'):
+        return True
+    if is_question(text) and not searching:
+        return False
+    at_stop = _STOP.match(text, bracket.end()) is not None
+    if len(term) < len(before):
+        short = name.islower() and name.isalpha() and len(term.split()) <= _MOST_TERM_WORDS
+        return at_stop and (searching or short)
+    if term.endswith(")"):
+        return searching
+    stem = _STEM.search(term[-_LONGEST_STEM:])
+    if stem is None or len(stem[0]) < _SHORTEST_STEM or stem[0].lower() in _PREFIXES:
+        return False
+    return at_stop or any(letter.islower() for letter in stem[0])
+
+
+def _is_cased(name: str) -> bool:
+    """Return whether a name is written as tags are, and is no numeral, unit or plural ending."""
+    words = re.split(r"[ /-]+", name)
+    if len(name) < 2 or _ROMAN.fullmatch(name) or name == "sic":
+        return False
+    if "/" in name and min(map(len, words)) <= _SHORT_NAME:
+        return all(map(field_of, words))
+    return all(word.islower() or word.isupper() or word.istitle() for word in words)
+
+
+def _goes_on(text: str, bracket: re.Match[str]) -> bool:
+    """Return whether a word goes on behind the bracket without a space, as in benzo[a]pyrene."""
+    return _WORD_ON.match(text, bracket.end()) is not None
+
+
+def _abbreviates(name: str, before: str) -> bool:
+    """Return whether a name in capitals has the initials of the words before it."""
+    if not name.isupper() or not before[-1:].isspace():
+        return False
+    words = re.findall(r"\w+", before[-200:].replace("'", "").replace("\u2019", ""))[-len(name) :]
+    return [word[0].upper() for word in words] == list(name)
