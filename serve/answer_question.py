@@ -215,7 +215,7 @@ class QuestionAnswerer:
         wanted: dict[int, list[int]] = {}
         for pmid in {pmid for example in every for pmid in example.pmids}:
             wanted.setdefault(shard_of(pmid, shards), []).append(pmid)
-        calls = [self._stages.shards[n].identify(pmids, []) for n, pmids in wanted.items()]
+        calls = [self._stages.shards[n].identify(pmids) for n, pmids in wanted.items()]
         try:
             work = asyncio.gather(*calls)
             replies = await asyncio.wait_for(work, self._settings.shard.deadline_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,12 +50,18 @@ class SegmentRecords:
         """The study design of each citation row, for segments whose filters lack it."""
         return np.array([d for b in self._citations.to_batches() for d in designs_of(b)], np.str_)
 
-    def pmids_of_dois(self, dois: Sequence[str]) -> dict[str, int]:
-        """The PMID of each of the `dois`, in lower case, that is here; reads all rows' DOIs."""
-        column = pc.ascii_lower(self._citations.column("doi"))
-        rows = pc.indices_nonzero(pc.is_in(column, pa.array(dois, pa.string()))).to_numpy()
+    def pmids_of(
+        self, name: Literal["doi", "pmcid"], values: Sequence[str]
+    ) -> list[tuple[str, int]]:
+        """Return (value, PMID) of each row whose DOI or PMCID is one of `values`.
+
+        DOIs are given in lower case, PMCIDs in capitals. Every row's identifier is read.
+        """
+        fold = pc.ascii_lower if name == "doi" else pc.ascii_upper
+        column = fold(self._citations.column(name))
+        rows = pc.indices_nonzero(pc.is_in(column, pa.array(values, pa.string()))).to_numpy()
         found = column.take(pa.array(rows)).to_pylist()
-        return dict(zip(found, self.pmids[rows].tolist(), strict=True))
+        return list(zip(found, self.pmids[rows].tolist(), strict=True))
 
     @property
     def token_ends(self) -> npt.NDArray[np.uint64]:

@@ -176,15 +176,19 @@ class SegmentReader:
 
 
 def identify(
-    segments: Sequence[SegmentReader], pmids: Sequence[int], dois: Sequence[str]
+    segments: Sequence[SegmentReader],
+    pmids: Sequence[int],
+    dois: Sequence[str],
+    pmcids: Sequence[str] = (),
 ) -> dict[str, int]:
-    """The PMIDs that are live in a shard's `segments`, by a PMID as text or a DOI in lower case.
+    """Return the PMIDs that are live in a shard's `segments`, by the identifier that was given.
 
-    For a DOI every record's is read: no index holds them.
+    The keys are PMIDs as texts, DOIs in lower case and PMCIDs in capitals; each is matched as a
+    whole. Every record is read for DOIs and PMCIDs, because no index holds them.
     """
     found = {str(pmid): pmid for pmid in pmids if any(s.row_of(pmid) is not None for s in segments)}
-    for segment in segments if dois else ():
-        for doi, pmid in segment.records.pmids_of_dois(dois).items():
-            if segment.row_of(pmid) is not None:
-                found[doi] = pmid
+    for segment in segments:
+        pairs = segment.records.pmids_of("doi", dois) if dois else []
+        pairs += segment.records.pmids_of("pmcid", pmcids) if pmcids else []
+        found |= {key: pmid for key, pmid in pairs if segment.row_of(pmid) is not None}
     return found

@@ -82,9 +82,11 @@ class Shard:
         """See `ShardReader.citation`, of the current version."""
         return self._follower.current.value.citation(pmid)
 
-    def identify(self, pmids: Sequence[int], dois: Sequence[str]) -> dict[str, int]:
+    def identify(
+        self, pmids: Sequence[int], dois: Sequence[str], pmcids: Sequence[str] = ()
+    ) -> dict[str, int]:
         """See `cluster.index.read_segment.identify`, of the current version."""
-        return self._follower.current.value.identify(pmids, dois)
+        return self._follower.current.value.identify(pmids, dois, pmcids)
 
     def version(self) -> StageVersion:
         """The version that is served, and why a newer one is not."""

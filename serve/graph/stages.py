@@ -112,10 +112,12 @@ class ShardStage:
         fetched = await self._backend.call(self._name, "fetch", pmids, vector, tokens)
         return fetched
 
-    async def identify(self, pmids: Sequence[int], dois: Sequence[str]) -> dict[str, int]:
+    async def identify(
+        self, pmids: Sequence[int], dois: Sequence[str] = (), pmcids: Sequence[str] = ()
+    ) -> dict[str, int]:
         """See `cluster.index.read_segment.identify`."""
-        found: dict[str, int]
-        found = await self._backend.call(self._name, "identify", list(pmids), list(dois))
+        given = (list(pmids), list(dois), list(pmcids))
+        found: dict[str, int] = await self._backend.call(self._name, "identify", *given)
         return found
 
     async def citation(self, pmid: int) -> Citation | None:

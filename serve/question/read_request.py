@@ -94,7 +94,7 @@ async def _headings(names: Sequence[str], stages: WatchedStages) -> dict[str, st
 async def _named(request: Request, wanted: Identifiers, stages: WatchedStages) -> ReadRequest:
     """A request that names citations: their titles are the question."""
     found = await _identified(wanted, stages)
-    keys = [*map(str, wanted.pmids), *wanted.dois]
+    keys = wanted.keys
     fetched = await ShardSearch(stages).fetch(list(dict.fromkeys(found.values())), None)
     missing = [key for key in keys if key not in found]
     lacks = (f"not in this index: {', '.join(missing or keys)}",) if missing or not fetched else ()
@@ -112,16 +112,15 @@ async def _identified(wanted: Identifiers, stages: WatchedStages) -> dict[str, i
     calls = []
     for number, shard in enumerate(shards):
         pmids = [pmid for pmid in wanted.pmids if shard_of(pmid, len(shards)) == number]
-        if pmids or wanted.dois:
-            work = shard.identify(pmids, wanted.dois)
+        if pmids or wanted.dois or wanted.pmcids:
+            work = shard.identify(pmids, wanted.dois, wanted.pmcids)
             lost = f"shard {number} left out"
             calls.append(stages.watch.run("identify", work, deadline_s, lost))
     replies = await asyncio.gather(*calls)
     if all(reply is None for reply in replies):
         raise StageLostError("no shard of the index answered; try again in a moment")
     held = {key: pmid for reply in replies if reply for key, pmid in reply.items()}
-    keys = [*map(str, wanted.pmids), *wanted.dois]
-    return {key: held[key] for key in keys if key in held}
+    return {key: held[key] for key in wanted.keys if key in held}
 
 
 def _heading_of(citation: Citation) -> str:

@@ -64,9 +64,11 @@ class ShardVersion:
         """See `ShardReader.fetch`, with the version's name."""
         return FromVersion(self.reader.fetch(pmids, vector, tokens), self.name)
 
-    def identify(self, pmids: Sequence[int], dois: Sequence[str]) -> dict[str, int]:
+    def identify(
+        self, pmids: Sequence[int], dois: Sequence[str], pmcids: Sequence[str] = ()
+    ) -> dict[str, int]:
         """See `cluster.index.read_segment.identify`."""
-        return identify(self.reader.segments, pmids, dois)
+        return identify(self.reader.segments, pmids, dois, pmcids)
 
     def citation(self, pmid: int) -> Citation | None:
         """See `ShardReader.citation`."""

@@ -17,10 +17,14 @@ from tests.serve.service import SmallService
 from tests.small_index import citation
 
 DOE = (Author("Doe", "Jo", "J"),)
+IDS = {"doi": "10.1000/AbC", "pmcid": "PMC77"}
+SICI = "10.1002/(SICI)1097-0142(19990101)85:1<1::AID-CNCR1>3.0.CO;2-D"
 CORPUS = [
     citation(1, "Imatinib inhibits BCR-ABL kinase.", "Old imatinib", year=1999, authors=DOE),
-    citation(2, "Imatinib inhibits BCR-ABL kinase.", "New imatinib", year=2024, doi="10.1000/AbC"),
+    citation(2, "Imatinib inhibits BCR-ABL kinase.", "New imatinib", year=2024, **IDS),
     *(citation(n, "Warfarin inhibits VKORC1.", f"Warfarin {n}", year=2010) for n in range(3, 30)),
+    citation(30, "Warfarin inhibits VKORC1.", "Warfarin 30", doi=SICI),
+    citation(31, "Warfarin inhibits VKORC1.", "Warfarin 31", doi=SICI.partition("<")[0]),
 ]
 
 
@@ -68,6 +72,11 @@ def test_field_tags_filter_and_are_told(http: TestClient) -> None:
 def test_what_cannot_be_applied_is_422_and_one_sentence(http: TestClient, path: str) -> None:
     for question, said in [
         ("imatinib NOT 2000[dp]", "question: NOT cannot be applied"),
+        ("imatinib NOT mice", "question: NOT cannot be applied"),
+        ("AND OR", "question: AND has no term before it"),
+        ("[pdat]", "the field tag [pdat] has no value before it"),
+        ('"imatinib"[nm]', "the field tag [nm] cannot be applied"),
+        ("imatinib[foo]", "[foo] is not a field tag of PubMed"),
         ("unheard[mh]", "not a MeSH heading that this index knows"),
     ]:
         reply = http.post(path, json={"question": question})
@@ -82,7 +91,11 @@ def test_a_citation_that_is_not_there_is_told_and_the_words_are_searched(http: T
 
 
 @pytest.mark.parametrize(
-    "question", ["2", "PMID: 2", "doi:10.1000/aBC", "https://doi.org/10.1000/abc"]
+    "question",
+    [
+        *("2", "PMID: 2", "doi:10.1000/aBC", "https://doi.org/10.1000/abc"),
+        *("PMC77", "pubmed.ncbi.nlm.nih.gov/2?format=abstract"),
+    ],
 )
 def test_a_named_citation_comes_first(http: TestClient, question: str) -> None:
     found = search(http, question)
@@ -90,6 +103,16 @@ def test_a_named_citation_comes_first(http: TestClient, question: str) -> None:
     assert found["understood"]["pmids"] == [2]
     assert {item["passage"]["pmid"] for item in found["evidence"]} == {2}
     assert found["degraded"] == []
+
+
+def test_a_doi_names_the_citation_that_has_it_whole_and_no_other(http: TestClient) -> None:
+    assert search(http, SICI)["understood"]["pmids"] == [30]
+    assert search(http, SICI.partition("<")[0])["understood"]["pmids"] == [31]
+    found = search(http, SICI.partition("(1999")[0])["understood"]
+    assert (found["pmids"], found["notes"]) == (
+        [],
+        ["not in this index: 10.1002/(sici)1097-0142"],
+    )
 
 
 def test_an_answer_to_a_pmid_rests_on_its_citation(http: TestClient) -> None:
