@@ -12,6 +12,7 @@ import re
 _OPERATOR = re.compile(r'(?<![^\s()"\]])(?:AND|OR|NOT)(?![^\s()"])')
 _QUOTED = re.compile(r'"[^"]*"')
 _WORD = re.compile(r"\w+")
+_SENTENCE_MARKS = re.compile(r"[\s.,;:?!()\"]")
 
 
 def _words(listed: str) -> frozenset[str]:
@@ -56,9 +57,12 @@ def end_of_prose(text: str, first_tag: int | None) -> int:
     end = text.rfind("?", 0, first_tag) + 1
     if end and is_question(text[:end]):
         return end
-    return (
-        len(text) if first_tag is None and (is_question(text) or is_prose_in_capitals(text)) else 0
-    )
+    if first_tag is not None:
+        return 0
+    signs = _SENTENCE_MARKS.sub("", _OPERATOR.sub("", text))
+    # Symbols without any letter or digit hold no terms that an operator could join.
+    is_noise = bool(signs) and not _WORD.search(signs)
+    return len(text) if is_noise or is_question(text) or is_prose_in_capitals(text) else 0
 
 
 def operators_in(text: str, begin: int = 0) -> list[int]:

@@ -25,7 +25,7 @@ _WORD_ON = re.compile(r"(?!(?:AND|OR|NOT)\b)[\w+-]")
 _STEM = re.compile(r"(?<![\w-])[\w-]+$")
 # Symbols such as C[max], K[ATP] and Fe[III] are shorter than a term with a tag.
 _SHORTEST_STEM, _LONGEST_STEM = 3, 60
-_PREFIXES = frozenset({"poly", "cyclo", "bis", "tris", "tetrakis"})
+_PREFIX = re.compile(r"poly|[a-z]{0,8}cyclo|spiro|bis|tris|tetrakis", re.IGNORECASE)
 _SHORT_NAME = 3
 # An unattached unknown name is a tag behind a short term; titles end in "[corrected]".
 _MOST_TERM_WORDS = 3
@@ -122,7 +122,7 @@ def _is_unknown_tag(text: str, bracket: re.Match[str], searching: bool) -> bool:
     if term.endswith(")"):
         return searching
     stem = _STEM.search(term[-_LONGEST_STEM:])
-    if stem is None or len(stem[0]) < _SHORTEST_STEM or stem[0].lower() in _PREFIXES:
+    if stem is None or len(stem[0]) < _SHORTEST_STEM or _PREFIX.fullmatch(stem[0]):
         return False
     return at_stop or any(letter.islower() for letter in stem[0])
 

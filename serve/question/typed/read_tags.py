@@ -22,7 +22,7 @@ WORDS = (
     "[tiab] and other text fields search titles and abstracts, as all words do; none is required"
 )
 CAPITALS = "NOT was read as an ordinary word, because the question is in capitals"
-YEARS = "the last {} years were read as {} and later, because dates begin with a year"
+YEARS = "dates begin with a year, so the last years ({}) were read as {} and later"
 NARROW = "MeSH headings are matched exactly, without the narrower ones below them"
 _COLUMNS = {"au": "authors", "ta": "journals", "mh": "mesh", "pt": "publication_types"}
 _COLUMNS["la"] = "languages"
@@ -101,7 +101,7 @@ class _Reader:
         elif kind == "dp":
             self._date(values)
         elif kind == "filter":
-            self._flag(values)
+            self._filter(values)
         elif kind == "mh" and [value.casefold() for value in values] == ["humans"]:
             self._set("humans", True)
         elif kind in ("pmid", "doi", "pmc"):
@@ -158,21 +158,26 @@ class _Reader:
             )
         return ui
 
-    def _flag(self, values: tuple[str, ...]) -> None:
-        value = values[0].casefold()
-        if len(values) == 1 and value in _FLAG_FILTERS:
-            self._set(_FLAG_FILTERS[value], True)
-        elif _LAST_YEARS.fullmatch(value):
-            self._date(values)
-        elif publication_type(value):
-            self.add(tuple(Tagged("pt", one) for one in values))
-        elif value in LANGUAGES:
-            self.add(tuple(Tagged("la", one) for one in values))
-        else:
+    def _filter(self, values: tuple[str, ...]) -> None:
+        kinds = {_filter_kind(value) for value in values}
+        if "" in kinds:
+            [value, *_] = [value for value in values if not _filter_kind(value)]
             raise InputError(
                 f"question, {cut(value)}[filter]: not a filter here; those are humans, "
                 "hasabstract, y_1, y_5 and y_10, languages and publication types"
             )
+        if len(values) > 1 and kinds not in ({"pt"}, {"la"}):
+            raise InputError(
+                f"question, {cut(values[0])}[filter]: OR between different filters cannot be "
+                "applied; use it between publication types, or between languages"
+            )
+        [kind] = kinds
+        if kind == "flag":
+            self._set(_FLAG_FILTERS[values[0].casefold()], True)
+        elif kind == "dp":
+            self._date(values)
+        else:
+            self.add(tuple(Tagged("pt" if kind == "pt" else "la", one) for one in values))
 
     def _date(self, values: tuple[str, ...]) -> None:
         if len(values) > 1 or {"year_from", "year_to", "until"} & self._single.keys():
@@ -183,13 +188,23 @@ class _Reader:
         if last := _LAST_YEARS.fullmatch(values[0].strip('"')):
             first = max(self._today.year - int(last[1]), _FIRST_YEAR)
             self._set("year_from", first)
-            self._said[YEARS.format(last[1], first)] = None
+            self._said[YEARS.format(int(last[1]), first)] = None
             return
         for name, value in read_dates(values[0]).items():
             self._set(name, value)
 
     def _set(self, name: str, value: object) -> None:
         self._single[name] = value
+
+
+def _filter_kind(value: str) -> str:
+    """Return what a value of [filter] sets: "flag", "dp", "pt" or "la"; "" for an unknown one."""
+    folded = value.casefold()
+    if folded in _FLAG_FILTERS:
+        return "flag"
+    if _LAST_YEARS.fullmatch(folded):
+        return "dp"
+    return "pt" if publication_type(folded) else "la" if folded in LANGUAGES else ""
 
 
 def _language(value: str) -> str:
