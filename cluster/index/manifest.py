@@ -108,7 +108,10 @@ class ShardEntry(Entry):
 
 
 class SourceEntry(Entry):
-    """What one source file held: records read = kept + deletions + dropped."""
+    """What one source file held: records read = kept + deletions + dropped.
+
+    `modified_ns` is the file's time of modification; 0 where it was not recorded.
+    """
 
     name: str
     bytes: int
@@ -117,6 +120,7 @@ class SourceEntry(Entry):
     kept: int
     deletions: int
     dropped: Mapping[str, int]
+    modified_ns: int = 0
 
 
 class EncoderEntry(Entry):

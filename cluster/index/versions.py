@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.layout import (
     codec_file,
@@ -12,7 +14,7 @@ from cluster.index.layout import (
     vocabulary_file,
 )
 from cluster.index.manifest import Manifest, read_manifest
-from cluster.pubmed.source_order import natural_key
+from cluster.pubmed.source_order import apply_order, natural_key, numbered_place
 from cluster.storage.places import Place
 from cluster.text.analysis import ANALYSER
 
@@ -28,20 +30,38 @@ def read_as_of(index: Place, source: str) -> Manifest:
     current = read_manifest(index)
     versions = [(e.last_source, e.version) for e in current.history]
     versions.append((current.last_source, current.version))
-    last = natural_key(source)
-    fitting = [v for v in versions if natural_key(v[0]) <= last]
+    fitting = _up_to(source, versions, [s.name for s in current.sources])
     if not fitting:
-        first = min((name for name, _ in versions), key=natural_key)
         raise InputError(
-            f"{source}: no version of {index} goes back so far; the earliest ends with {first}"
+            f"{source}: no version of {index} goes back so far; the earliest ends with "
+            f"{versions[0][0]}"
         )
-    name, version = max(fitting, key=lambda v: (natural_key(v[0]), int(v[1][1:])))
+    name, version = fitting[-1]
     if not (index / manifest_file(version)).is_file():
         raise InputError(
             f"{source}: {version} of {index}, which ends with {name}, was pruned; to see that "
             f"state again, build an index elsewhere from the sources up to {name}"
         )
     return read_manifest(index, version)
+
+
+def _up_to(
+    source: str, versions: Sequence[tuple[str, str]], held: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return those of `versions` (last source, name) that end with `source` or before it.
+
+    They are in the order of their last sources: of names that differ only in their numbers by the
+    numbers, of others by the order in which they were applied, which `held` tells.
+    """
+    order = {name: place for place, name in enumerate(apply_order(held))}
+    if source in order:
+        fitting = [v for v in versions if v[0] in order and order[v[0]] <= order[source]]
+        return sorted(fitting, key=lambda v: (order[v[0]], int(v[1][1:])))
+    series = (numbered_place(source) or ((source,), ()))[0]
+    key = natural_key(source)
+    alike = [v for v in versions if (numbered_place(v[0]) or ((v[0],), ()))[0] == series]
+    fitting = [v for v in alike if natural_key(v[0]) <= key]
+    return sorted(fitting, key=lambda v: (natural_key(v[0]), int(v[1][1:])))
 
 
 def check_analyser(manifest: Manifest) -> None:

@@ -1,9 +1,14 @@
-"""The order in which PubMed's files apply, that of the numbers in their names, and gaps in it."""
+"""The order in which source files apply, and the gaps in their numbers.
+
+NLM numbers its files, and the order of these numbers is official: a late file takes the place that
+its number gives it. Other names have no official order, so a file with one of them counts as
+newer than everything that was applied before it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +24,56 @@ def natural_key(name: str) -> tuple[tuple[int, str], ...]:
     """Sorts names by the numbers in them, so that n0010 follows n0009 and n10 follows n9."""
     parts = re.split(r"(\d+)", name)
     return tuple((int(p), "") if p.isdigit() else (-1, p) for p in parts)
+
+
+Place = tuple[tuple[str, ...], tuple[int, ...]]
+"""A series of names, and the place of a name in it."""
+
+
+def official_place(name: str) -> Place | None:
+    """Return the series and number of a file that is named as NLM does; None for other names."""
+    match = _NUMBERED.fullmatch(name)
+    return ((match[1], match[2]), (int(match[3]),)) if match else None
+
+
+def numbered_place(name: str) -> Place | None:
+    """Return the text and the numbers of a name, so that names that differ in numbers compare."""
+    parts = re.split(r"(\d+)", name.removesuffix(".gz"))
+    return (tuple(parts[::2]), tuple(map(int, parts[1::2]))) if len(parts) > 1 else None
+
+
+def apply_order(
+    names: Iterable[str], place_of: Callable[[str], Place | None] = official_place
+) -> list[str]:
+    """Return the distinct `names`, given in the order of their arrival, as they apply.
+
+    A name stays where it arrived, except that it moves before all names of its own series (by
+    `place_of`) that have a higher number.
+    """
+    ordered: list[str] = []
+    places: dict[str, Place | None] = {}
+    highest: dict[tuple[str, ...], tuple[int, ...]] = {}
+    for name in names:
+        if name in places:
+            continue
+        places[name] = own = place_of(name)
+        at = len(ordered)
+        if own is not None and own[1] < highest.setdefault(own[0], own[1]):
+            at = next(n for n, other in enumerate(ordered) if _follows(places[other], own))
+        elif own is not None:
+            highest[own[0]] = own[1]
+        ordered.insert(at, name)
+    return ordered
+
+
+def _follows(other: Place | None, own: Place) -> bool:
+    """Return whether `other` has a higher number in the series of `own`."""
+    return other is not None and other[0] == own[0] and other[1] > own[1]
+
+
+def without_order(names: Iterable[str]) -> list[str]:
+    """Return those of `names` that NLM's numbering puts in no order, in the order given."""
+    return [name for name in names if official_place(name) is None]
 
 
 def check_one_baseline(names: Iterable[str]) -> None:

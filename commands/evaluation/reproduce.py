@@ -218,10 +218,10 @@ def _build(settings: Settings, corpus: Sequence[str], context: Context) -> None:
 
     index = settings.index.place
     if current_version(index) is not None:
-        from pipelines.update.update_index import new_sources
+        from pipelines.update.given_sources import sort_sources
 
         paths = find_sources(list(corpus)) if corpus else []
-        if lacking := new_sources(read_manifest(index), paths):
+        if lacking := sort_sources(read_manifest(index), paths).new:
             raise InputError(
                 f"{index}: this index lacks {len(lacking)} of the {len(paths)} files of --corpus, "
                 f"such as {lacking[0].name}; add them by `citeray index update`, or name another "

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
+from cluster.errors import IndexFormatError
 from cluster.index.layout import TOKENS
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.versions import read_as_of
@@ -19,7 +22,7 @@ from cluster.settings.settings import Settings
 from cluster.storage.object_store import File
 from commands.context import Config, Context, Json, Overrides, make_context
 from commands.index_jobs.show_progress import reporter
-from commands.index_jobs.show_result import tell
+from commands.index_jobs.show_result import MOST_NAMED, tell
 from commands.index_jobs.update import AllowGap, Strict, compact, update
 from commands.index_jobs.verify import verify
 from pipelines.build.find_sources import find_sources
@@ -63,6 +66,7 @@ def build(
     paths = find_sources(sources)
     if not allow_gap:
         check_gaps(path.name for path in paths)
+    _tell_replaced(context, paths)
     begun = time.monotonic()
     result = build_on_ray(context, context.settings, paths, strict=strict)
     tell(context, result, time.monotonic() - begun, json=json)
@@ -72,6 +76,25 @@ def build(
             "remove them and run the same command again: the others are not read again",
         )
         raise typer.Exit(1)
+
+
+def _tell_replaced(context: Context, paths: Sequence[File]) -> None:
+    """Name the sources of the published version that the build will leave out."""
+    try:
+        before = read_manifest(context.settings.index.place)
+    except IndexFormatError:
+        return
+    given = {path.name for path in paths}
+    if dropped := [source.name for source in before.sources if source.name not in given]:
+        first = ", ".join(dropped[:MOST_NAMED])
+        more = f" and {len(dropped) - MOST_NAMED:,} more" if len(dropped) > MOST_NAMED else ""
+        context.log.print(
+            escape(
+                f"this build replaces {before.version}, and leaves out its sources {first}{more}; "
+                "to keep them, stop it and add the new files with `citeray index update`"
+            ),
+            soft_wrap=True,
+        )
 
 
 @index.command("info")

@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from cluster.index.manifest import Manifest
 from commands.context import Context
 from pipelines.build.plan_build import BuildResult
 
+# Number of held sources that are named one by one; the JSON has all.
+MOST_NAMED = 10
+
 
 def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -> None:
     """The accounts and the published version to standard output, what was wrong to the log."""
     if json:
         context.print_json(_summary(result, seconds))
-    else:
+    elif result.sources:
         context.out.print(_table(result.sources))
         for source in result.sources:
             for example in source.examples:
                 context.log.print(f"dropped: {example}")
         if result.manifest:
             tell_version(context, result.manifest, seconds)
+    for note in result.notes:
+        context.log.print(escape(note), soft_wrap=True)
+    _tell_held(context, result.held)
     _tell_damaged(context, result)
     for source in result.failed:
         context.log.print(f"failed: {source.error}", style="red")
+
+
+def _tell_held(context: Context, held: Sequence[str]) -> None:
+    """Say which of the given sources the index held already with the same content."""
+    if held:
+        first = ", ".join(held[:MOST_NAMED])
+        more = f" and {len(held) - MOST_NAMED:,} more" if len(held) > MOST_NAMED else ""
+        context.log.print(
+            escape(f"already in the index with the same content: {first}{more}"), soft_wrap=True
+        )
 
 
 def _tell_damaged(context: Context, result: BuildResult) -> None:
@@ -70,4 +88,6 @@ def _summary(result: BuildResult, seconds: float) -> dict[str, Any]:
         "deleted": manifest.deleted if manifest else 0,
         "seconds": round(seconds, 1),
         "sources": [s.model_dump() for s in result.sources],
+        "held": list(result.held),
+        "notes": list(result.notes),
     }

@@ -35,9 +35,11 @@ def update(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Add what is new to the index: revisions replace, deletions remove.
+    """Add new sources to the index: revisions replace, deletions remove.
 
-    Sources that the index holds are skipped, so the whole download folder may be named. Run
+    Sources that the index holds with the same content are skipped, so the whole download folder
+    may be named; one with the same name and other content is refused. NLM's numbered files apply
+    in the order of their numbers; any other file counts as newer than what the index holds. Run
     again after an interruption, it goes on where it stopped. A source that cannot be read
     holds up those after it; the exit code is then 1. A single record that cannot be read is
     set aside and named.
@@ -52,8 +54,7 @@ def update(
         result = update_index(
             paths, settings, report, each=each, allow_gap=allow_gap, strict=strict
         )
-    if json or result.sources:
-        tell(context, result, time.monotonic() - begun, json=json)
+    tell(context, result, time.monotonic() - begun, json=json)
     if not result.sources:
         context.log.print(f"nothing new in {len(paths)} source files")
     if result.failed:

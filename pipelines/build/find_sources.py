@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.errors import InputError
-from cluster.pubmed.source_order import check_one_baseline
+from cluster.pubmed.source_order import apply_order, check_one_baseline, numbered_place
 from cluster.pubmed.source_order import natural_key as natural_key
 from cluster.storage.object_store import (
     File,
@@ -37,10 +37,10 @@ def _expand(pattern: str) -> Sequence[File]:
         return found
     if path.is_file():
         return [path]
-    matches = [Path(p) for p in glob.glob(pattern, recursive=True)]
-    if not matches:
+    files = [p for p in map(Path, glob.glob(pattern, recursive=True)) if p.is_file()]
+    if not files:
         raise InputError(f"{pattern}: no such file, folder or match")
-    return [p for p in matches if p.is_file()]
+    return files
 
 
 def _expand_stored(url: str) -> list[StoredFile]:
@@ -60,24 +60,25 @@ def _expand_stored(url: str) -> list[StoredFile]:
 
 
 def find_sources(patterns: Sequence[str]) -> list[File]:
-    """Files, folders, globs, also in an object store, to files in number order of their names.
+    """Return the files that paths, folders and globs name, in the order in which they apply.
 
-    Local paths are made absolute. A folder gives its XML files and those in its
-    `baseline` and `updatefiles`. The number order is the order in which PubMed's baseline
-    and update files apply. Raises InputError for a pattern without a match, for two files
-    of one name, and for files of two years' baselines.
+    Names that differ only in their numbers, such as those of PubMed's files, are in the order of
+    the numbers. Other files stay in the order of `patterns`, and those of one folder or glob are in
+    the order of their names. A folder gives its XML files and those in its `baseline` and
+    `updatefiles`. Local paths are made absolute. Raises InputError for a pattern without a match,
+    for two files of one name, and for files of two years' baselines.
     """
     if not patterns:
         raise InputError("no source given; name PubMed XML files, folders or globs")
-    expanded = [f for pattern in patterns for f in _expand(pattern)]
-    found = {f.resolve() if isinstance(f, Path) else f for f in expanded}
     by_name: dict[str, File] = {}
-    for file in sorted(found, key=str):
-        other = by_name.setdefault(file.name, file)
-        if other != file:
-            raise InputError(
-                f"two sources are named {file.name}: {other} and {file}; names give the order, "
-                "so each must be there once"
-            )
+    for pattern in patterns:
+        for found in sorted(_expand(pattern), key=lambda file: (natural_key(file.name), str(file))):
+            file = found.resolve() if isinstance(found, Path) else found
+            other = by_name.setdefault(file.name, file)
+            if other != file:
+                raise InputError(
+                    f"two sources are named {file.name}: {other} and {file}; an index knows its "
+                    "sources by their names, so rename one of them or leave it out"
+                )
     check_one_baseline(by_name)
-    return [by_name[name] for name in sorted(by_name, key=natural_key)]
+    return [by_name[name] for name in apply_order(by_name, numbered_place)]

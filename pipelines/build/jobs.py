@@ -8,6 +8,7 @@ No text, no vector and no term passes through the driver: it sees file names and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ import ray
 from cluster.index.lease import Lease, hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest, read_manifest
 from cluster.index.tokens.shared_codec import open_codec
-from cluster.pubmed.source_order import check_gaps, natural_key
+from cluster.pubmed.source_order import check_gaps
 from cluster.settings.settings import Settings
 from cluster.storage.object_store import File
 from cluster.storage.places import Place, file_names
@@ -60,14 +61,22 @@ from pipelines.build.stage_citations import (
 )
 from pipelines.build.stage_steps import CodedTokens
 from pipelines.update.compact_index import compact_shard
+from pipelines.update.given_sources import (
+    GivenSources,
+    copy_notes,
+    find_copies,
+    order_notes,
+    sort_sources,
+)
 from pipelines.update.late_sources import (
     SourceOrder,
     deleted_in,
     files_of,
+    first_late,
     later_deleting,
     order_of,
 )
-from pipelines.update.update_index import applicable, check_settings, new_sources, update_shard
+from pipelines.update.update_index import applicable, check_settings, update_shard
 
 
 def _stage(
@@ -95,16 +104,20 @@ def build_index(
     Citations staged by an earlier, interrupted run are not embedded again. A source that
     cannot be read is left out whole and named in the result; the staging is then kept,
     so that a rerun reads only that source. `strict` leaves out a source with a record that
-    cannot be read too, which is else set aside alone. Raises CiteRayError when none can be read,
-    and where another command changes the index.
+    cannot be read too, which is else set aside alone. Of sources with the same content only the
+    first is read. Raises CiteRayError when none can be read, and where another command changes
+    the index.
     """
     index = settings.index.place
     require_writable(index)
+    copies = find_copies(sources)
+    distinct = [path for path in sources if path not in copies]
+    notes = (*copy_notes(copies), *order_notes(distinct))
     with hold_lease(index, "build") as lease:
         drop_taken(lease)
-        result = _build(sources, settings, lease, lease.checking(report), strict=strict)
+        result = _build(distinct, settings, lease, lease.checking(report), strict=strict)
         drop_taken(lease)
-        return result
+        return replace(result, notes=notes)
 
 
 def _build(
@@ -164,9 +177,10 @@ def update_index(
     `each` publishes one for every source, so that the state after each can be asked for.
     Staging and resuming are as in a build, and so is `strict`. What follows a source that cannot
     be read must wait for it, so that only the sources before it are applied. The result names the
-    new sources alone; without any, it is the published version, and nothing is written; what
-    a run that died once it had published has staged is removed. A late
-    source, before the last that the index holds, changes what no later source speaks of.
+    new sources as its `sources`, and the others in `held` and `notes`; without any new one, it
+    is the published version, and nothing is written; what a run that died once it had published
+    has staged is removed. A source counts as newer than all that the index holds, except that a
+    late one of NLM's numbering changes only what no source with a higher number speaks of.
     Raises InputError for sources that changed, for a late one without the later files that
     delete, for numbered ones with a gap since the last that the index holds, unless
     `allow_gap`, and for settings that must be those of the build; CiteRayError where another
@@ -174,26 +188,35 @@ def update_index(
     """
     index = settings.index.place
     manifest = read_manifest(index)
-    if not new_sources(manifest, sources):
+    given = sort_sources(manifest, sources)
+    if not given.new:
         drop_left(index, "update")
-        return BuildResult(manifest, ())
+        return _told(BuildResult(manifest, ()), given, manifest)
     require_writable(index)
     with hold_lease(index, "update") as lease:
         drop_taken(lease)
-        # Another command may have published since the look above.
-        manifest = read_manifest(index)
-        new = new_sources(manifest, sources)
-        if not new:
-            return BuildResult(manifest, ())
+        if lease.version != manifest.version:
+            # Another command has published since the comparison above.
+            manifest = read_manifest(index)
+            given = sort_sources(manifest, sources)
+        if not given.new:
+            return _told(BuildResult(manifest, ()), given, manifest)
         if not allow_gap:
             held = [source.name for source in manifest.sources]
-            check_gaps([*held, *(path.name for path in new)], after=manifest.last_source)
+            check_gaps([*held, *(path.name for path in given.new)], after=manifest.last_source)
         result = _update(
-            new, sources, manifest, settings, lease, lease.checking(report),
+            given.new, sources, manifest, settings, lease, lease.checking(report),
             each=each, strict=strict,
         )  # fmt: skip
         drop_taken(lease)
-        return result
+        return _told(result, given, manifest)
+
+
+def _told(result: BuildResult, given: GivenSources, before: Manifest) -> BuildResult:
+    """Return `result` with what became of the `given` sources, of which `before` held some."""
+    held = tuple(path.name for path in given.held)
+    notes = (*copy_notes(given.copies), *order_notes(given.new, before))
+    return replace(result, held=held, notes=notes)
 
 
 @ray.remote(max_retries=3)
@@ -203,8 +226,8 @@ def _deletions_task(path: File) -> Any:
 
 def _order(manifest: Manifest, names: Sequence[str], sources: Sequence[File]) -> SourceOrder | None:
     """The order of an update of which some sources are late; None where none is."""
-    first = names[0]
-    if natural_key(first) > natural_key(manifest.last_source):
+    first = first_late(manifest, names)
+    if first is None:
         return None
     files = files_of(later_deleting(manifest, first), sources, first)
     found = ray.get([_deletions_task.remote(path) for path in files])

@@ -39,10 +39,16 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """`manifest` is the published version, or None when no source could be read."""
+    """`manifest` is the published version, or None when no source could be read.
+
+    `sources` are those that were read. `held` names those that the index held already with the same
+    content, and `notes` are sentences about sources that were left out and about their order.
+    """
 
     manifest: Manifest | None
     sources: tuple[ParsedSource, ...]
+    held: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def failed(self) -> tuple[ParsedSource, ...]:

@@ -42,7 +42,7 @@ from cluster.index.manifest import (
     write_manifest,
 )
 from cluster.index.terms.term_table import map_terms, merged_batches, write_terms
-from cluster.pubmed.source_order import natural_key
+from cluster.pubmed.source_order import apply_order
 from cluster.settings.settings import Settings, VocabularySettings
 from cluster.storage.places import Place, remove
 from cluster.storage.whole_files import published_atomically, sha256_of, write_atomically
@@ -278,7 +278,7 @@ def publish_update(
         **live,
         "sources": (*previous.sources, *sources),
         "failed_sources": _still_failed(previous, accounts),
-        "last_source": max(previous.last_source, sources[-1].name, key=natural_key),
+        "last_source": apply_order(s.name for s in (*previous.sources, *sources))[-1],
         "deleted": deleted,
         "superseded": records - live["citations"] - deleted,
     }

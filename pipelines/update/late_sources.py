@@ -1,4 +1,4 @@
-"""Late sources: those that come before the last source that an index holds.
+"""Late sources: files of NLM's numbering that come before others that an index holds already.
 
 What a late source says of a PMID counts unless a later source that the index holds speaks of
 the same PMID. Live records tell which source they are of. Deletions do not, and one of a PMID
@@ -16,7 +16,7 @@ from cluster.errors import InputError
 from cluster.index.manifest import Manifest
 from cluster.index.read_records import Rows
 from cluster.pubmed.parse_articles import read_records
-from cluster.pubmed.source_order import natural_key
+from cluster.pubmed.source_order import apply_order
 from cluster.records import Deletion
 from cluster.storage.object_store import File
 
@@ -35,10 +35,19 @@ class SourceOrder:
     deletions: Mapping[int, Rows]
 
 
+def first_late(manifest: Manifest, names: Sequence[str]) -> str | None:
+    """Return the first of the new sources `names` that applies before a held one, if any does."""
+    held = [source.name for source in manifest.sources]
+    every = apply_order([*held, *names])
+    last_held = max((every.index(name) for name in held), default=-1)
+    return next((name for name in every[:last_held] if name in set(names)), None)
+
+
 def later_deleting(manifest: Manifest, first: str) -> list[str]:
-    """The sources of `manifest` after the source `first` that delete anything."""
-    key = natural_key(first)
-    return [s.name for s in manifest.sources if s.deletions and natural_key(s.name) > key]
+    """Return the held sources that apply after the new source `first` and delete anything."""
+    every = apply_order([*(source.name for source in manifest.sources), first])
+    later = set(every[every.index(first) :])
+    return [s.name for s in manifest.sources if s.deletions and s.name in later]
 
 
 def files_of(names: Sequence[str], sources: Sequence[File], late: str) -> list[File]:
@@ -64,7 +73,7 @@ def order_of(
     manifest: Manifest, names: Sequence[str], deletions: Mapping[str, Rows]
 ) -> SourceOrder:
     """The order of the sources `names` of an update, with the `deletions` of held ones."""
-    every = sorted({*(s.name for s in manifest.sources), *names}, key=natural_key)
+    every = apply_order([*(s.name for s in manifest.sources), *names])
     ranks = {name: rank for rank, name in enumerate(every)}
     by_rank = {ranks[name]: pmids for name, pmids in deletions.items()}
     return SourceOrder(ranks, [ranks[name] for name in names], by_rank)

@@ -36,10 +36,8 @@ from cluster.index.terms.term_table import TermCounter
 from cluster.index.versions import check_analyser
 from cluster.index.write_segment import Dead, SegmentPlan, write_segment
 from cluster.models.adapters import full_name
-from cluster.pubmed.source_order import check_one_baseline
 from cluster.records import Citation
 from cluster.settings.settings import Settings, TokenVectorSettings
-from cluster.storage.object_store import File
 from cluster.storage.places import Place
 from cluster.text.analysis import analyse
 from pipelines.build.build_shard import BATCH_ROWS, StagedShard, read_staged
@@ -47,25 +45,6 @@ from pipelines.build.order_records import NO_EVENTS, Events, LiveRows, join_even
 from pipelines.build.stage_citations import ParsedSource
 from pipelines.update.late_sources import SourceOrder
 from pipelines.vocabulary.mine_vocabulary import count_terms, merge_counts, negated, write_counts
-
-
-def new_sources(manifest: Manifest, sources: Sequence[File]) -> list[File]:
-    """Those of `sources`, in their order, that `manifest` does not hold.
-
-    Raises InputError for one that is held with another size (its bytes are not read: a whole
-    baseline takes minutes, and `index verify --sources` does it), and for one of another year's
-    baseline.
-    """
-    held = {source.name: source for source in manifest.sources}
-    check_one_baseline([*held, *(path.name for path in sources)])
-    for path in sources:
-        if path.name in held and path.stat().st_size != held[path.name].bytes:
-            raise InputError(
-                f"{path}: {path.stat().st_size} bytes, and {manifest.version} was made from "
-                f"{held[path.name].bytes}; restore the file, or build the index again from the "
-                "changed one"
-            )
-    return [path for path in sources if path.name not in held]
 
 
 def _coded(tokens: TokensEntry | TokenVectorSettings | None) -> str:

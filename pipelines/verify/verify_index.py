@@ -19,7 +19,7 @@ from cluster.index.layout import (
     vocabulary_file,
 )
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
-from cluster.pubmed.source_order import find_gaps, natural_key
+from cluster.pubmed.source_order import apply_order, find_gaps, natural_key
 from cluster.storage.object_store import File
 from cluster.storage.places import Place
 from cluster.text.analysis import ANALYSER
@@ -195,11 +195,11 @@ def _check_source_list(sources: Sequence[File], manifest: Manifest) -> list[Find
 def _read_sources(
     sources: Sequence[File], manifest: Manifest, jobs: int, report: Report
 ) -> tuple[list[str], list[SourceRecords]]:
-    """All files' names in the order in which they apply, and what those given hold."""
+    """Return all files' names in the order in which they apply, and what those given hold."""
     entries = {source.name: source for source in manifest.sources}
-    ordered = sorted(sources, key=lambda path: natural_key(path.name))
-    names = sorted({*entries, *(path.name for path in sources)}, key=natural_key)
-    pairs = [(path, entries.get(path.name)) for path in ordered]
+    given = {path.name: path for path in sources}
+    names = apply_order([*entries, *given])
+    pairs = [(given[name], entries.get(name)) for name in names if name in given]
     read = []
     for done, records in enumerate(_each(_read_source, pairs, jobs), 1):
         read.append(records)

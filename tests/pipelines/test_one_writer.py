@@ -43,9 +43,10 @@ def built(folder: Path) -> SmallIndex:
 
 
 def source_of(folder: Path, number: int) -> Path:
-    """A file of the size that the tests' staging gives to all, so that it counts as held."""
+    """A file of the size and time that the tests' staging records, so that it counts as held."""
     path = folder / name_of(number)
     path.write_bytes(b"?")
+    os.utime(path, ns=(1, 1))
     return path
 
 

@@ -6,13 +6,12 @@ import pytest
 from cluster.errors import CiteRayError, IndexFormatError, InputError
 from cluster.index.layout import VECTORS, bm25_directory, segment_directory, shard_of
 from cluster.index.lease import hold_lease
-from cluster.index.manifest import Manifest, SourceEntry, read_manifest
+from cluster.index.manifest import read_manifest
 from cluster.index.terms.collection import CollectionTerms
 from cluster.settings.settings import load_settings
-from cluster.storage.whole_files import sha256_of
 from pipelines.build.plan_build import quantiser_of
 from pipelines.build.publish_index import publish_update
-from pipelines.update.update_index import applicable, check_settings, new_sources
+from pipelines.update.update_index import applicable, check_settings
 from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.histories import File, SmallIndex, lengths, name_of
 from tests.pipelines.staging import account
@@ -212,64 +211,6 @@ def test_a_failed_source_is_named_until_it_is_applied(tmp_path: Path) -> None:
 def test_sources_after_one_that_failed_must_wait_for_it() -> None:
     told = [account("n1", 1), account("n2", 0, error="n2: truncated"), account("n3", 1)]
     assert [a.name for a in applicable(told)] == ["n1"]
-
-
-@pytest.fixture
-def held(tmp_path: Path) -> tuple[Manifest, list[Path]]:
-    """A version that holds n1.xml and n3.xml, and five files of which these are two."""
-    paths = [tmp_path / f"n{number}.xml" for number in (1, 2, 3, 4, 10)]
-    for path in paths:
-        path.write_text(path.name)
-    sources = tuple(
-        SourceEntry(
-            name=p.name,
-            bytes=p.stat().st_size,
-            sha256=sha256_of(p),
-            read=0,
-            kept=0,
-            deletions=0,
-            dropped={},
-        )
-        for p in (paths[0], paths[2])
-    )
-    manifest = make_index(tmp_path / "index", [citation(1, "one")])
-    changes = {"sources": sources, "last_source": "n3.xml"}
-    return manifest.model_copy(update=changes), paths
-
-
-def test_only_sources_that_the_index_does_not_hold_are_new(
-    held: tuple[Manifest, list[Path]],
-) -> None:
-    manifest, (one, _, three, four, ten) = held
-    assert new_sources(manifest, [one, three, four, ten]) == [four, ten]
-    assert new_sources(manifest, [one, three]) == []
-
-
-def test_a_source_before_the_last_applied_is_new_too(held: tuple[Manifest, list[Path]]) -> None:
-    manifest, paths = held
-    assert new_sources(manifest, paths) == [paths[1], paths[3], paths[4]]
-
-
-def test_a_held_source_of_another_size_is_refused(held: tuple[Manifest, list[Path]]) -> None:
-    manifest, (_, _, three, four, _) = held
-    three.write_text("other size")
-    with pytest.raises(InputError, match=r"n3\.xml: 10 bytes, and v000001 was made from 6"):
-        new_sources(manifest, [three, four])
-
-
-def test_held_sources_are_not_read_again(held: tuple[Manifest, list[Path]]) -> None:
-    manifest, (one, *_, ten) = held
-    one.write_text("1" * one.stat().st_size)
-    assert new_sources(manifest, [one, ten]) == [ten]
-
-
-def test_a_source_of_the_next_years_baseline_is_refused(held: tuple[Manifest, list[Path]]) -> None:
-    manifest, (one, *_) = held
-    entry = manifest.sources[0].model_copy(update={"name": "pubmed25n0001.xml.gz"})
-    manifest = manifest.model_copy(update={"sources": (entry,), "last_source": entry.name})
-    new = one.with_name("pubmed26n0001.xml.gz")
-    with pytest.raises(InputError, match=r"build an index from the files of 2026 alone"):
-        new_sources(manifest, [new])
 
 
 @pytest.mark.parametrize(
