@@ -158,7 +158,8 @@ class SearchResult:
     the search asked language models. `sort` is the order of `citations` and `evidence`;
     `evidence_by` counts the citations by year and by study design. `understood` is None where the
     question was searched as it was typed. `did_you_mean` is the question with misspelt words
-    corrected; None where none is.
+    corrected; None where none is. `filtered_out` says, where the filters leave no article of the
+    index, how many there are without each of them; "" otherwise.
     """
 
     question: Question
@@ -179,6 +180,7 @@ class SearchResult:
     evidence_by: EvidenceCounts = field(default_factory=EvidenceCounts)
     understood: Reading | None = None
     did_you_mean: str | None = None
+    filtered_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,12 @@ from serve.graph.watched_stages import WatchedStages
 from serve.question.example_questions import Example, example_questions, held_examples
 from serve.question.given_evidence import take_given
 from serve.question.guess_type import typed
-from serve.question.read_request import check_spelling, read_request
+from serve.question.read_request import ReadRequest, check_spelling, read_request
 from serve.question.words.index_words import Suggestion
 from serve.request import Request
 from serve.search.choose_snippets import whole_passages
 from serve.search.climb_ladder import COMPARED, Budget, Costs, climb
+from serve.search.filtering.check_filters import check_filters, explain_no_match
 from serve.search.search_citations import QUOTED, Searcher
 from serve.search.search_shards import ShardSearch
 from serve.search.whole_citations import ranked, telling
@@ -129,7 +130,7 @@ class QuestionAnswerer:
     ) -> tuple[Request, SearchResult]:
         """(what was searched, what was found): `request` without what typing has made of it."""
         stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
-        read = await read_request(request, stages)
+        read = await self._checked(await read_request(request, stages), stages)
         asked = replace(read.request, question=typed(read.request.question))
         found, better = await asyncio.gather(
             self._search(asked, watch, budget), check_spelling(read, stages)
@@ -138,7 +139,19 @@ class QuestionAnswerer:
             read = read.corrected(better)
             asked = replace(read.request, question=typed(read.request.question))
             found = await self._search(asked, watch, budget)
+        if not (found.citations or asked.question.given or asked.system.online.when == "always"):
+            why = await explain_no_match(self._filters(asked), stages)
+            found = replace(found, filtered_out=why)
         return asked, read.told(found, request.question, better)
+
+    async def _checked(self, read: ReadRequest, stages: WatchedStages) -> ReadRequest:
+        """Raises InputError for filters with values that no article has."""
+        asked = read.request
+        if asked.question.given:
+            return read
+        online = asked.system.online.when != "never"
+        filters = await check_filters(asked.filters, stages, online=online)
+        return replace(read, request=replace(asked, filters=filters))
 
     async def _ended(
         self, found: SearchResult, request: Request, watch: StageWatch, budget: Budget

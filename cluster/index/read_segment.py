@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cluster.index.bm25 import Bm25Index, Bm25Query
 from cluster.index.copies import verified
-from cluster.index.filters.filters import NO_FILTERS, Filters
+from cluster.index.filters.filters import NO_FILTERS, Filters, last_day_of
 from cluster.index.filters.passing_rows import PassingRowsCache
 from cluster.index.filters.read_filters import FilterColumns
 from cluster.index.layout import FILTERS, TERMS, TOKENS, VECTORS, bm25_directory
@@ -169,6 +169,24 @@ class SegmentReader:
         best = np.zeros(len(rows), np.float32)
         np.maximum.at(best, owners, index.scores(query, passages))
         return best
+
+    @property
+    def columns(self) -> FilterColumns:
+        """The columns that filters are applied to."""
+        return self.opened.filters
+
+    def count_passing(self, filters: Filters) -> int:
+        """Return how many live citations pass; reads the months of the last year of `until`."""
+        rows = self._passing.find(filters).citations.rows
+        last = filters.last_day
+        if filters.until is None or last is None:
+            return rows.count
+        dates = self.records.table(rows.rows(), ("year", "month")).to_pydict()
+        late = (
+            year == last.year and last_day_of(year, month) > last
+            for year, month in zip(dates["year"], dates["month"], strict=True)
+        )
+        return rows.count - sum(late)
 
     def live_rows(self) -> Rows:
         """The citation rows that are not dead, ascending."""

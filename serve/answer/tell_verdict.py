@@ -25,6 +25,8 @@ TITLE_CHARACTERS = 140
 def verdict_words(answer: Answer) -> str:
     """One or two sentences on a verdict other than answered; "" for answered."""
     if answer.verdict == NOT_ENOUGH:
+        if answer.filtered_out:
+            return answer.filtered_out
         return NOT_GIVEN if answer.question.given else NO_ANSWER
     if answer.verdict != "mixed":
         return ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cluster.index.filters.inspect_filters import FilterFacts, FilterInquiry
 from cluster.index.manifest import Manifest
 from cluster.index.read_shard import Fetched, Found, ShardQuery
 from cluster.index.terms.collection import Statistics
@@ -87,6 +88,10 @@ class Shard:
     ) -> dict[str, int]:
         """See `cluster.index.read_segment.identify`, of the current version."""
         return self._follower.current.value.identify(pmids, dois, pmcids)
+
+    def inspect_filters(self, asked: FilterInquiry) -> FilterFacts:
+        """See `cluster.index.filters.inspect_filters`, of the current version."""
+        return self._follower.current.value.inspect_filters(asked)
 
     def version(self) -> StageVersion:
         """The version that is served, and why a newer one is not."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.answers import Evidence, Question
+from cluster.index.filters.inspect_filters import FilterFacts, FilterInquiry
 from cluster.index.manifest import Manifest
 from cluster.index.read_shard import Fetched, Found, ShardQuery
 from cluster.index.terms.collection import Statistics
@@ -118,6 +119,11 @@ class ShardStage:
         """See `cluster.index.read_segment.identify`."""
         given = (list(pmids), list(dois), list(pmcids))
         found: dict[str, int] = await self._backend.call(self._name, "identify", *given)
+        return found
+
+    async def inspect_filters(self, asked: FilterInquiry) -> FilterFacts:
+        """See `cluster.index.filters.inspect_filters`."""
+        found: FilterFacts = await self._backend.call(self._name, "inspect_filters", asked)
         return found
 
     async def citation(self, pmid: int) -> Citation | None:

@@ -69,7 +69,7 @@ def search_words(found: SearchResult) -> str:
         lines += [f"   {citation.notice}"] * bool(citation.notice)
         if citation.pmid in best:
             lines.append(f'   "{_one_line(best[citation.pmid])}"')
-    none = [*result_words(found), "No citation was found."]
+    none = [*result_words(found), found.filtered_out or "No citation was found."]
     return "\n".join(lines if found.citations else none)
 
 

@@ -110,7 +110,8 @@ class Filters:
         if (first or last) and citation.year is None:
             return False
         if citation.year is not None and (
-            (first and citation.year < first.year) or (last and _last_day(citation) > last)
+            (first and citation.year < first.year)
+            or (last and last_day_of(citation.year, citation.month) > last)
         ):
             return False
         if any(wanted not in (None, getattr(citation, name)) for name, wanted in self._flags()):
@@ -170,9 +171,9 @@ def as_day(value: object, place: str) -> date:
     raise InputError(f"{place}: {cut(repr(value))} is not a day; give one such as 2024-05-31")
 
 
-def _last_day(citation: Citation) -> date:
-    """The last day on which it may have been published, of one with a year."""
-    year, month = citation.year or 1, citation.month or 12
+def last_day_of(year: int, month: int | None) -> date:
+    """Return the last day of the month, or of the year where the month is not known."""
+    month = month or 12
     return date(year, month, calendar.monthrange(year, month)[1])
 
 

@@ -63,12 +63,26 @@ class FilterColumns:
         )
 
     def _codes(self, name: str, values: tuple[str, ...]) -> tuple[int, ...]:
-        if not self._batches:
+        dictionary = self._dictionary(name)
+        if dictionary is None:
             return ()
-        # In an Arrow file every batch has the whole dictionary, as it was at the end.
-        dictionary = self._batches[-1].column(name).values.dictionary
         found = pc.index_in(pa.array(values, pa.string()), value_set=dictionary)
         return tuple(found.drop_null().to_pylist())
+
+    def _dictionary(self, name: str) -> pa.StringArray | None:
+        if not self._batches:
+            return None
+        # In an Arrow file every batch has the whole dictionary, as it was at the end.
+        return self._batches[-1].column(name).values.dictionary
+
+    def holds(self, name: str, value: str) -> bool:
+        """Return whether any citation of the segment, live or not, has `value` in a list column."""
+        return bool(self._codes(name, (value,)))
+
+    def values(self, name: str) -> list[str]:
+        """Return the distinct values of a list column, in the order of their codes."""
+        dictionary = self._dictionary(name)
+        return [] if dictionary is None else list(dictionary.to_pylist())
 
     def mask(self, filters: SegmentFilters) -> Mask:
         """Of each citation row, whether it passes; reads only the columns that are filtered."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from cluster.index.filters.inspect_filters import FilterFacts, FilterInquiry, inspect_filters
 from cluster.index.manifest import Manifest
 from cluster.index.read_segment import identify
 from cluster.index.read_shard import Fetched, Found, ShardQuery, ShardReader
@@ -69,6 +70,10 @@ class ShardVersion:
     ) -> dict[str, int]:
         """See `cluster.index.read_segment.identify`."""
         return identify(self.reader.segments, pmids, dois, pmcids)
+
+    def inspect_filters(self, asked: FilterInquiry) -> FilterFacts:
+        """See `cluster.index.filters.inspect_filters`."""
+        return inspect_filters(self.reader.segments, asked)
 
     def citation(self, pmid: int) -> Citation | None:
         """See `ShardReader.citation`."""

@@ -15,6 +15,7 @@ export const statesExact = (answer) => !(answer.verdict === "mixed" && typeof an
 /** [title, sentence] of a verdict other than answered; null for answered. */
 export function verdictWords(answer) {
   if (isUnanswered(answer)) {
+    if (answer.filtered_out) return ["The filters leave no article", answer.filtered_out];
     const what = answer.question.given?.length ? "The given passages do" : "The indexed literature does";
     return ["Not enough evidence", `${what} not answer this question.`];
   }

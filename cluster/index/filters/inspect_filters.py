@@ -1,0 +1,95 @@
+"""What a shard knows of filters: which values it does not hold, and how many citations pass.
+
+Values are looked up in the dictionaries of the filterable columns, so that no citation is read.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cluster.index.filters.filters import Filters
+from cluster.index.filters.read_filters import FilterColumns
+
+# The list columns whose values only the index knows; study designs are a fixed list.
+CHECKED = ("journals", "publication_types", "languages", "mesh")
+# Number of values that are suggested for one that is not held.
+MOST_NEAR = 3
+# A column with at most this many values is listed in full where none of them is close.
+MOST_LISTED = 6
+_CUTOFF = 0.6
+
+Values = Mapping[str, Sequence[str]]
+"""Values by the name of their list column."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterInquiry:
+    """What a shard is asked: to look up `values`, to find the closest to those of `near`, and to
+    count the live citations that pass each of `count`.
+    """
+
+    values: Values = field(default_factory=dict)
+    near: Values = field(default_factory=dict)
+    count: tuple[Filters, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilterFacts:
+    """A shard's reply: the values that it does not hold, the held values that are closest to each
+    value of `near`, and the counts in their order.
+    """
+
+    unknown: Values
+    near: Mapping[str, Mapping[str, tuple[str, ...]]]
+    counts: tuple[int, ...]
+
+
+class FilteredSegment(Protocol):
+    """A segment whose citations are filtered."""
+
+    @property
+    def columns(self) -> FilterColumns:
+        """The filterable columns."""
+        ...
+
+    def count_passing(self, filters: Filters) -> int:
+        """Return the number of live citations that pass."""
+        ...
+
+
+def inspect_filters(segments: Sequence[FilteredSegment], asked: FilterInquiry) -> FilterFacts:
+    """Answer the inquiry for the segments of one shard."""
+    columns = [segment.columns for segment in segments]
+    unknown = {
+        name: [value for value in values if not any(c.holds(name, value) for c in columns)]
+        for name, values in asked.values.items()
+    }
+    near = {}
+    for name, values in asked.near.items():
+        held = sorted({value for c in columns for value in c.values(name) if value})
+        near[name] = {value: closest_values(value, held) for value in values}
+    counts = tuple(sum(s.count_passing(filters) for s in segments) for filters in asked.count)
+    return FilterFacts({name: found for name, found in unknown.items() if found}, near, counts)
+
+
+def closest_values(value: str, held: Iterable[str]) -> tuple[str, ...]:
+    """Return up to MOST_NEAR of the `held` values, those closest to `value` first.
+
+    Initials count ("rct" for "randomized controlled trial"), then spelling, then values that
+    contain the other one. Where nothing is close, all of few held values are returned.
+    """
+    every = list(held)
+    initials = [one for one in every if _initials(one) == value.replace(".", "")]
+    spelt = difflib.get_close_matches(value, every, n=MOST_NEAR, cutoff=_CUTOFF)
+    parts = [one for one in every if len(one) > 1 and (value in one or one in value)]
+    parts.sort(key=lambda one: (abs(len(one) - len(value)), one))
+    few = every if len(every) <= MOST_LISTED else []
+    return tuple(dict.fromkeys([*initials, *spelt, *parts]))[:MOST_NEAR] or tuple(few)
+
+
+def _initials(value: str) -> str:
+    words = value.replace("-", " ").split()
+    return "".join(word[0] for word in words) if len(words) > 1 else ""

@@ -1,0 +1,137 @@
+"""Refuses filter values that no article has, and explains filters that leave no article.
+
+A shard that does not answer may hold anything: then no value is refused and nothing is explained,
+and the search goes on without that shard as it does for any question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+from cluster.errors import InputError, cut
+from cluster.index.filters.filters import Filters
+from cluster.index.filters.inspect_filters import (
+    CHECKED,
+    MOST_NEAR,
+    FilterFacts,
+    FilterInquiry,
+    Values,
+    closest_values,
+)
+from serve.graph.watched_stages import WatchedStages
+from serve.question.typed.field_names import LANGUAGES, PUBLICATION_TYPES
+
+# What PubMed itself holds, for presets that ask it besides the index.
+_PUBMED = {"languages": set(LANGUAGES.values()), "publication_types": set(PUBLICATION_TYPES)}
+
+
+async def check_filters(filters: Filters, stages: WatchedStages, *, online: bool) -> Filters:
+    """Return the filters with language names as codes.
+
+    Where PubMed is asked too (`online`), languages and publication types of PubMed pass as well,
+    and journals and headings are not checked. Raises InputError that names each value that no shard
+    holds, and the held values that are closest to it.
+    """
+    if filters.languages:
+        codes = tuple(LANGUAGES.get(value, value) for value in filters.languages)
+        filters = replace(filters, languages=codes)
+    given = {name: values for name in CHECKED if (values := getattr(filters, name))}
+    if online:
+        given = {
+            name: others
+            for name, known in _PUBMED.items()
+            if (others := [value for value in given.get(name, ()) if value not in known])
+        }
+    if not given:
+        return filters
+    replies = await _ask(FilterInquiry(values=given), stages)
+    unknown = _unknown_everywhere(replies)
+    if unknown:
+        near = await _ask(FilterInquiry(near=unknown), stages)
+        raise InputError("; ".join(_refusals(unknown, near)))
+    return filters
+
+
+async def explain_no_match(filters: Filters, stages: WatchedStages) -> str:
+    """Return sentences on filters that no article passes: what each leaves out; "" otherwise."""
+    names = [
+        f.name
+        for f in fields(Filters)
+        if f.name != "all_of" and getattr(filters, f.name) != f.default
+    ]
+    if not names:
+        return ""
+    asked = [filters, *(_without(filters, [name]) for name in names)]
+    asked += [_without(filters, [n for n in names if n != name]) for name in names]
+    replies = await _ask(FilterInquiry(count=tuple(asked)), stages)
+    if not replies:
+        return ""
+    total, *counts = (
+        sum(of_shards) for of_shards in zip(*(r.counts for r in replies), strict=True)
+    )
+    if total:
+        return ""
+    without, alone = counts[: len(names)], counts[len(names) :]
+    said = "No article in this index passes the filters."
+    if len(names) == 1 or any(without):
+        counted, how = without, "without {}: {:,}"
+    else:
+        counted, how = alone, "with {} alone: {:,}"
+    listed = (how.format(_said(filters, n), c) for n, c in zip(names, counted, strict=True))
+    return f"{said} Articles {'; '.join(listed)}."
+
+
+def _without(filters: Filters, names: Sequence[str]) -> Filters:
+    defaults = {f.name: f.default for f in fields(Filters) if f.name in names}
+    return replace(filters, **defaults, all_of=tuple(n for n in filters.all_of if n not in names))
+
+
+def _said(filters: Filters, name: str) -> str:
+    value = getattr(filters, name)
+    if isinstance(value, tuple):
+        shown = (" and " if name in filters.all_of else " or ").join(value)
+    else:
+        shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{name} ({cut(shown)})"
+
+
+async def _ask(asked: FilterInquiry, stages: WatchedStages) -> list[FilterFacts]:
+    """Return the replies of all shards; none unless every one answers."""
+    deadline_s = stages.settings.shard.deadline_s
+    replies = await asyncio.gather(
+        *(
+            stages.watch.run("filters", shard.inspect_filters(asked), deadline_s)
+            for shard in stages.stages.shards
+        )
+    )
+    found = [reply for reply in replies if reply is not None]
+    return found if len(found) == len(replies) else []
+
+
+def _unknown_everywhere(replies: Sequence[FilterFacts]) -> Values:
+    if not replies:
+        return {}
+    first, *others = (reply.unknown for reply in replies)
+    unknown = {
+        name: [v for v in values if all(v in other.get(name, ()) for other in others)]
+        for name, values in first.items()
+    }
+    return {name: values for name, values in unknown.items() if values}
+
+
+def _refusals(unknown: Values, near: Sequence[FilterFacts]) -> list[str]:
+    said = []
+    for name, values in unknown.items():
+        for value in values:
+            held = sorted({v for facts in near for v in facts.near[name].get(value, ())})
+            close = closest_values(value, held) or tuple(held[:MOST_NEAR])
+            mend = f"did you mean {_either(close)}?" if close else "check it, or leave it out"
+            said.append(f"filters.{name}: no article in this index has {cut(value)!r}; {mend}")
+    return said
+
+
+def _either(values: Sequence[str]) -> str:
+    quoted = [repr(value) for value in values]
+    return " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))

@@ -1,0 +1,168 @@
+"""Filter values that no article has are refused, and filters that leave no article explained."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.answers import Question, SearchResult
+from cluster.errors import InputError
+from cluster.index.filters.filters import Filters
+from cluster.index.filters.inspect_filters import closest_values
+from cluster.settings.presets import load_system
+from serve.answer.tell_verdict import verdict_words
+from serve.answer_question import QuestionAnswerer
+from serve.graph.stages import Around, Backend
+from serve.http.answer_words import search_words
+from serve.request import Request
+from tests.serve.small_graph import make_answerer
+from tests.small_index import citation
+
+TRIAL, REVIEW = "Randomized Controlled Trial", "Review"
+CORPUS = [
+    citation(
+        1, "Metformin lowers glucose.", "Metformin", year=1999, languages=("eng",),
+        journal="Diabetes Care", publication_types=(TRIAL,),
+    ),
+    citation(
+        2, "Metformin lowers glucose.", "Metformin in May", year=2020, month=5, languages=("fre",),
+        journal="The Lancet", publication_types=(REVIEW,),
+    ),
+    citation(
+        3, "Cats sleep.", "Cats", year=2010, languages=("eng", "fre"), journal="Cats Today",
+        publication_types=(REVIEW,),
+    ),
+]  # fmt: skip
+
+
+@pytest.fixture
+def answerer(tmp_path: Path) -> QuestionAnswerer:
+    return make_answerer(tmp_path, CORPUS)
+
+
+def request(system: str = "bm25", **filters: Any) -> Request:
+    question = Question("q", "Does metformin lower glucose?", "yesno")
+    return Request(question, load_system(system), 10, filters=Filters(**filters))
+
+
+def find(answerer: QuestionAnswerer, **filters: Any) -> SearchResult:
+    return asyncio.run(answerer.search(request(**filters)))
+
+
+def test_values_that_no_article_has_are_refused_with_the_closest(
+    answerer: QuestionAnswerer,
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"languages": ["engl"]}, r"^filters\.languages: .* has 'engl'; did you mean 'eng'.*\?$"),
+        ({"languages": ["German"]}, "has 'ger'; did you mean 'eng'"),
+        ({"publication_types": ["RCT"]}, "'rct'; did you mean 'randomized controlled trial'"),
+        ({"publication_types": ["Randomised Controlled Trial"]}, "'randomized controlled trial'"),
+        ({"publication_types": [REVIEW, "Reviw"]}, r"has 'reviw'; did you mean 'review'\?$"),
+        ({"journals": ["Lancet"]}, r"filters\.journals: .*did you mean 'the lancet'\?"),
+        ({"mesh": ["D999999"]}, r"filters\.mesh: no article in this index has 'd999999'"),
+        ({"languages": ["xyz"], "journals": ["Lancet"]}, "'lancet'.*; filters.languages: .*'xyz'"),
+    ]
+    failures = []
+    for filters, pattern in cases:
+        try:
+            find(answerer, **filters)
+        except InputError as error:
+            if not re.search(pattern, str(error)):
+                failures.append((filters, str(error)))
+        else:
+            failures.append((filters, "not refused"))
+    assert failures == []
+
+
+def test_an_answer_and_a_field_tag_are_refused_alike(answerer: QuestionAnswerer) -> None:
+    with pytest.raises(InputError, match="did you mean 'the lancet'"):
+        asyncio.run(answerer.answer(request(journals=["Lancet"])))
+    tagged = Request(Question("q", "glucose AND Lancet[ta]", "summary"), load_system("bm25"), 10)
+    with pytest.raises(InputError, match="did you mean 'the lancet'"):
+        asyncio.run(answerer.search(tagged))
+
+
+def test_the_english_name_of_a_language_stands_for_its_code(answerer: QuestionAnswerer) -> None:
+    found = find(answerer, languages=["English"])
+    assert {c.pmid for c in found.citations} <= {1, 3}
+    assert found.citations
+    assert found.filters == Filters(languages=["eng"])
+
+
+def test_filters_that_leave_no_article_are_named_with_the_counts_without_them(
+    answerer: QuestionAnswerer,
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"year_from": 2030}, "Articles without year_from (2030): 3."),
+        (
+            {"publication_types": [TRIAL], "languages": ["fre"]},
+            "Articles without publication_types (randomized controlled trial): 2; "
+            "without languages (fre): 1.",
+        ),
+        ({"year_from": 2015, "until": "2020-05-30"}, "without year_from (2015): 2; "
+         "without until (2020-05-30): 1."),
+        ({"authors": ["Nobody N"]}, "without authors (nobody n): 3."),
+        (
+            {"year_from": 2030, "journals": ["The Lancet"], "publication_types": [TRIAL]},
+            "Articles with year_from (2030) alone: 0; with journals (the lancet) alone: 1; "
+            "with publication_types (randomized controlled trial) alone: 1.",
+        ),
+    ]  # fmt: skip
+    failures = []
+    for filters, said in cases:
+        found = find(answerer, **filters)
+        whole = found.filtered_out
+        begins = whole.startswith("No article in this index passes the filters.")
+        told = whole in search_words(found)
+        if found.citations or not (begins and told and whole.endswith(said)):
+            failures.append((filters, whole))
+    assert failures == []
+
+
+def test_an_answer_says_that_the_filters_leave_no_article(answerer: QuestionAnswerer) -> None:
+    answer = asyncio.run(answerer.answer(request(year_from=2030)))
+    assert answer.verdict == "not_enough_evidence"
+    assert verdict_words(answer) == answer.filtered_out
+    assert "year_from (2030)" in answer.filtered_out
+
+
+def test_nothing_is_said_where_articles_pass(answerer: QuestionAnswerer) -> None:
+    assert find(answerer, year_from=2005).filtered_out == ""
+    assert find(answerer).filtered_out == ""
+
+
+class ShardLost(Around):
+    """Loses every call that inspects the filters of one shard."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__(backend)
+
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        if method == "inspect_filters" and stage == "shard-0001":
+            raise ConnectionError("lost")
+        return await super().call(stage, method, *arguments)
+
+
+def test_a_lost_shard_may_hold_any_value(answerer: QuestionAnswerer) -> None:
+    answerer._stages = answerer._stages.around(ShardLost)
+    found = find(answerer, journals=["Lancet"])
+    assert (found.citations, found.filtered_out) == ((), "")
+
+
+def test_closest_values_are_found_by_initials_spelling_and_parts() -> None:
+    held = ["case reports", "journal article", "n engl j med", "network meta-analysis", "review"]
+    held += ["new england journal of medicine", "science"]
+    cases = {
+        "nma": "network meta-analysis",
+        "reviews": "review",
+        "new england journal": "new england journal of medicine",
+        "case report": "case reports",
+    }
+    found = {value: closest_values(value, held)[:1] for value in cases}
+    assert found == {value: (close,) for value, close in cases.items()}
+    assert closest_values("qqqq", held) == ()
+    assert closest_values("qqqq", ["eng", "fre"]) == ("eng", "fre")
