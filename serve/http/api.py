@@ -109,7 +109,7 @@ def create_api(
     if saved is not None:
         add_answers(api, service, saved, default_system)
         add_feedback(api, saved)
-        add_watches(api, saved, default_system)
+        add_watches(api, service, saved, default_system)
     tools = reference_tools(service, default_system)
     add_mcp(api, service, default_system, tools)
 

@@ -26,3 +26,16 @@ def test_records_that_were_set_aside_are_in_the_summary(
     assert "records that could not be read and are not in the index: 1; " in said
     if as_json:
         assert json.loads(written)["sources"][0]["damaged"] == [PLACE]
+
+
+def test_held_and_left_out_sources_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    held = tuple(f"n{number}.xml" for number in range(12))
+    result = BuildResult(None, (), held, ("b.xml: left out",))
+    tell(make_context(None, None, False), result, 1.0, json=False)
+    written, said = capsys.readouterr()
+    assert written == ""
+    assert "b.xml: left out\nalready in the index with the same content: n0.xml, " in said
+    assert said.endswith("n9.xml and 2 more\n")
+    tell(make_context(None, None, True), result, 1.0, json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["held"], told["notes"]) == (list(held), ["b.xml: left out"])

@@ -20,6 +20,8 @@ MOST_NEAR = 3
 # A column with at most this many values is listed in full where none of them is close.
 MOST_LISTED = 6
 _CUTOFF = 0.6
+# Longer values are cut before they are compared, which takes time by their length.
+_MOST_CHARACTERS = 100
 
 Values = Mapping[str, Sequence[str]]
 """Values by the name of their list column."""
@@ -81,7 +83,7 @@ def closest_values(value: str, held: Iterable[str]) -> tuple[str, ...]:
     Initials count ("rct" for "randomized controlled trial"), then spelling, then values that
     contain the other one. Where nothing is close, all of few held values are returned.
     """
-    every = list(held)
+    every, value = list(held), value[:_MOST_CHARACTERS]
     initials = [one for one in every if _initials(one) == value.replace(".", "")]
     spelt = difflib.get_close_matches(value, every, n=MOST_NEAR, cutoff=_CUTOFF)
     parts = [one for one in every if len(one) > 1 and (value in one or one in value)]

@@ -7,6 +7,8 @@ GET /v1/watches/{watch_id}/feed
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query
@@ -14,8 +16,10 @@ from fastapi.responses import Response
 
 from cluster.settings.presets import load_system
 from serve.batches.jobs import when
+from serve.graph.watch_stages import StageLostError
 from serve.http.door.note_requests import asker
 from serve.http.problem_forms import KEYED, problems
+from serve.http.service import Service
 from serve.http.workbench.answers_api import EXAMPLE, ID
 from serve.http.workbench.watch_forms import (
     OneWatch,
@@ -25,6 +29,7 @@ from serve.http.workbench.watch_forms import (
     WatchSummary,
     WebhookState,
 )
+from serve.request import Request
 from serve.saved.keep import Saved
 from serve.saved.watches.feed import MOST_ENTRIES, atom_feed
 from serve.saved.watches.watch_diff import diff_words
@@ -41,13 +46,14 @@ DELETED = {204: {"description": "It is gone, with its history."}, **ONE, **probl
 FEED = {200: {"content": {"application/atom+xml": {"schema": {"type": "string"}}}}, **ONE}
 
 
-def add_watches(api: FastAPI, saved: Saved, default_system: str) -> None:
+def add_watches(api: FastAPI, service: Service, saved: Saved, default_system: str) -> None:
     """Add the routes of saved questions to `api`."""
 
     @api.post("/v1/watches", status_code=201, responses=ADDED)
     async def add(request: WatchRequest) -> WatchSummary:
         """Save a question, which is asked now and again after each version of the index."""
         fields = request_fields(request, saved, default_system)
+        await _try_filters(service, request.as_request(default_system))
         added = await asyncio.to_thread(saved.watches.add, asker(), fields, request.webhook)
         return summarised(added)
 
@@ -75,6 +81,16 @@ def add_watches(api: FastAPI, saved: Saved, default_system: str) -> None:
         checks = saved.watches.checks
         notable = await asyncio.to_thread(checks, watch_id, MOST_ENTRIES, notable=True)
         return Response(atom_feed(watch, notable), media_type="application/atom+xml")
+
+
+async def _try_filters(service: Service, asked: Request) -> None:
+    """Raise InputError for filter values that no article of the index has.
+
+    While the index cannot be asked, the question is saved, and asking it tells what is wrong.
+    """
+    if asked.filters and asked.system.online.when == "never" and not service.loading():
+        with suppress(StageLostError):
+            await service.search(replace(asked, system=load_system("bm25"), limit=1))
 
 
 def request_fields(request: WatchRequest, saved: Saved, default_system: str) -> dict[str, Any]:

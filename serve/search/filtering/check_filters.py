@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from cluster.errors import InputError, cut
 from cluster.index.filters.filters import Filters
@@ -23,6 +24,8 @@ from cluster.index.filters.inspect_filters import (
 from serve.graph.watched_stages import WatchedStages
 from serve.question.typed.field_names import LANGUAGES, PUBLICATION_TYPES
 
+# Number of unknown values of a field that are named, since finding the closest ones takes time.
+MOST_REFUSED = 3
 # What PubMed itself holds, for presets that ask it besides the index.
 _PUBMED = {"languages": set(LANGUAGES.values()), "publication_types": set(PUBLICATION_TYPES)}
 
@@ -49,7 +52,9 @@ async def check_filters(filters: Filters, stages: WatchedStages, *, online: bool
     replies = await _ask(FilterInquiry(values=given), stages)
     unknown = _unknown_everywhere(replies)
     if unknown:
-        near = await _ask(FilterInquiry(near=unknown), stages)
+        # Similar UIs of MeSH descriptors mean unrelated things.
+        asked = {name: values[:MOST_REFUSED] for name, values in unknown.items() if name != "mesh"}
+        near = await _ask(FilterInquiry(near=asked), stages)
         raise InputError("; ".join(_refusals(unknown, near)))
     return filters
 
@@ -76,15 +81,15 @@ async def explain_no_match(filters: Filters, stages: WatchedStages) -> str:
     without, alone = counts[: len(names)], counts[len(names) :]
     said = "No article in this index passes the filters."
     if len(names) == 1 or any(without):
-        counted, how = without, "without {}: {:,}"
+        listed, how = without, "without {}: {:,}"
     else:
-        counted, how = alone, "with {} alone: {:,}"
-    listed = (how.format(_said(filters, n), c) for n, c in zip(names, counted, strict=True))
-    return f"{said} Articles {'; '.join(listed)}."
+        listed, how = alone, "with {} alone: {:,}"
+    parts = (how.format(_said(filters, n), c) for n, c in zip(names, listed, strict=True))
+    return f"{said} Articles {'; '.join(parts)}."
 
 
 def _without(filters: Filters, names: Sequence[str]) -> Filters:
-    defaults = {f.name: f.default for f in fields(Filters) if f.name in names}
+    defaults: dict[str, Any] = {f.name: f.default for f in fields(Filters) if f.name in names}
     return replace(filters, **defaults, all_of=tuple(n for n in filters.all_of if n not in names))
 
 
@@ -124,11 +129,13 @@ def _unknown_everywhere(replies: Sequence[FilterFacts]) -> Values:
 def _refusals(unknown: Values, near: Sequence[FilterFacts]) -> list[str]:
     said = []
     for name, values in unknown.items():
-        for value in values:
-            held = sorted({v for facts in near for v in facts.near[name].get(value, ())})
+        for value in values[:MOST_REFUSED]:
+            held = sorted({v for facts in near for v in facts.near.get(name, {}).get(value, ())})
             close = closest_values(value, held) or tuple(held[:MOST_NEAR])
             mend = f"did you mean {_either(close)}?" if close else "check it, or leave it out"
             said.append(f"filters.{name}: no article in this index has {cut(value)!r}; {mend}")
+        if len(values) > MOST_REFUSED:
+            said.append(f"filters.{name}: nor {len(values) - MOST_REFUSED:,} other values")
     return said
 
 

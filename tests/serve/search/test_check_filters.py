@@ -64,6 +64,8 @@ def test_values_that_no_article_has_are_refused_with_the_closest(
         ({"publication_types": [REVIEW, "Reviw"]}, r"has 'reviw'; did you mean 'review'\?$"),
         ({"journals": ["Lancet"]}, r"filters\.journals: .*did you mean 'the lancet'\?"),
         ({"mesh": ["D999999"]}, r"filters\.mesh: no article in this index has 'd999999'"),
+        ({"mesh": ["D999999"]}, r"check it, or leave it out$"),
+        ({"journals": [f"J {n}" for n in range(9)]}, r"filters\.journals: nor 6 other values$"),
         ({"languages": ["xyz"], "journals": ["Lancet"]}, "'lancet'.*; filters.languages: .*'xyz'"),
     ]
     failures = []

@@ -11,6 +11,7 @@ import feedparser
 import pytest
 from starlette.testclient import TestClient
 
+from cluster.errors import InputError
 from serve.http.workbench.ask_service import ServiceAsk
 from serve.saved.keep import Saved
 from serve.saved.watches.check_watches import Budget, check_watches
@@ -134,6 +135,22 @@ def test_a_question_that_cannot_be_asked_is_not_saved(
     assert reply.status_code == 422
     assert said in reply.json()["detail"]
     assert http.get("/v1/watches").json() == {"watches": []}
+
+
+def test_filter_values_that_no_article_has_are_not_saved(
+    service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "filters.journals: no article in this index has 'lancet'"
+
+    async def search(request: Any) -> Any:
+        assert request.filters
+        raise InputError(said)
+
+    monkeypatch.setattr(service, "search", search)
+    http = client_of(service, saved)
+    refused = http.post("/v1/watches", json={**ASKED, "filters": {"journals": ["Lancet"]}})
+    assert (refused.status_code, said in refused.text) == (422, True)
+    assert http.get("/v1/watches").json()["watches"] == []
 
 
 def test_too_many_saved_questions_are_refused(service: SmallService, tmp_path: Path) -> None:
