@@ -180,13 +180,13 @@ class SegmentReader:
         rows = self._passing.find(filters).citations.rows
         last = filters.last_day
         if filters.until is None or last is None:
-            return int(rows.count)
+            return rows.count
         dates = self.records.table(rows.rows(), ("year", "month")).to_pydict()
         late = (
             year == last.year and last_day_of(year, month) > last
             for year, month in zip(dates["year"], dates["month"], strict=True)
         )
-        return int(rows.count) - sum(late)
+        return rows.count - sum(bool(one) for one in late)
 
     def live_rows(self) -> Rows:
         """The citation rows that are not dead, ascending."""

@@ -4,7 +4,7 @@ import pytest
 
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.layout import manifest_file
-from cluster.index.manifest import Manifest, VersionEntry, read_manifest
+from cluster.index.manifest import Manifest, SourceEntry, VersionEntry, read_manifest
 from cluster.index.versions import read_as_of
 from cluster.storage.whole_files import sha256_of
 from tests.publish_manifest import publish
@@ -76,3 +76,17 @@ def test_an_earlier_manifest_that_was_changed_is_refused(index: Path) -> None:
     path.write_text(path.read_text().replace("n9.xml", "n8.xml"))
     with pytest.raises(IndexFormatError, match=r"v000002\.json: missing or changed"):
         read_manifest(index, "v000002")
+
+
+def test_names_without_numbers_are_in_the_order_in_which_they_were_applied(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, [citation(1, "one")])
+    sources: tuple[SourceEntry, ...] = ()
+    for number, name in enumerate(("march.xml", "april.xml", "1st.xml"), 1):
+        counts = {"bytes": 1, "sha256": "", "read": 0, "kept": 0, "deletions": 0, "dropped": {}}
+        sources = (*sources, SourceEntry(name=name, **counts))
+        manifest = manifest.model_copy(update={"sources": sources})
+        manifest = following(tmp_path, manifest, number, name)
+    found = {s.name: read_as_of(tmp_path, s.name).version for s in sources}
+    assert found == {"march.xml": "v000001", "april.xml": "v000002", "1st.xml": "v000003"}
+    with pytest.raises(InputError, match=r"may\.xml: no version .* the earliest ends with march"):
+        read_as_of(tmp_path, "may.xml")

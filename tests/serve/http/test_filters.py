@@ -113,3 +113,21 @@ def test_a_model_that_calls_a_tool_may_filter(url: str) -> None:
 
     found = asyncio.run(connected()).structured_content
     assert [c["pmid"] for c in found["citations"]] == [1]
+
+
+def test_unknown_values_and_filters_that_leave_no_article_are_told_alike(url: str) -> None:
+    async def called(tool: str, **filters: Any) -> Any:
+        async with Client(f"{url}/mcp") as client:
+            return await client.call_tool(tool, {"question": QUESTION, "filters": filters})
+
+    unknown = "filters.languages: no article in this index has 'xyz'"
+    empty = "No article in this index passes the filters. Articles without year_from (2030): 2."
+    for path, tool in (("/v1/search", "search_pubmed"), ("/v1/answer", "answer_question")):
+        refused = post(url, path, languages=["xyz"])
+        assert (refused.status_code, unknown in refused.json()["detail"]) == (422, True)
+        assert post(url, path, year_from=2030).json()["filtered_out"] == empty
+        failed = asyncio.run(called(tool, languages=["xyz"]))
+        assert failed.is_error
+        assert unknown in failed.content[0].text
+        found = asyncio.run(called(tool, year_from=2030))
+        assert empty in found.content[0].text
