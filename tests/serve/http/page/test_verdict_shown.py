@@ -57,6 +57,18 @@ def test_an_unanswered_question_says_so_and_links_the_nearest_citations(
         expect(page.get_by_role("dialog").locator("mark")).to_have_text(SAID)
 
 
+def test_filters_that_leave_no_article_are_named_and_not_the_evidence(
+    browser: Browser, unsure: SmallService
+) -> None:
+    with page_of(browser, unsure) as page:
+        page.locator("#year-from").evaluate("field => { field.value = '2900'; }")
+        ask(page)
+        answer = page.get_by_role("article", name="Answer")
+        expect(answer).to_contain_text("The filters leave no article")
+        expect(answer).to_contain_text("Articles without year_from (2900): ")
+        expect(answer).not_to_contain_text("Not enough evidence")
+
+
 def test_where_sources_disagree_both_sides_are_quoted(
     browser: Browser, mixed: SmallService
 ) -> None:
