@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from cluster.errors import SourceError
-from cluster.pubmed.parse_articles import SET_ASIDE, read_records
+from cluster.pubmed.parse_articles import read_records
+from cluster.pubmed.set_aside import SET_ASIDE
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage.object_store import File
 from cluster.storage.places import Place

@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, cast
 from lxml import etree
 
 from cluster.errors import InputError
-from cluster.pubmed.parse_articles import SAFE_XML
+from cluster.pubmed.parse_blocks import SAFE_XML
 from pipelines.vocabulary.name_headings import GivenName
 
 # What is longer is a definition or a whole order ("aspirin 81 MG Delayed Release ...").

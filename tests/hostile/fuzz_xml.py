@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.errors import SourceError
-from cluster.pubmed.parse_articles import SET_ASIDE, Record, parse_stream
+from cluster.pubmed.parse_articles import Record, parse_stream
+from cluster.pubmed.set_aside import SET_ASIDE
 from cluster.records import Rejected
 from tests.hostile.hostile_sets import check_record, check_sentence
 from tests.hostile.test_xml_damage import SOUND

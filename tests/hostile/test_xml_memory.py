@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.pubmed.parse_articles import MAX_RECORD_BYTES
+from cluster.pubmed.split_records import MAX_RECORD_BYTES
 from tests.cluster.pubmed_sets import DOCTYPE, article
 from tests.hostile.cpu_time import cpu_within
 from tests.hostile.hostile_sets import (

@@ -15,16 +15,18 @@ from typing import IO, cast
 import pytest
 
 from cluster.errors import SourceError
-from cluster.pubmed.parse_articles import MAX_RECORD_BYTES, Record, parse_stream, read_records
+from cluster.pubmed.parse_articles import Record, parse_stream, read_records
+from cluster.pubmed.read_chunks import MAX_BYTES
+from cluster.pubmed.split_records import MAX_RECORD_BYTES
 from cluster.records import Citation, Deletion, Rejected
 from tests.cluster.pubmed_sets import abstract, article, parse, parse_one, reject_one
 
 
-def read_until_error(data: bytes, **kwargs: int) -> tuple[list[Record], SourceError]:
+def read_until_error(data: bytes, max_bytes: int = MAX_BYTES) -> tuple[list[Record], SourceError]:
     """The records yielded before the SourceError that must come, and the error."""
     records: list[Record] = []
     with pytest.raises(SourceError) as caught:
-        records.extend(parse_stream(io.BytesIO(data), "set.xml", **kwargs))
+        records.extend(parse_stream(io.BytesIO(data), "set.xml", max_bytes=max_bytes))
     return records, caught.value
 
 
@@ -73,7 +75,7 @@ def test_book_articles_are_rejected_and_counted() -> None:
         ),
         (article(inside=""), "no-title"),
         ("<PubmedArticel><PMID>1</PMID></PubmedArticel>", "unknown-element"),
-        (f"<Wrapper>{article()}</Wrapper>", "unknown-element"),
+        ("<Wrapper><PMID>1</PMID></Wrapper>", "unknown-element"),
     ],
 )
 def test_a_malformed_record_is_rejected_and_the_rest_goes_on(record: str, reason: str) -> None:
@@ -92,9 +94,10 @@ def test_unknown_elements_after_the_last_record_are_counted() -> None:
     assert [r.position for r in records] == [0, 1, 2]
 
 
-def test_a_record_inside_a_record_is_not_a_record() -> None:
-    records = parse(article(after=article(pmid="<PMID>99</PMID>")))
-    assert [r.pmid for r in records if isinstance(r, Citation)] == [1]
+@pytest.mark.parametrize("outside", [article(after="{}"), "<Wrapper>{}</Wrapper>"])
+def test_record_inside_another_element_is_refused_in_strict_mode(outside: str) -> None:
+    with pytest.raises(SourceError, match="after 1 records, at line 4"):
+        parse(article(), outside.replace("{}", article(pmid="<PMID>99</PMID>")))
 
 
 def test_a_file_of_a_single_record_is_read() -> None:
