@@ -11,13 +11,17 @@ import numpy.typing as npt
 
 from cluster.errors import SourceError
 from cluster.index.manifest import SourceEntry
+from cluster.pubmed.count_records import count_file
 from cluster.pubmed.parse_articles import read_records
+from cluster.pubmed.set_aside import NO_RECORD
 from cluster.records import Citation, Deletion
 from cluster.storage.object_store import File, beside
 from cluster.storage.whole_files import md5_of, sha256_of
 from pipelines.verify.note_findings import Finding, Ints, Notes
 
 _MD5_BYTES = 4096
+# Why something is Rejected that is not a record.
+_NO_RECORDS = (NO_RECORD, "unknown-element")
 _MD5 = re.compile(r"\b[0-9a-fA-F]{32}\b")
 
 
@@ -39,11 +43,15 @@ class SourceRecords:
 
 
 def read_source_records(path: File, entry: SourceEntry | None) -> SourceRecords:
-    """Read `path` to its end, and compare it with its .md5 and with the manifest's `entry`."""
+    """Read `path` to its end, and compare it with its .md5 and with the manifest's `entry`.
+
+    The records are also counted by their tags, so that a record which the parser passes over
+    does not go unnoticed.
+    """
     notes = Notes(path.name, "download it again, and build the index again if it has changed")
     rows: list[tuple[int, int, int, bool]] = []
     dropped: Counter[str] = Counter()
-    whole = True
+    whole, counted = True, 0
     try:
         _check_file(path, entry, notes)
         for record in read_records(path, strict=False):
@@ -53,12 +61,16 @@ def read_source_records(path: File, entry: SourceEntry | None) -> SourceRecords:
                 rows.append((record.pmid, record.version, record.position, False))
             else:
                 dropped[record.reason] += 1
+        counted = count_file(path)
     except (SourceError, OSError) as error:
         message, _, _ = str(error).removeprefix(f"{path.name}: ").rpartition("; ")
         notes.note("source", message or str(error))
         rows, whole = [], False
     pmids, versions, positions, flags = np.asarray(rows, np.int64).reshape(-1, 4).T.copy()
     kept = flags.astype(bool)
+    read = len(rows) + sum(n for reason, n in dropped.items() if reason not in _NO_RECORDS)
+    if whole and read != counted:
+        notes.note("source", f"{counted:,} records counted by their tags, but {read:,} were read")
     if whole and entry is not None:
         _check_counts(entry, int(kept.sum()), int((~kept).sum()), dropped, notes)
     return SourceRecords(path.name, notes.findings, whole, pmids, versions, positions, kept)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster.index.layout import CITATIONS, segment_directory
 from cluster.index.manifest import read_manifest
+from cluster.pubmed.parse_articles import Record, read_records
 from pipelines.build.find_sources import find_sources
+from pipelines.verify import read_source_records
 from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
@@ -220,6 +223,26 @@ def test_records_that_were_dropped_are_counted(folder: Path) -> None:
     path.write_bytes(gzip.compress(xml))
     path.with_name("n1.xml.gz.md5").unlink()
     assert census(folder)[-1].message == "1 dropped records where the manifest says 0"
+
+
+def test_records_that_the_parser_passes_over_are_counted_by_their_tags(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_some(path: Path, *, strict: bool) -> Iterator[Record]:
+        records = list(read_records(path, strict=strict))
+        yield from records[:10] + records[15:] if path.name == "n1.xml.gz" else records
+
+    monkeypatch.setattr(read_source_records, "read_records", read_some)
+    found = [f for f in census(folder, "source") if "tags" in f.message]
+    assert [(f.place, f.message) for f in found] == [
+        ("n1.xml.gz", "30 records counted by their tags, but 25 were read")
+    ]
+
+
+def test_damage_between_records_is_not_counted_as_a_record(tmp_path: Path) -> None:
+    source = write_source(tmp_path / "n1.xml.gz", record(1, "One."), "&", "<Odd/>", deletion(2, 3))
+    build_from(tmp_path / "index", [source])
+    assert verify_index(tmp_path / "index", [source]).findings == ()
 
 
 def versioned(pmid: int, version: int, text: str) -> str:
