@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from cluster.errors import IndexFormatError
@@ -89,10 +88,8 @@ def _tell_replaced(context: Context, paths: Sequence[File]) -> None:
         first = ", ".join(dropped[:MOST_NAMED])
         more = f" and {len(dropped) - MOST_NAMED:,} more" if len(dropped) > MOST_NAMED else ""
         context.log.print(
-            escape(
-                f"this build replaces {before.version}, and leaves out its sources {first}{more}; "
-                "to keep them, stop it and add the new files with `citeray index update`"
-            ),
+            f"this build replaces {before.version}, and leaves out its sources {first}{more}; "
+            "to keep them, stop it and add the new files with `citeray index update`",
             soft_wrap=True,
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from cluster.index.manifest import Manifest
@@ -28,7 +27,7 @@ def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -
         if result.manifest:
             tell_version(context, result.manifest, seconds)
     for note in result.notes:
-        context.log.print(escape(note), soft_wrap=True)
+        context.log.print(note, soft_wrap=True)
     _tell_held(context, result.held)
     _tell_damaged(context, result)
     for source in result.failed:
@@ -41,7 +40,7 @@ def _tell_held(context: Context, held: Sequence[str]) -> None:
         first = ", ".join(held[:MOST_NAMED])
         more = f" and {len(held) - MOST_NAMED:,} more" if len(held) > MOST_NAMED else ""
         context.log.print(
-            escape(f"already in the index with the same content: {first}{more}"), soft_wrap=True
+            f"already in the index with the same content: {first}{more}", soft_wrap=True
         )
 
 

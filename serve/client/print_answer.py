@@ -59,7 +59,7 @@ def print_answer(console: Console, reply: Reply) -> None:
     """
     answer = as_answer(reply)
     if verdict := verdict_words(answer):
-        console.print(escape(verdict), style="bold yellow", soft_wrap=True)
+        console.print(verdict, style="bold yellow", soft_wrap=True)
     question = reply["question"]
     title = Text.assemble((question["body"], "bold"), f" ({question['type']})")
     console.print(title, soft_wrap=True)
@@ -119,7 +119,7 @@ def print_search(console: Console, reply: Reply) -> None:
     """Ranked citations, then the best passage of each."""
     _print_understood(console, reply)
     if reply.get("filtered_out"):
-        console.print(escape(reply["filtered_out"]), style="bold yellow", soft_wrap=True)
+        console.print(reply["filtered_out"], style="bold yellow", soft_wrap=True)
     passages = {e["passage"]["pmid"]: e["passage"] for e in reply["evidence"]}
     for rank, citation in enumerate(reply["citations"], 1):
         design = design_words(citation["design"], tuple(citation["subjects"]))
