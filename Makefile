@@ -58,13 +58,13 @@ lint: $(DEV_STAMP)
 	$(BIN)/mypy
 
 bench: $(DEV_STAMP)
-	$(BIN)/python -m tests.bench.bench_parse
+	$(BIN)/python -m benchmarks.bench_parse
 	$(BIN)/citeray sample build/sample
-	$(BIN)/python -m tests.bench.bench_index build/sample
+	$(BIN)/python -m benchmarks.bench_index build/sample
 
 # Part by part beside what one would use instead; the sample corpus, or QUESTIONS=... SOURCES=...
 bench-peers: $(PEERS)/.installed
-	PYTHONPATH=$(PEERS) $(BIN)/python -m tests.bench.bench_peers $(QUESTIONS) $(SOURCES)
+	PYTHONPATH=$(PEERS) $(BIN)/python -m benchmarks.bench_peers $(QUESTIONS) $(SOURCES)
 
 # Reads commands and settings from the code, so it needs the whole set-up; --strict: a broken link,
 # anchor or page outside the navigation is an error.

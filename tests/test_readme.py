@@ -146,7 +146,7 @@ def test_every_folder_of_the_tree_exists(path: str) -> None:
     assert (ROOT / path).is_dir()
 
 
-BENCHES = sorted(set(re.findall(r"python -m\s+(tests[\w.]+)", EVERYTHING)))
+BENCHES = sorted(set(re.findall(r"python -m\s+((?:tests|benchmarks)[\w.]+)", EVERYTHING)))
 
 
 @pytest.mark.parametrize("module", BENCHES)
@@ -155,7 +155,7 @@ def test_every_bench_that_is_named_exists(module: str) -> None:
     assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
 
 
-FOLDERS = "tests|serve|evaluation|cluster|pipelines|images|k8s|requirements|docs"
+FOLDERS = "tests|benchmarks|serve|evaluation|cluster|pipelines|images|k8s|requirements|docs"
 PATHS = sorted(set(re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", EVERYTHING)))
 
 

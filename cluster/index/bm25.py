@@ -33,7 +33,7 @@ WRITER_HEAP_BYTES = 128 << 20
 # How many times as many as asked for are found first, since re-scoring lifts some past others.
 FIRST_FACTOR, FIRST_LEAST = 4, 50
 # A hit that is handed over takes as long as this many rows that tantivy scores under a filter
-# (tests/bench/bench_filters.py).
+# (benchmarks/bench_filters.py).
 ROWS_PER_HIT = 14
 
 

@@ -1,0 +1,106 @@
+"""Questions on whole abstracts, whose conclusion lies outside the passage that is found.
+
+    python -m benchmarks.bench_abstracts TEXTS.jsonl... --index FOLDER [--whole 0 5]
+
+TEXTS are lines with `pmid`, `title` and `text` (both together), as of BC5CDR and NCBI Disease; the
+index is made once in FOLDER. Prints how many yes/no answers are right and wrong, and the sum of the
+other types' scores, with so many citations read whole, and each answer that is not right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from cluster.answers import NOT_ENOUGH, Answer, Question, QuestionType
+from cluster.records import Citation
+from cluster.settings.presets import load_system
+from serve.graph.local_graph import local_answerer
+from serve.request import Request
+from tests.answers.collection import build_index, settings_for
+from tests.small_index import citation
+
+Ask = Callable[[str, QuestionType], Awaitable[Answer]]
+QUESTIONS = Path(__file__).with_name("abstracts.yaml")
+
+
+def citations(files: Sequence[Path]) -> Iterator[Citation]:
+    """Each citation once."""
+    seen: set[int] = set()
+    for row in (json.loads(line) for file in files for line in file.open(encoding="utf-8")):
+        if (pmid := int(row["pmid"])) not in seen:
+            seen.add(pmid)
+            yield citation(pmid, row["text"].removeprefix(row["title"]).strip(), row["title"])
+
+
+def score(kind: QuestionType, answer: Answer, says: Sequence[str]) -> float:
+    """A factoid's first name or a summary, right or not; of a list F1."""
+    told = " ".join(sentence.text for sentence in answer.ideal).lower()
+    names = [" ".join(item).lower() for item in answer.exact or () if not isinstance(item, str)]
+    if kind == "list":
+        said = sum(any(word in name for name in names) for word in says)
+        meant = sum(any(word in name for word in says) for name in names)
+        found, right = said / len(says), meant / max(1, len(names))
+        return 2 * found * right / (found + right) if said else 0.0
+    text = told if kind == "summary" else "".join(names[:1])
+    return float(any(word in text for word in says))
+
+
+async def ask_types(ask: Ask, questions: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+    kinds: Sequence[QuestionType] = ("factoid", "list", "summary")
+    for kind in kinds:
+        scores = []
+        for body, says in questions[kind].items():
+            answer = await ask(body, kind)
+            scores.append(score(kind, answer, says))
+            if scores[-1] < 1:
+                told = answer.exact or " ".join(sentence.text for sentence in answer.ideal)
+                print(f"  {scores[-1]:.2f} {body} {told}")
+        print(f"{kind}: {sum(scores):.1f} of {len(scores)}", flush=True)
+
+
+async def ask_sides(ask: Ask, questions: Mapping[str, Sequence[str]]) -> None:
+    right = wrong = asked = 0
+    for expected in ("yes", "no", "none"):
+        for body in questions[expected]:
+            answer = await ask(body, "yesno")
+            said = "none" if answer.verdict == NOT_ENOUGH else answer.exact
+            said = "mixed" if answer.verdict == "mixed" else said
+            asked, right = asked + 1, right + (said == expected)
+            wrong += said in ("yes", "no") and said != expected
+            if said != expected:
+                print(f"  {expected}, said {said}: {body}")
+    print(f"yes/no: {right} of {asked} right, {wrong} wrong", flush=True)
+
+
+async def ask_all(index: Path, whole: int) -> None:
+    system = load_system("citeray").model_copy(update={"whole": whole})
+    answerer = local_answerer(settings_for(index))
+    questions = yaml.safe_load(QUESTIONS.read_text("utf-8"))
+
+    async def ask(body: str, kind: QuestionType) -> Answer:
+        return await answerer.answer(Request(Question("q", body, kind), system))
+
+    print(f"{whole} read whole")
+    await ask_sides(ask, questions)
+    await ask_types(ask, questions)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("texts", type=Path, nargs="+")
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--whole", type=int, nargs="+", default=[0, 5])
+    arguments = parser.parse_args()
+    index = build_index(arguments.index, list(citations(arguments.texts)))
+    for whole in arguments.whole:
+        asyncio.run(ask_all(index, whole))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Quality beside latency: `auto` under several budgets, and each fixed preset.
+
+    python -m benchmarks.bench_budget QUESTIONS.json --index INDEX [--limit 100]
+        [--budget 0 --budget 50] [--system citeray]
+
+Searches in this process, one question at a time, each system on all questions after ten that
+warm it up. Prints documents MAP@10 and the latency of the search, and how often the ladder went
+how far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cluster.answers import Question
+from cluster.settings.presets import load_system
+from cluster.settings.settings import load_settings
+from evaluation.bioasq.score_question import score_documents
+from serve.answer_question import QuestionAnswerer
+from serve.graph.local_graph import local_answerer
+from serve.request import Request
+
+BUDGETS = [30, 60, 150, 450, 0]
+SYSTEMS = ["dense", "bm25", "hybrid", "citeray"]
+WARM = 10
+FOUND = 10
+
+
+@dataclass(frozen=True)
+class Asked:
+    question: Question
+    gold: tuple[str, ...]
+
+
+def read(path: Path, limit: int | None) -> list[Asked]:
+    rows = json.loads(path.read_text(encoding="utf-8"))["questions"][:limit]
+    return [
+        Asked(
+            Question(row["id"], row["body"], row["type"]),
+            tuple(url.rsplit("/", 1)[1] for url in row["documents"]),
+        )
+        for row in rows
+    ]
+
+
+async def measure(
+    answerer: QuestionAnswerer, asked: Sequence[Asked], name: str, budget_ms: int
+) -> str:
+    """A line of the table."""
+    system = load_system(name)
+    precision, took, rungs = [], [], Counter[str]()
+    for number, one in enumerate([*asked[:WARM], *asked]):
+        fields = {n: getattr(one.question, n) for n in ("id", "body", "type")}
+        found = await answerer.search(
+            Request(Question(**fields, budget_ms=budget_ms), system, FOUND)
+        )
+        if number < WARM or found.spent is None:
+            continue
+        ranked = [str(citation.pmid) for citation in found.citations]
+        precision.append(score_documents(one.gold, ranked)[-1])
+        took.append(found.spent.ms)
+        rungs[" > ".join(found.spent.rungs)] += 1
+    p50, p95 = np.percentile(took, (50, 95))
+    budget = f"{budget_ms} ms" if budget_ms else "none"
+    over = sum(ms > budget_ms for ms in took) if budget_ms else 0
+    told = ", ".join(f"{rung} {count}" for rung, count in rungs.most_common() if rung) or "-"
+    return (
+        f"| `{name}` | {budget} | {np.mean(precision):.3f} | {np.mean(took):.0f} | {p50:.0f}, "
+        f"{p95:.0f} | {over} | {told} |"
+    )
+
+
+async def compare(given: argparse.Namespace) -> None:
+    overrides = [f"index.path={given.index}", "llm.kind=none", *given.set]
+    answerer = local_answerer(load_settings(given.config, overrides))
+    asked = read(given.questions, given.limit)
+    print(f"{len(asked)} questions\n")
+    print("| system | budget | MAP@10 | mean ms | p50, p95 ms | over budget | rungs |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name in given.system or SYSTEMS:
+        print(await measure(answerer, asked, name, 0), flush=True)
+    for budget in BUDGETS if given.budget is None else given.budget:
+        print(await measure(answerer, asked, "auto", budget), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--budget", type=int, action="append", help="ms; 0: none; repeatable")
+    parser.add_argument("--system", action="append", help="fixed presets; repeatable")
+    parser.add_argument("--config")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    asyncio.run(compare(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

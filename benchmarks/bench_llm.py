@@ -1,0 +1,119 @@
+"""The language model's tokens a second by way of the graph, beside the same deployment alone.
+
+    python -m benchmarks.bench_llm QUESTIONS.json --index INDEX [--limit 24] [--rounds 4]
+        [--config gpu-node.yaml] [--set llm.tensor_parallel=2]
+
+Both get the prompts of ideal answers over the questions' own snippets, 8 at once, greedy, in turns:
+by a handle to the language model's deployment, and by the writer, which all of a question's calls
+go through. Prints the tokens a second of each round, the ratio of the medians, and how many replies
+were the same, word for word.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from ray import serve as ray_serve
+from rich.console import Console
+
+from cluster.answers import Evidence
+from cluster.records import Passage
+from cluster.settings.settings import load_settings
+from serve.app import APP
+from serve.graph.call_handles import call
+from serve.graph.run_graph import running_graph
+from serve.llm.chat_form import Message, chat_request, read_reply
+from serve.llm.prompts import find_prompt, number_passages, quote
+from serve.llm_app import DEPLOYMENT, LLM_APP
+
+CALLERS = 8
+MAX_TOKENS = 64
+Ask = Callable[[Sequence[Message]], Awaitable[tuple[str, int]]]
+
+
+def prompts(path: Path, limit: int, characters: int) -> list[list[Message]]:
+    prompt = find_prompt("ideal", "summary")
+    found = []
+    for asked in json.loads(path.read_text())["questions"][:limit]:
+        texts = [snippet["text"] for snippet in asked["snippets"]]
+        evidence = [Evidence(Passage(n, "abstract", 0, len(t), t)) for n, t in enumerate(texts, 1)]
+        shown = number_passages(evidence, characters)
+        found.append(prompt.messages(question=quote(asked["body"]), evidence=shown))
+    return found
+
+
+async def round_of(ask: Ask, conversations: Sequence[Sequence[Message]]) -> tuple[list[str], float]:
+    """(the replies, seconds), `CALLERS` at once."""
+    turns = asyncio.Semaphore(CALLERS)
+
+    async def turn(messages: Sequence[Message]) -> str:
+        async with turns:
+            return (await ask(messages))[0]
+
+    begun = time.perf_counter()
+    replies = await asyncio.gather(*map(turn, conversations))
+    return list(replies), time.perf_counter() - begun
+
+
+async def compare(model: str, conversations: Sequence[Sequence[Message]], rounds: int) -> list[str]:
+    """The lines to print."""
+    engine = ray_serve.get_deployment_handle(DEPLOYMENT, LLM_APP)
+    writer = ray_serve.get_deployment_handle("Writer", APP)
+    tokens: dict[str, int] = {}
+
+    async def alone(messages: Sequence[Message]) -> tuple[str, int]:
+        body = chat_request(model, messages, max_tokens=MAX_TOKENS, temperature=0.0)
+        reply = await call(engine, "chat", body)
+        text, count = read_reply(reply, constrained=False), reply["usage"]["completion_tokens"]
+        tokens[text] = count
+        return text, count
+
+    async def by_us(messages: Sequence[Message]) -> tuple[str, int]:
+        options = {"max_tokens": MAX_TOKENS, "temperature": 0.0}
+        return await call(writer, "chat", list(messages), options), 0
+
+    await round_of(alone, conversations)
+    rates: dict[str, list[float]] = {"alone": [], "by us": []}
+    same = total = 0
+    for _ in range(rounds):
+        expected, took = await round_of(alone, conversations)
+        count = sum(tokens[text] for text in expected)
+        rates["alone"].append(count / took)
+        replies, took = await round_of(by_us, conversations)
+        rates["by us"].append(sum(tokens.get(text, 0) for text in replies) / took)
+        same += sum(a == b for a, b in zip(expected, replies, strict=True))
+        total += len(replies)
+    ratio = statistics.median(rates["by us"]) / statistics.median(rates["alone"])
+    return [
+        *(
+            f"{name}: tokens a second {', '.join(f'{rate:.1f}' for rate in found)}"
+            for name, found in rates.items()
+        ),
+        f"by us / alone {ratio:.3f}; {same} of {total} replies the same",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=24)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--config", help="gpu-node.yaml, say; with --set llm.tensor_parallel=2")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    given = parser.parse_args()
+    settings = load_settings(given.config, [f"index.path={given.index.resolve()}", *given.set])
+    conversations = prompts(given.questions, given.limit, settings.llm.evidence_characters)
+    with running_graph(settings, Console(stderr=True)):
+        lines = asyncio.run(compare(settings.llm.model_id, conversations, given.rounds))
+    print(*lines, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

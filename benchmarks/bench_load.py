@@ -1,0 +1,295 @@
+"""More questions than the graph can answer, for minutes: what becomes of each.
+
+    python -m benchmarks.bench_load QUESTIONS.json --index INDEX [--minutes 10] [--times 2]
+        [--kill [--kinds KIND ...]] [--seed 0] [--set ...]
+
+First finds what the graph answers in a second (32 callers for half a minute), then sends `--times`
+that at random moments (Poisson), presets mixed, and a batch a minute. Every request must end in an
+answer, a stated degradation, or 429/503 with Retry-After, every batch with its run. Prints these,
+the times of accepted requests, and the anonymous memory of all processes with its slope over the
+second half (Theil and Sen's, with its interval). With `--kill` a replica is killed 10 s after
+answers are whole again, one kind after the other, and questions that are lost are asked again as
+the Python client does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import random
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+from scipy.stats import theilslopes
+
+from benchmarks.bench_graph import read
+from benchmarks.served_graph import Graph, served_graph
+from serve.client.call_endpoint import PAUSES_S
+from serve.llm_app import LLM_APP
+
+# How often each is asked of ten.
+MIX = (("citeray", 5), ("hybrid", 2), ("bm25", 1), ("dense", 1), ("auto", 1))
+ANSWERS = 0.5
+SAMPLE_S = 5.0
+KILL_S = 10.0
+PROBE_S = 0.1
+JOB_EVERY_S, JOBS_END_S = 60.0, 600.0
+KINDS = ("Expander", "Encoder", "Shard-0000", "Writer", "PubMed", "Turns", "Gateway")
+# The process of each kind of replica; the language model computes in one beside its replica.
+KILLED = {
+    **{kind: f"ray::ServeReplica:citeray:{kind}" for kind in KINDS},
+    "LanguageModel": f"ray::ServeReplica:{LLM_APP}:LanguageModel",
+    "EngineCore": "EngineCore",
+}
+PROBED = {"LanguageModel": "citeray-model", "EngineCore": "citeray-model"}
+DEADLINE_S = 60.0
+
+
+@dataclass
+class Outcomes:
+    ends: Counter[str] = field(default_factory=Counter)
+    accepted_s: list[float] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
+    memory: list[tuple[float, Counter[str]]] = field(default_factory=list)
+    losses: Counter[str] = field(default_factory=Counter)
+    recovery_s: dict[str, list[float]] = field(default_factory=dict)
+    again: int = 0
+    jobs: list[str] = field(default_factory=list)
+    job_ends: Counter[str] = field(default_factory=Counter)
+
+
+def requests_of(questions: list[str], seed: int) -> Iterator[tuple[str, dict[str, object]]]:
+    """(path, body) of one request after the other, without an end."""
+    chance = random.Random(seed)
+    systems = [name for name, times in MIX for _ in range(times)]
+    while True:
+        path = "/v1/answer" if chance.random() < ANSWERS else "/v1/search"
+        yield path, {"question": chance.choice(questions), "system": chance.choice(systems)}
+
+
+async def send(
+    http: httpx.AsyncClient,
+    path: str,
+    body: dict[str, object],
+    found: Outcomes,
+    pauses: Sequence[float] = (),
+) -> None:
+    """Asks again after `pauses` what was lost with a gateway."""
+    begun = time.monotonic()
+    for pause in (*pauses, None):
+        try:
+            reply = await http.post(path, json=body)
+        except httpx.HTTPError as error:
+            lost = repr(error)
+        else:
+            if reply.status_code != 500:
+                note(reply, found, begun)
+                return
+            lost = f"500 {reply.text[:150]!r}"
+        if pause is None:
+            found.ends["lost"] += 1
+            found.odd.append(lost)
+            return
+        found.again += 1
+        await asyncio.sleep(pause)
+
+
+def note(reply: httpx.Response, found: Outcomes, begun: float) -> None:
+    if reply.status_code == 200:
+        found.accepted_s.append(time.monotonic() - begun)
+        losses = reply.json()["degraded"]
+        found.losses.update(losses)
+        found.ends["degraded" if losses else "answered"] += 1
+    elif reply.status_code in (429, 503) and "Retry-After" in reply.headers:
+        found.ends[f"{reply.status_code} with Retry-After"] += 1
+    else:
+        found.ends[f"{reply.status_code}"] += 1
+        found.odd.append(f"{reply.status_code} {reply.text[:150]!r}")
+
+
+async def capacity(http: httpx.AsyncClient, questions: list[str], seconds: float) -> float:
+    """Accepted requests a second with 32 callers who ask again and again."""
+    found, end = Outcomes(), time.monotonic() + seconds
+    asked = requests_of(questions, 1)
+
+    async def caller() -> None:
+        while time.monotonic() < end:
+            before = len(found.accepted_s)
+            await send(http, *next(asked), found)
+            if len(found.accepted_s) == before:
+                await asyncio.sleep(1)
+
+    await asyncio.gather(*(caller() for _ in range(32)))
+    return len(found.accepted_s) / seconds
+
+
+async def watch(graph: Graph, found: Outcomes, begun: float) -> None:
+    while True:
+        memory = await asyncio.to_thread(graph.anonymous_mib)
+        found.memory.append((time.monotonic() - begun, memory))
+        await asyncio.sleep(SAMPLE_S)
+
+
+async def send_jobs(http: httpx.AsyncClient, questions: list[str], found: Outcomes) -> None:
+    """A batch a minute, beside the questions."""
+    for number in itertools.count():
+        asked = [questions[(5 * number + n) % len(questions)] for n in range(5)]
+        rows = [{"id": f"q{n}", "type": "summary", "body": body} for n, body in enumerate(asked)]
+        reply = await http.post("/v1/batches", json={"id": f"load{number}", "questions": rows})
+        if reply.is_success:
+            found.jobs.append(f"load{number}")
+        else:
+            note(reply, found, 0.0)
+        await asyncio.sleep(JOB_EVERY_S)
+
+
+async def await_jobs(http: httpx.AsyncClient, found: Outcomes) -> None:
+    """How each batch ended, with how many of its questions failed."""
+    end = time.monotonic() + JOBS_END_S
+    for job in found.jobs:
+        status = {"state": "waiting"}
+        while status["state"] in ("waiting", "running") and time.monotonic() < end:
+            reply = await http.get(f"/v1/batches/{job}")
+            status = reply.json() if reply.is_success else {"state": f"{reply.status_code}"}
+            await asyncio.sleep(PROBE_S)
+        failed = len(status.get("failed", ()))
+        found.job_ends[f"{status['state']}, {failed} failed" if failed else status["state"]] += 1
+
+
+async def kill(
+    graph: Graph,
+    http: httpx.AsyncClient,
+    questions: list[str],
+    kinds: Sequence[str],
+    found: Outcomes,
+) -> None:
+    """Kills one replica after the other, and notes how long until answers are whole again."""
+    for kind, question in zip(itertools.cycle(kinds), itertools.cycle(questions)):
+        await asyncio.sleep(KILL_S)
+        if not kill_replica(graph, kind):
+            continue
+        begun, whole = time.monotonic(), False
+        probe = {"question": question, "system": PROBED.get(kind, "citeray")}
+        while not whole:
+            await asyncio.sleep(PROBE_S)
+            with contextlib.suppress(httpx.HTTPError):
+                reply = await http.post("/v1/answer", json=probe)
+                whole = reply.status_code == 200 and not lost(reply.json()["degraded"])
+        found.recovery_s.setdefault(kind, []).append(time.monotonic() - begun)
+
+
+def lost(losses: Sequence[str]) -> bool:
+    """Whether a stage was lost or late; a weak model says nothing usable at the best of times."""
+    return any(not loss.startswith("llm: nothing usable") for loss in losses)
+
+
+def kill_replica(graph: Graph, kind: str) -> bool:
+    """Whether there was one to kill."""
+    for process in graph.processes():
+        with contextlib.suppress(psutil.Error):
+            if KILLED[kind] in " ".join(process.cmdline()):
+                process.kill()
+                return True
+    return False
+
+
+async def overload(
+    graph: Graph, questions: list[str], given: argparse.Namespace, rate: float
+) -> Outcomes:
+    found, chance = Outcomes(), random.Random(given.seed)
+    begun = time.monotonic()
+    limits = httpx.Limits(max_connections=2000, max_keepalive_connections=100)
+    async with httpx.AsyncClient(base_url=graph.url, timeout=120, limits=limits) as http:
+        beside = [
+            asyncio.create_task(watch(graph, found, begun)),
+            asyncio.create_task(send_jobs(http, questions, found)),
+        ]
+        if given.kill:
+            beside.append(asyncio.create_task(kill(graph, http, questions, given.kinds, found)))
+        sent = []
+        asked = requests_of(questions, given.seed)
+        while time.monotonic() - begun < given.minutes * 60:
+            pauses = PAUSES_S if given.kill else ()
+            sent.append(asyncio.create_task(send(http, *next(asked), found, pauses)))
+            await asyncio.sleep(chance.expovariate(rate))
+        await asyncio.gather(*sent)
+        for task in beside:
+            task.cancel()
+        await await_jobs(http, found)
+    return found
+
+
+def tell(found: Outcomes) -> None:
+    print(f"{sum(found.ends.values())} requests: {dict(found.ends.most_common())}")
+    print(f"batches of 5 questions: {dict(found.job_ends)}")
+    p50, p95, p99 = np.percentile(found.accepted_s, (50, 95, 99))
+    print(f"accepted: p50 {p50:.2f} s, p95 {p95:.2f} s, p99 {p99:.2f} s (deadline {DEADLINE_S} s)")
+    half = found.memory[len(found.memory) // 2 :]
+    held = [memory for _, memory in half]
+    minutes: dict[int, list[int]] = {}
+    for at, memory in half:
+        minutes.setdefault(int(at // 60), []).append(sum(memory.values()))
+    mean = statistics.mean(sum(memory.values()) for memory in held)
+    # Of each minute's median: what lies within a minute is no evidence of its own.
+    slope, _, low, high = theilslopes(
+        [statistics.median(mib) for mib in minutes.values()], list(minutes)
+    )
+    print(
+        f"anonymous memory of all processes: {mean:,.0f} MiB, {slope:+.1f} MiB a minute in the "
+        f"second half (95% interval {low:+.1f} to {high:+.1f})"
+    )
+    for kind, mib in held[-1].most_common(6):
+        print(
+            f"  {kind}: {found.memory[0][1][kind]}, {held[0][kind]}, {mib} MiB (begin, half, end)"
+        )
+    for loss, count in found.losses.most_common(5):
+        print(f"  {count} x {loss}")
+    for odd, count in Counter(found.odd).most_common(5):
+        print(f"  {count} x {odd}")
+    for kind, seconds in found.recovery_s.items():
+        median, most = statistics.median(seconds), max(seconds)
+        print(
+            f"  {kind} killed {len(seconds)} times: whole after {median:.1f} s, at most {most:.1f}"
+        )
+    if found.recovery_s:
+        print(f"asked again {found.again} times")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--times", type=float, default=2)
+    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=[*KILLED])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    given = parser.parse_args()
+    questions = read(given.questions, 200)
+
+    async def run(graph: Graph) -> Outcomes:
+        async with httpx.AsyncClient(base_url=graph.url, timeout=120) as http:
+            rate = await capacity(http, questions, 30)
+        print(f"answers {rate:.1f} requests a second; sends {given.times * rate:.1f}", flush=True)
+        return await overload(graph, questions, given, given.times * rate)
+
+    settings = [f"index.path={given.index.resolve()}", "llm.kind=none", *given.set]
+    with tempfile.TemporaryDirectory() as folder:
+        settings.append(f"serve.batches.folder={folder}")
+        with served_graph(settings) as graph:
+            tell(asyncio.run(run(graph)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""CiteRay beside what one would use instead, part by part, in one run: `make bench-peers`.
+
+    python -m benchmarks.bench_peers [QUESTIONS.json SOURCE...] [--limit 96]
+
+Without arguments the questions and citations are those of the sample corpus, whose build is all
+start: its ratio says nothing of a larger one. Builds an index of
+the sources first. Each part has a process of its own; rates and times are medians, as the bench
+that a part comes from says. Ratios carry over to other machines, seconds do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from benchmarks.ratios import HEAD, Ratio
+from cluster.index.layout import VECTORS, bm25_directory
+
+ROUNDS = 5
+# A sentence-transformers loop runs over this many passages, spread over all.
+LOOP_PASSAGES = 640
+
+
+@dataclass(frozen=True)
+class Given:
+    """Questions in BioASQ's form, the sources, and where an index of them is made."""
+
+    questions: Path
+    sources: tuple[str, ...]
+    index: Path
+    limit: int
+
+
+def parse(given: Given) -> Iterator[Ratio]:
+    from benchmarks.bench_parse import measure, write_full_records
+
+    with tempfile.TemporaryDirectory() as folder:
+        full = Path(folder) / "full.xml.gz"
+        write_full_records(full, 2_000)
+        found = measure(full, ROUNDS)
+    for peer, name in (("pubmed_parser", "pubmed_parser"), ("lxml", "lxml, nothing read")):
+        yield Ratio(
+            "parse, records with every field",
+            *(found["citeray_per_s"], name, found[f"{peer}_per_s"], "citations/s"),
+        )
+
+
+def encode(given: Given) -> Iterator[Ratio]:
+    from benchmarks.bench_encoder import DEFAULT, encoders_of, medians
+    from benchmarks.bench_index import passages_of
+    from cluster.models.adapters import model_folder
+    from cluster.models.encoder import Encoder
+    from cluster.models.openvino_runtime import PROBE_QUESTIONS
+    from cluster.settings.settings import load_settings
+    from pipelines.build.find_sources import find_sources
+
+    settings = load_settings()
+    texts = passages_of(find_sources(given.sources))[:320]
+    ours = Encoder.by(settings.encoder, model_folder(settings.encoder))
+    plain = next(run for name, run in encoders_of(settings) if name == DEFAULT)
+    contenders = {"ours": ours.encode, "plain": plain}
+    many = medians({name: partial(run, texts) for name, run in contenders.items()}, ROUNDS)
+    few = {
+        name: lambda run=run: [run([question]) for question in PROBE_QUESTIONS]
+        for name, run in contenders.items()
+    }
+    one = medians(few, ROUNDS)
+    rates = {name: len(texts) / seconds for name, seconds in many.items()}
+    peer = "sentence-transformers, float32"
+    yield Ratio("encode passages", rates["ours"], peer, rates["plain"], "passages/s")
+    each = {name: 1e3 * seconds / len(PROBE_QUESTIONS) for name, seconds in one.items()}
+    yield Ratio("encode a question", each["ours"], peer, each["plain"], "ms")
+
+
+def build(given: Given) -> Iterator[Ratio]:
+    import torch
+
+    from benchmarks import bench_index
+    from pipelines.build.find_sources import find_sources
+
+    texts = bench_index.passages_of(find_sources(given.sources))
+    sample = texts[:: max(len(texts) // LOOP_PASSAGES, 1)]
+    types = (torch.float32, torch.bfloat16)
+    before = {dtype: bench_index.bare_rate(sample, dtype) for dtype in types}
+    summary, _ = bench_index.build(list(given.sources), [], given.index)
+    best = max(before, key=lambda dtype: before[dtype])
+    loop = (before[best] + bench_index.bare_rate(sample, best)) / 2
+    peer = f"a bare loop of sentence-transformers, {str(best).removeprefix('torch.')}"
+    rate = len(texts) / summary["seconds"]
+    yield Ratio("build an index, all in", rate, peer, loop, "passages/s")
+
+
+def nearest(given: Given) -> Iterator[Ratio]:
+    import faiss
+
+    from cluster.index.vectors import VectorIndex
+    from cluster.models.adapters import model_folder
+    from cluster.models.encoder import Encoder
+    from cluster.settings.settings import load_settings
+
+    settings, bodies = load_settings(), bodies_of(given)
+    vectors = Encoder.by(settings.encoder, model_folder(settings.encoder)).encode(bodies)
+    file = segment_of(given) / VECTORS
+    faiss.omp_set_num_threads(1)
+    ours = VectorIndex(file, settings.index.ef_search, exact_below=0)
+    bare = faiss.read_index(str(file))
+    wide = faiss.SearchParametersHNSW(efSearch=max(settings.index.ef_search, 100))
+    each = a_question(
+        lambda: [ours.search(vector, 100) for vector in vectors],
+        lambda: [bare.search(vector[None], 100, params=wide) for vector in vectors],
+        len(bodies),
+    )
+    yield Ratio("100 nearest of a shard", each[0], "FAISS alone", each[1], "ms")
+
+
+def best_by_words(given: Given) -> Iterator[Ratio]:
+    import tantivy
+
+    from cluster.index.bm25 import Bm25Index, Bm25Query
+    from cluster.index.terms.collection import Statistics
+    from serve.search.make_queries import query_weights
+
+    folder = segment_of(given) / bm25_directory("citations")
+    index, postings = tantivy.Index.open(str(folder)), Bm25Index(folder)
+    searcher, units = index.searcher(), index.searcher().num_docs
+    ours, bare = [], []
+    for body in bodies_of(given):
+        weights = query_weights(body, (), 0.0)
+        counts = {term: searcher.doc_freq("body", term) for term in weights}
+        query = Bm25Query(weights, {}, 0, 0.0, 0.9, 0.4)
+        ours.append(query.with_statistics(Statistics(units, 100 * units, counts)))
+        terms = [
+            tantivy.Query.term_query(index.schema, "body", term, index_option="freq")
+            for term in weights
+        ]
+        bare.append(tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms]))
+    each = a_question(
+        lambda: [postings.search(query, 100, frozenset()) for query in ours],
+        lambda: [searcher.search(query, 100, count=False) for query in bare],
+        len(ours),
+    )
+    yield Ratio("100 best of a shard by BM25", each[0], "tantivy alone", each[1], "ms")
+
+
+def segment_of(given: Given) -> Path:
+    return next(given.index.rglob(VECTORS)).parent
+
+
+def a_question(
+    ours: Callable[[], object], theirs: Callable[[], object], count: int
+) -> tuple[float, float]:
+    """Median ms of each for one of `count` questions."""
+    from benchmarks.bench_encoder import medians
+
+    spent = medians({"ours": ours, "theirs": theirs}, ROUNDS)
+    return 1e3 * spent["ours"] / count, 1e3 * spent["theirs"] / count
+
+
+def late(given: Given) -> Iterator[Ratio]:
+    from benchmarks.bench_index import passages_of
+    from benchmarks.bench_late import compare
+    from cluster.settings.settings import load_settings
+    from pipelines.build.find_sources import find_sources
+
+    texts = [text for text in passages_of(find_sources(given.sources)) if len(text) > 40]
+    yield from compare(load_settings(), bodies_of(given)[:32], texts[:2_000], ROUNDS)[0]
+
+
+def search(given: Given) -> Iterator[Ratio]:
+    from benchmarks.bench_haystack import CALLERS, measure_all
+
+    rows = json.loads(given.questions.read_text())["questions"][: given.limit]
+    found = {measured.name: measured for measured in measure_all(rows, given.index)}
+    for system, peer in (
+        ("hybrid", "Haystack, dense and BM25"),
+        ("citeray", "Haystack, dense and BM25, reranked"),
+    ):
+        ours, theirs = found[f"CiteRay, `{system}` over HTTP"], found[peer]
+        named = f"{peer} (MAP@10 {theirs.precision:.3f})"
+        what = f"`{system}` over HTTP (MAP@10 {ours.precision:.3f})"
+        yield Ratio(f"{what}, alone", ours.milliseconds, named, theirs.milliseconds, "ms")
+        yield Ratio(f"{what}, {CALLERS} callers", ours.rate, named, theirs.rate, "questions/s")
+
+
+def bodies_of(given: Given) -> list[str]:
+    rows = json.loads(given.questions.read_text())["questions"]
+    return [row["body"] for row in rows[: given.limit]]
+
+
+# `build` leaves the index that what comes after it searches.
+PARTS: Sequence[Callable[[Given], Iterator[Ratio]]] = (
+    *(parse, encode, build, nearest, best_by_words, late, search),
+)
+
+
+def ratios_of(part: Callable[[Given], Iterator[Ratio]], given: Given) -> list[Ratio]:
+    return list(part(given))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("questions", type=Path, nargs="?")
+    parser.add_argument("sources", nargs="*")
+    parser.add_argument("--limit", type=int, default=96)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        questions, sources = options.questions, options.sources
+        if questions is None:
+            from pipelines.sample.write_sample import write_sample
+
+            sample = write_sample(Path(name) / "sample")
+            questions, sources = sample.questions, list(map(str, sample.sources))
+        given = Given(questions, tuple(sources), Path(name) / "index", options.limit)
+        print(HEAD, flush=True)
+        fresh = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as pool:
+            for part in PARTS:
+                for ratio in pool.submit(ratios_of, part, given).result():
+                    print(ratio.row(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""How far off is `citeray plan`? Its figures of a build beside those of the real one, by size.
+
+    python -m benchmarks.bench_plan FOLDER [--sizes 20000 60000 1000000] [--shards 4] [--predict]
+
+Generated citations and the stand-in encoder of `bench_scale`, whose sources in FOLDER it shares.
+The plan is made from a calibration by the same encoder, on at most 32,000 citations and a real
+build of 4,000, which is kept in FOLDER. `--predict` builds nothing and prints what the plan says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.bench_scale import sources_of
+from benchmarks.scale_job import stand_in_settings, use_stand_in
+from benchmarks.stand_in import DIMENSIONS, BagOfWords
+from cluster.settings.settings import Settings
+from cluster.storage.object_store import File
+from planning.check_plan import compare
+from planning.estimate_build import Fleet, Size, artefact_bytes, build_phases, process_memory
+from planning.measure import calibrate
+from planning.measure.coefficients import Coefficients, read_coefficients, write_coefficients
+from planning.measure.fit import Line
+from planning.measure.watch_build import BuildMeasured, build_here
+from planning.measure.watch_processes import in_fresh_process
+from planning.show_plan import show_check
+
+# Enough passages that mixtures of two are spread as the stand-in's own vectors are.
+EFFORT = replace(calibrate.Effort(), passages=60_000, repeats=1)
+NO_REPLICA = Line(base=0.0, slope=0.0)
+
+
+class MeasuredBagOfWords(BagOfWords):
+    """The stand-in with what a calibration asks of an encoder."""
+
+    device = "cpu"
+    dimensions = DIMENSIONS
+    batch_size = 32
+    token_offsets = None
+
+
+def build_by_stand_in(sources: Sequence[File], settings: Settings) -> BuildMeasured:
+    use_stand_in()
+    return build_here(sources, settings)
+
+
+def build(folder: Path, size: int, shards: int) -> tuple[Settings, BuildMeasured]:
+    index = folder / f"plan-index-{size}"
+    shutil.rmtree(index, ignore_errors=True)
+    settings = stand_in_settings(index, shards)
+    sources = sorted(sources_of(folder, size).glob("*.xml.gz"))
+    return settings, in_fresh_process(build_by_stand_in, sources, settings).result
+
+
+def calibration(folder: Path, shards: int) -> Coefficients:
+    """That of FOLDER, or a new one; what serves is not measured, and is as shipped."""
+    kept = folder / "calibration.json"
+    if kept.is_file():
+        return read_coefficients(kept)
+    serving = read_coefficients(None).serving
+    calibrate.load_encoder = lambda _: MeasuredBagOfWords()  # type: ignore[assignment,return-value]
+    calibrate.measure_serving = lambda *_: (serving, NO_REPLICA)  # type: ignore[assignment]
+    settings, real = build(folder, EFFORT.built, shards)
+    found = calibrate.measure_all(settings, real, print, (), EFFORT)
+    write_coefficients(found, kept)
+    return found
+
+
+def predict(found: Coefficients, settings: Settings, citations: int, out: Console) -> None:
+    size = Size.of(found, citations, settings.index.shards)
+    fleet = Fleet.here(settings)
+    figures = [*build_phases(found, size, fleet), *artefact_bytes(found, size)]
+    for figure in [*figures, *process_memory(found, size, fleet.training_vectors)]:
+        out.print(f"  {figure.name}: {figure}", highlight=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 60_000])
+    parser.add_argument("--shards", type=int, default=4)
+    parser.add_argument("--predict", action="store_true")
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    out = Console(width=100)
+    found = calibration(folder, arguments.shards)
+    for size in arguments.sizes:
+        out.print(f"{size:,} citations in {arguments.shards} shards")
+        if arguments.predict:
+            predict(found, stand_in_settings(folder / "none", arguments.shards), size, out)
+            continue
+        settings, real = build(folder, size, arguments.shards)
+        show_check(out, compare(found, settings, real))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""How building, updating and searching grow with the corpus, beside the bare libraries.
+
+    python -m benchmarks.bench_scale FOLDER [--sizes 100000 300000 1000000] [--shards 4]
+
+Generated citations, the real jobs on a real Ray, and a stand-in encoder (`stand_in.py`), so
+that the encoder is not what is measured. For each size: seconds and citations/s of each
+stage, core seconds, bytes by artefact, peak anonymous memory by kind of process. Then an
+update of 30,000 (two thirds new, the rest revisions and deletions) into each, beside a build
+of those 30,000 alone. Sources and indexes stay in FOLDER, and a second run goes on from what
+is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from cluster.index.manifest import read_manifest
+from cluster.records import Citation, Deletion
+from pipelines.sample.generate_citations import generate_citations, write_generated
+from pipelines.sample.render_articles import render_articles
+from planning.measure.watch_processes import watched_tree
+
+UPDATE_NEW, UPDATE_REVISED, UPDATE_DELETED = 20_000, 9_000, 1_000
+
+
+def sources_of(folder: Path, size: int) -> Path:
+    target = folder / f"sources-{size}"
+    if not target.is_dir():
+        partial = target.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        write_generated(partial, size)
+        partial.rename(target)
+    return target
+
+
+def update_file(folder: Path, size: int) -> Path:
+    """An update of a corpus of `size`: new citations, revised ones, deleted ones."""
+    path = folder / f"update-{size}" / "pubmed26n9001.xml.gz"
+    if not path.is_file():
+        path.parent.mkdir(exist_ok=True)
+        render_articles(_update_records(size), path)
+    return path
+
+
+def _update_records(size: int) -> Iterator[Citation | Deletion]:
+    new = generate_citations(UPDATE_NEW, first_pmid=size + 1)
+    # The same PMIDs from another seed: other texts. Spread, as revisions are.
+    step = size // (UPDATE_REVISED + UPDATE_DELETED)
+    old = range(1, size, step)[: UPDATE_REVISED + UPDATE_DELETED]
+    revised = (c for p in old[:UPDATE_REVISED] for c in generate_citations(1, 1, p))
+    deleted = (Deletion(p, "", 0) for p in old[UPDATE_REVISED:])
+    return chain(new, revised, deleted)
+
+
+def run_job(job: str, shards: int, index: Path, source: Path) -> dict[str, Any]:
+    """What `scale_job` says, with the peaks; kept beside the index for a later run."""
+    kept = index.with_name(f"{index.name}-{job}.json")
+    if kept.is_file():
+        found: dict[str, Any] = json.loads(kept.read_text())
+        return found
+    if job == "build":
+        shutil.rmtree(index, ignore_errors=True)
+    command = [sys.executable, "-m", "benchmarks.scale_job", job, str(shards)]
+    process = subprocess.Popen(
+        [*command, str(index), str(source)], stdout=subprocess.PIPE, text=True
+    )
+    with watched_tree(process.pid) as tree:
+        output, _ = process.communicate()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, output)
+    peaks = {role: round(size / 2**20) for role, size in tree.peaks.items()}
+    cores = round(tree.core_seconds)
+    found = {**json.loads(output.splitlines()[-1]), "peaks": peaks, "core_seconds": cores}
+    kept.write_text(json.dumps(found))
+    return found
+
+
+def print_job(name: str, found: dict[str, Any]) -> None:
+    count, stages = found["citations"], found["stages"]
+    rates = ", ".join(f"{s} {t:.0f} s ({count / max(t, 1e-3):,.0f}/s)" for s, t in stages.items())
+    # Those of a run that was kept before they were counted are not known.
+    cores = found.get("core_seconds", "unknown")
+    print(f"{name}: {count:,} citations in {found['seconds']:.0f} s; {rates}", flush=True)
+    print(f"  core seconds, whatever else the machine did meanwhile: {cores}", flush=True)
+    peaks = ", ".join(f"{role} {mb:,.0f}" for role, mb in found["peaks"].items())
+    print(
+        f"  peak MiB of the largest process of each kind, of Ray's own in all: {peaks}", flush=True
+    )
+
+
+def print_bytes(index: Path) -> None:
+    manifest = read_manifest(index)
+    sizes: Counter[str] = Counter({"vocabulary": manifest.vocabulary.bytes})
+    for segment in manifest.segments:
+        for name, artefact in segment.artefacts.items():
+            sizes[name.split("/")[0]] += artefact.bytes
+    each = ", ".join(f"{n} {b / manifest.citations:,.0f}" for n, b in sizes.most_common())
+    print(f"  bytes a citation: {each}; in all {sizes.total() / 1e6:,.0f} MB", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
+    parser.add_argument("--shards", type=int, default=4)
+    arguments = parser.parse_args()
+    folder, shards = arguments.folder, arguments.shards
+    folder.mkdir(parents=True, exist_ok=True)
+    for size in arguments.sizes:
+        index = folder / f"index-{size}"
+        print_job(f"build {size:,}", run_job("build", shards, index, sources_of(folder, size)))
+        print_bytes(index)
+        alone = folder / f"alone-{size}"
+        new = update_file(folder, size)
+        built = run_job("build", shards, alone, new)
+        print_job("  those 30,000 alone", built)
+        updated = run_job("update", shards, index, new)
+        print_job("  30,000 into it", updated)
+        print(f"  update / build alone: {updated['seconds'] / built['seconds']:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Every preset of configs/systems over questions with gold, as one Markdown table.
+
+    python -m benchmarks.bench_systems QUESTIONS.json --index INDEX --corpus XML_FOLDER
+        [--limit 60] [--system sinai --system citeray] [--no-answers] [--set llm.kind=none]
+
+Is `citeray ablate --markdown` with PubMed on loopback (tests/serve/corpus_pubmed.py says how it
+searches) over CORPUS, and goes on where it was interrupted. `--limit` takes that many questions,
+as many of each type as their share, drawn by `--seed`. 100 citations a question are fetched and
+ranked, for recall@100: an ordinary search fetches 10 and is quicker. Of PubMed, latencies hold
+the pace that NCBI allows, not the network. The questions asked are kept beside the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Citation
+from cluster.settings.presets import load_system, system_names
+from cluster.storage.whole_files import write_atomically
+from commands.evaluation.ablate import ablate
+from tests.serve.corpus_pubmed import CorpusPubMed
+from tests.serve.eutils_server import eutils
+from tests.serve.http_server import free_port
+
+Row = Mapping[str, Any]
+DEPTH = 100
+# The address is part of what a run is of, so that one that goes on must find PubMed there.
+PUBMED_PORT = 8765
+
+
+def sample_by_type(rows: Sequence[Row], limit: int | None, seed: int) -> list[Row]:
+    """`limit` of `rows` in their order, as many of each type as its share of them all."""
+    if limit is None or limit >= len(rows):
+        return list(rows)
+    drawn = random.Random(seed).sample(range(len(rows)), len(rows))
+    by_type = sorted(drawn, key=lambda place: str(rows[place]["type"]))
+    chosen = {by_type[step * len(rows) // limit] for step in range(limit)}
+    return [rows[place] for place in sorted(chosen)]
+
+
+def read_corpus(folder: Path) -> list[Citation]:
+    """The citations of a folder's PubMed XML."""
+    files = sorted(folder.glob("*.xml*"))
+    every = (record for file in files for record in read_records(file))
+    return [record for record in every if isinstance(record, Citation)]
+
+
+@contextmanager
+def local_pubmed(
+    corpus: Path | None, systems: Sequence[str], port: int = PUBMED_PORT
+) -> Iterator[list[str]]:
+    """The overrides that lead to a PubMed over `corpus`; none where no system asks it."""
+    if all(load_system(name).online.when == "never" for name in systems):
+        yield []
+        return
+    if corpus is None:
+        raise SystemExit("--corpus: a preset that searches PubMed needs its folder of PubMed XML")
+    with eutils(CorpusPubMed(citations=read_corpus(corpus)), port) as pubmed:
+        yield [f"entrez.base_url={pubmed.url}", "entrez.cache_days=0"]
+
+
+def keep_questions(file: Path, folder: Path, limit: int | None, seed: int) -> Path:
+    """The sample of `file` as a file in `folder`, told in words."""
+    rows = sample_by_type(json.loads(file.read_text(encoding="utf-8"))["questions"], limit, seed)
+    kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(Counter(r["type"] for r in rows).items()))
+    print(f"{len(rows)} questions of {file.name} ({kinds}), drawn by seed {seed}\n", flush=True)
+    kept = folder / "questions.json"
+    text = json.dumps({"questions": rows}, ensure_ascii=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(kept, text.encode())
+    return kept
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, help="the index' XML, for presets that ask PubMed")
+    parser.add_argument("--system", action="append", help="repeatable; all if not given")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-answers", action="store_true")
+    parser.add_argument("--output", type=Path, default=Path(".citeray/systems"))
+    parser.add_argument("--config")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    given = parser.parse_args()
+    systems = given.system or system_names()
+    questions = keep_questions(given.questions, given.output, given.limit, given.seed)
+    # A graph of its own: one that is running already would ask another PubMed.
+    own = [f"index.path={given.index}", f"serve.port={free_port()}"]
+    with local_pubmed(given.corpus, systems) as online:
+        ablate(
+            systems=systems,
+            questions=questions,
+            gold=questions,
+            output=given.output,
+            answers=not given.no_answers,
+            depth=DEPTH,
+            markdown=True,
+            config=given.config,
+            overrides=[*own, *online, *given.set],
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""How well a sentence of the evidence is told from one with another name in it.
+
+    python -m benchmarks.bench_trust QUESTIONS.json --index INDEX [--limit 250]
+
+QUESTIONS.json has BioASQ's snippets and ideal answers. Prints the share of the ideal answers'
+sentences that a model could say and keep, given their own snippets, and the share of those with one
+name replaced by another question's, and by one that does not exist.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from cluster.answers import Evidence
+from cluster.records import Passage
+from cluster.settings.settings import load_settings
+from serve.answer.names.group_names import Recogniser
+from serve.answer.names.name_shapes import names_by_shape
+from serve.graph.load_stages import load_encoder, load_recogniser, open_manifest
+from serve.support.attribute_sentences import (
+    SimilaritySupport,
+    SupportScorer,
+    attribute,
+    split_sentences,
+)
+from serve.support.check_names import borrowed_names, invented_names
+
+INVENTED = ("Curevit", "Zelomab", "Branoxil", "Pentorex", "Mirvalin")
+LONG = 4
+
+
+def kept(
+    said: Sequence[str],
+    evidence: Sequence[Evidence],
+    body: str,
+    scorer: SupportScorer,
+    recognise: Recogniser,
+    threshold: float,
+) -> tuple[int, int]:
+    """(sentences that the scorer supports, those of them whose names are the evidence's)."""
+    supported = [s for s in attribute(said, evidence, scorer, threshold=threshold) if s]
+    true = 0
+    for sentence in supported:
+        names = [entity.text for entity in recognise(sentence.text)]
+        names += [name for name, _, _ in names_by_shape(sentence.text)]
+        true += not borrowed_names(sentence, evidence, names, body) and not invented_names(
+            sentence.text, evidence, names, body
+        )
+    return len(supported), true
+
+
+def tell_names(questions: list[dict], index: Path) -> None:
+    settings = load_settings(overrides=[f"index.path={index.resolve()}"])
+    manifest = open_manifest(settings)
+    scorer = SimilaritySupport(load_encoder(settings, manifest).encode)
+    recognise = load_recogniser(settings, manifest).entities
+    chance = random.Random(0)
+    rows = []
+    for asked in questions:
+        texts = [snippet["text"] for snippet in asked.get("snippets", ())][:20]
+        ideal = asked.get("ideal_answer") or [""]
+        said = split_sentences(ideal if isinstance(ideal, str) else ideal[0])
+        evidence = [Evidence(Passage(n, "abstract", 0, len(t), t)) for n, t in enumerate(texts, 1)]
+        names = [[e.text for e in recognise(s) if len(e.text) > LONG] for s in said]
+        if said and evidence:
+            rows.append((asked["body"], evidence, said, names))
+    others = [name for *_, found in rows for names in found for name in names]
+    counts = {kind: [0, 0, 0] for kind in ("as it is", "another's name", "no one's name")}
+    for body, evidence, said, found in rows:
+        named = [(s, chance.choice(names)) for s, names in zip(said, found, strict=True) if names]
+        cases = {
+            "as it is": said,
+            "another's name": [s.replace(name, chance.choice(others)) for s, name in named],
+            "no one's name": [s.replace(name, chance.choice(INVENTED)) for s, name in named],
+        }
+        for kind, sentences in cases.items():
+            threshold = settings.support.threshold
+            found_here = kept(sentences, evidence, body, scorer, recognise, threshold)
+            for place, count in enumerate((len(sentences), *found_here)):
+                counts[kind][place] += count
+    print("| sentences of ideal answers | number | supported by likeness | kept |")
+    print("| --- | --- | --- | --- |")
+    for kind, (number, supported, true) in counts.items():
+        print(f"| {kind} | {number} | {supported / number:.3f} | {true / number:.3f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=250)
+    given = parser.parse_args()
+    tell_names(json.loads(given.questions.read_text())["questions"][: given.limit], given.index)
+
+
+if __name__ == "__main__":
+    main()

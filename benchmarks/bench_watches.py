@@ -1,0 +1,165 @@
+"""Ordinary questions while saved questions are asked again, and while none is.
+
+    python -m benchmarks.bench_watches QUESTIONS.json --index INDEX [--saved 1000] [--rate 1]
+        [--seconds 60] [--rounds 3] [--set serve.saved.checks_per_minute=12]
+
+Serves the index with `--saved` saved questions that were last asked of an earlier version, so that
+each is due, as after an update. One driver asks ordinary questions at random moments (Poisson,
+`--rate` a second) in turns of `--seconds`: with the saved questions held back, and with them being
+asked again beside it. Prints the median and the 95th percentile of both, and the ratio of the
+95th percentiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from sqlalchemy import func, insert, select, update
+
+from benchmarks.bench_graph import read
+from benchmarks.served_graph import served_graph
+from serve.saved.keep import Saved
+from serve.saved.tables import CHECKS, WATCHES
+from serve.saved.watches.watch_store import MOST_WAIT_S
+from tests.serve.saved.kept import saved_at
+
+BEFORE = "v000000"
+# Longer than the gateway's loop sleeps, so that each turn is wholly of its kind.
+SETTLE_S = 8.0
+
+
+@dataclass
+class Turns:
+    """Times of ordinary questions in seconds, and how many saved ones were asked beside them."""
+
+    seconds: list[float] = field(default_factory=list)
+    beside: int = 0
+    failed: int = 0
+    degraded: int = 0
+
+
+def save_due(saved: Saved, questions: Sequence[str], answers: Sequence[Any], count: int) -> None:
+    """`count` saved questions with an answer of an earlier version; none may be asked yet."""
+    pairs = itertools.islice(itertools.cycle(zip(questions, answers, strict=True)), count)
+    rows = [
+        {
+            "id": f"{n:032x}", "owner": "", "digest": f"{n}", "created": 1.0, "question": question,
+            "request": {"question": question, "system": "citeray"}, "webhook": "", "checked": 1.0,
+            "version": BEFORE, "failures": 0, "error": "", "not_before": time.time() + MOST_WAIT_S,
+            "answer": {**answer, "index_version": BEFORE}, "sources": {},
+        }
+        for n, (question, answer) in enumerate(pairs)
+    ]  # fmt: skip
+    with saved.database.write() as connection:
+        connection.execute(insert(WATCHES), rows)
+
+
+def hold_back(saved: Saved, held: bool) -> None:
+    """For MOST_WAIT_S, which is longer than a turn: what lies further ahead is due."""
+    until = time.time() + MOST_WAIT_S if held else 0.0
+    with saved.database.write() as connection:
+        connection.execute(update(WATCHES).values(not_before=until))
+
+
+def asked(saved: Saved) -> int:
+    with saved.database.read() as connection:
+        return connection.scalar(select(func.count()).select_from(CHECKS)) or 0
+
+
+async def ask(http: httpx.AsyncClient, question: str, found: Turns) -> None:
+    begun = time.monotonic()
+    reply = await http.post("/v1/answer", json={"question": question, "system": "citeray"})
+    if reply.is_success:
+        found.seconds.append(time.monotonic() - begun)
+        found.degraded += bool(reply.json()["degraded"])
+    else:
+        found.failed += 1
+
+
+async def drive(
+    http: httpx.AsyncClient, questions: Sequence[str], rate: float, seconds: float, seed: int
+) -> Turns:
+    found, chance, sent = Turns(), random.Random(seed), []
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        sent.append(asyncio.create_task(ask(http, chance.choice(questions), found)))
+        await asyncio.sleep(chance.expovariate(rate))
+    await asyncio.gather(*sent)
+    return found
+
+
+async def measure(
+    url: str, saved: Saved, questions: Sequence[str], given: argparse.Namespace
+) -> tuple[Turns, Turns]:
+    """(alone, beside), of turns that alternate; both kinds ask the same at the same moments."""
+    alone, beside = Turns(), Turns()
+    async with httpx.AsyncClient(base_url=url, timeout=120) as http:
+        answers = []
+        for question in questions:
+            reply = await http.post("/v1/answer", json={"question": question, "system": "citeray"})
+            answers.append(reply.raise_for_status().json())
+        save_due(saved, questions, answers, given.saved)
+        for number in range(given.rounds):
+            # The one that comes first changes, so that what drifts favours neither.
+            for held in (True, False) if number % 2 == 0 else (False, True):
+                hold_back(saved, held)
+                await asyncio.sleep(SETTLE_S)
+                before = asked(saved)
+                found = await drive(http, questions, given.rate, given.seconds, number)
+                found.beside = asked(saved) - before
+                if held and found.beside:
+                    raise SystemExit(f"{found.beside} saved questions were asked though held back")
+                tell(f"round {number + 1}, {'alone' if held else 'beside'}", found)
+                total = alone if held else beside
+                total.seconds += found.seconds
+                total.beside += found.beside
+                total.failed += found.failed
+                total.degraded += found.degraded
+    return alone, beside
+
+
+def tell(what: str, found: Turns) -> None:
+    p50, p95 = np.percentile(found.seconds, (50, 95)) * 1000
+    print(
+        f"{what}: {len(found.seconds)} questions, p50 {p50:.0f} ms, p95 {p95:.0f} ms; "
+        f"{found.beside} saved ones asked; {found.degraded} degraded, {found.failed} failed",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--saved", type=int, default=1000)
+    parser.add_argument("--rate", type=float, default=1.0)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    given = parser.parse_args()
+    questions = read(given.questions, 40)
+    with tempfile.TemporaryDirectory() as folder:
+        saved = saved_at(Path(folder))
+        url = f"sqlite:///{folder}/saved/citeray.db"
+        settings = [f"index.path={given.index.resolve()}", "llm.kind=none", *given.set]
+        with served_graph([f"serve.saved.url={url}", *settings]) as graph:
+            alone, beside = asyncio.run(measure(graph.url, saved, questions, given))
+    tell("alone", alone)
+    tell("beside", beside)
+    ratio = np.percentile(beside.seconds, 95) / np.percentile(alone.seconds, 95)
+    print(f"ratio of the 95th percentiles: {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""One build or update in a process of its own, with the stand-in encoder; prints what it took.
+
+    python -m benchmarks.scale_job build|update SHARDS INDEX SOURCE...
+
+The real jobs on a real Ray: only `load_encoder` is replaced, in the workers too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import ray.cloudpickle
+
+from benchmarks.stand_in import BagOfWords
+from cluster.ray.session import ray_session
+from cluster.settings.settings import Settings, load_settings
+from pipelines.build import jobs, stage_steps
+from pipelines.build.find_sources import find_sources
+from pipelines.build.plan_build import Progress
+
+
+class StageClock:
+    """When each stage was last heard of, in seconds from now."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._last: dict[str, float] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        self._last[progress.stage] = time.monotonic() - self._begun
+
+    def stages(self) -> dict[str, float]:
+        """Seconds from one stage's last word to the next one's; `publish` is the rest."""
+        ends = [*self._last.items(), ("publish", time.monotonic() - self._begun)]
+        begins = [0.0, *(end for _, end in ends[:-1])]
+        pairs = zip(ends, begins, strict=True)
+        return {stage: round(end - begin, 2) for (stage, end), begin in pairs}
+
+
+def stand_in_settings(index: Path, shards: int) -> Settings:
+    """The settings of a build into `index` by the stand-in encoder."""
+    model = index.parent / "stand-in"
+    model.mkdir(exist_ok=True)
+    (model / "config.json").write_text('{"stand-in": "benchmarks.stand_in"}')
+    overrides = {
+        "index.path": index,
+        "index.shards": shards,
+        "encoder.model": f"file:{model.resolve()}",
+        "vocabulary.concepts": "",
+        # The stand-in has no tokens of a text whose vectors could be coded.
+        "index.token_vectors": "none",
+    }
+    return load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
+
+
+def use_stand_in() -> None:
+    """Replace the encoder in this process, and in the workers of a Ray that it starts."""
+    stage_steps.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
+    stage_steps.find_encoder = stage_steps.load_encoder
+    # Or the workers would import the module anew, with the real encoder.
+    ray.cloudpickle.register_pickle_by_value(stage_steps)  # type: ignore[attr-defined]
+
+
+def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
+    settings = stand_in_settings(index, int(shards))
+    use_stand_in()
+    clock = StageClock()
+    # The update's number leaves room for any corpus before it.
+    update = partial(jobs.update_index, allow_gap=True)
+    work = {"build": jobs.build_index, "update": update}[job]
+    with ray_session(settings.ray):
+        result = work(find_sources(sources), settings, clock)
+    stages = clock.stages()
+    citations = sum(source.kept for source in result.sources)
+    print(json.dumps({"citations": citations, "seconds": sum(stages.values()), "stages": stages}))
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[4:])
