@@ -19,7 +19,7 @@ CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
 # the shell forbids it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo serve test test-long test-all test-fast coverage lint bench bench-peers docs sbom audit lock clean
+.PHONY: demo serve test test-long test-all test-nightly test-fast coverage lint bench bench-peers docs sbom audit lock clean
 
 demo: $(STAMP)
 	$(BIN)/citeray demo
@@ -39,9 +39,13 @@ LONG_WORKERS = $(shell echo $$(( ($$(nproc) + 1) / 2 )))
 
 # WITHIN=3000: tests not begun after so many seconds are named and skipped.
 test-long: $(DEV_STAMP)
-	$(TESTS) --numprocesses $(LONG_WORKERS) -m long $(if $(WITHIN),--begin-within $(WITHIN) -rs)
+	$(TESTS) --numprocesses $(LONG_WORKERS) -m "long and not nightly" $(if $(WITHIN),--begin-within $(WITHIN) -rs)
 
 test-all: test test-long
+
+# Every benchmark once at its smallest size, among others; one after the other.
+test-nightly: $(PEERS)/.installed
+	$(BIN)/python -m pytest -m nightly --durations 20
 
 # No Ray, no graph.
 test-fast: $(DEV_STAMP)

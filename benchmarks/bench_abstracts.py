@@ -1,10 +1,11 @@
-"""Questions on whole abstracts, whose conclusion lies outside the passage that is found.
+"""Measure answers whose evidence is a conclusion outside the passage that the search finds.
 
-    python -m benchmarks.bench_abstracts TEXTS.jsonl... --index FOLDER [--whole 0 5]
+    python -m benchmarks.bench_abstracts TEXTS.jsonl... --index FOLDER [--whole 0 5] [--limit N]
 
-TEXTS are lines with `pmid`, `title` and `text` (both together), as of BC5CDR and NCBI Disease; the
-index is made once in FOLDER. Prints how many yes/no answers are right and wrong, and the sum of the
-other types' scores, with so many citations read whole, and each answer that is not right.
+Each line of TEXTS has `pmid`, `title` and `text` (title and abstract), as in BC5CDR and NCBI
+Disease. The index is built once in FOLDER. For each number of abstracts read in full (`--whole`),
+prints the numbers of right and wrong yes/no answers, the sum of the scores of the other question
+types (0 to 1 a question), and every answer that is not right.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import argparse
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from benchmarks.smallest import parse_arguments
 from cluster.answers import NOT_ENOUGH, Answer, Question, QuestionType
 from cluster.records import Citation
 from cluster.settings.presets import load_system
@@ -24,6 +28,8 @@ from serve.graph.local_graph import local_answerer
 from serve.request import Request
 from tests.answers.collection import build_index, settings_for
 from tests.small_index import citation
+
+SMALLEST = "TEXTS --index FOLDER --whole 0 --limit 2"
 
 Ask = Callable[[str, QuestionType], Awaitable[Answer]]
 QUESTIONS = Path(__file__).with_name("abstracts.yaml")
@@ -78,10 +84,18 @@ async def ask_sides(ask: Ask, questions: Mapping[str, Sequence[str]]) -> None:
     print(f"yes/no: {right} of {asked} right, {wrong} wrong", flush=True)
 
 
-async def ask_all(index: Path, whole: int) -> None:
+def read_questions(limit: int | None) -> dict[str, Any]:
+    """Return at most `limit` questions of each kind; abstracts.yaml describes their form."""
+    return {
+        kind: asked[:limit] if isinstance(asked, list) else dict(islice(asked.items(), limit))
+        for kind, asked in yaml.safe_load(QUESTIONS.read_text("utf-8")).items()
+    }
+
+
+async def ask_all(index: Path, whole: int, limit: int | None) -> None:
     system = load_system("citeray").model_copy(update={"whole": whole})
     answerer = local_answerer(settings_for(index))
-    questions = yaml.safe_load(QUESTIONS.read_text("utf-8"))
+    questions = read_questions(limit)
 
     async def ask(body: str, kind: QuestionType) -> Answer:
         return await answerer.answer(Request(Question("q", body, kind), system))
@@ -96,10 +110,11 @@ def main() -> None:
     parser.add_argument("texts", type=Path, nargs="+")
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--whole", type=int, nargs="+", default=[0, 5])
-    arguments = parser.parse_args()
+    parser.add_argument("--limit", type=int, help="questions of each kind (default all)")
+    arguments = parse_arguments(parser, SMALLEST)
     index = build_index(arguments.index, list(citations(arguments.texts)))
     for whole in arguments.whole:
-        asyncio.run(ask_all(index, whole))
+        asyncio.run(ask_all(index, whole, arguments.limit))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Ask a running endpoint a file's questions: how long it takes, and whether answers hold.
+"""Measure latency and sentence support of the answers of a running endpoint.
 
     citeray serve --set index.path=DIR &
     python -m benchmarks.bench_answers QUESTIONS.json [--system NAME] [--limit 20]
-        [--url http://127.0.0.1:8000] [--set support.kind=nli]
+        [--url http://127.0.0.1:8000 | --index INDEX] [--set support.kind=nli]
 
-Prints each question with its answer, to be read; the median milliseconds of retrieval with
-reranking and of the whole answer; and how many sentences have a passage of a citation they name
-that supports them, by the support scorer and threshold of the settings, asked anew.
+With `--index`, the benchmark serves that index itself. Prints every question with its answer; the
+median latency in milliseconds of retrieval with reranking and of the whole answer; and the number
+of sentences that a passage of their own citations supports, scored again by the support scorer and
+threshold of the settings.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from typing import Any
 
 import httpx
 
+from benchmarks.served_graph import served_graph
+from benchmarks.smallest import parse_arguments
 from cluster.settings.settings import load_settings
 from serve.formats.bioasq import read_questions
 from serve.graph.load_stages import load_scorer
 from serve.support.attribute_sentences import SupportScorer
+
+SMALLEST = "QUESTIONS --index INDEX --limit 2 --set llm.kind=none"
 
 
 def unsupported(answer: Mapping[str, Any], scorer: SupportScorer, threshold: float) -> list[str]:
@@ -45,14 +50,23 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--url", default="http://127.0.0.1:8000")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
-    arguments = parser.parse_args()
+    parser.add_argument("--index", type=Path, help="serve this index instead of using --url")
+    arguments = parse_arguments(parser, SMALLEST)
+    if arguments.index is None:
+        measure(arguments, arguments.url)
+        return
+    with served_graph([f"index.path={arguments.index.resolve()}", *arguments.overrides]) as graph:
+        measure(arguments, graph.url)
+
+
+def measure(arguments: argparse.Namespace, url: str) -> None:
     settings = load_settings(overrides=arguments.overrides)
     scorer, threshold = load_scorer(settings), settings.support.threshold
     searches, wholes, generated, said, bare = [], [], 0, 0, []
     for question in read_questions(arguments.questions)[: arguments.limit]:
         begun = time.perf_counter()
         request = {"question": question.body, "type": question.type, "system": arguments.system}
-        reply = httpx.post(f"{arguments.url}/v1/answer", json=request, timeout=120)
+        reply = httpx.post(f"{url}/v1/answer", json=request, timeout=120)
         wholes.append((time.perf_counter() - begun) * 1000)
         answer = reply.raise_for_status().json()
         timings = answer["timings_ms"]

@@ -1,11 +1,11 @@
-"""Quality beside latency: `auto` under several budgets, and each fixed preset.
+"""Compare the quality and latency of `auto` under several time budgets with fixed presets.
 
     python -m benchmarks.bench_budget QUESTIONS.json --index INDEX [--limit 100]
         [--budget 0 --budget 50] [--system citeray]
 
-Searches in this process, one question at a time, each system on all questions after ten that
-warm it up. Prints documents MAP@10 and the latency of the search, and how often the ladder went
-how far.
+Searches in this process, one question at a time. Each system first answers up to ten warm-up
+questions. Prints documents MAP@10, the latency of a search in milliseconds (mean, median, 95th
+percentile), the number of searches over budget, and how often each cascade step was the last.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.smallest import parse_arguments
 from cluster.answers import Question
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
@@ -27,6 +28,8 @@ from evaluation.bioasq.score_question import score_documents
 from serve.answer_question import QuestionAnswerer
 from serve.graph.local_graph import local_answerer
 from serve.request import Request
+
+SMALLEST = "QUESTIONS --index INDEX --limit 3 --budget 50 --system citeray"
 
 BUDGETS = [30, 60, 150, 450, 0]
 SYSTEMS = ["dense", "bm25", "hybrid", "citeray"]
@@ -57,12 +60,13 @@ async def measure(
     """A line of the table."""
     system = load_system(name)
     precision, took, rungs = [], [], Counter[str]()
-    for number, one in enumerate([*asked[:WARM], *asked]):
+    warm = asked[:WARM]
+    for number, one in enumerate([*warm, *asked]):
         fields = {n: getattr(one.question, n) for n in ("id", "body", "type")}
         found = await answerer.search(
             Request(Question(**fields, budget_ms=budget_ms), system, FOUND)
         )
-        if number < WARM or found.spent is None:
+        if number < len(warm) or found.spent is None:
             continue
         ranked = [str(citation.pmid) for citation in found.citations]
         precision.append(score_documents(one.gold, ranked)[-1])
@@ -100,7 +104,7 @@ def main() -> None:
     parser.add_argument("--system", action="append", help="fixed presets; repeatable")
     parser.add_argument("--config")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    asyncio.run(compare(parser.parse_args()))
+    asyncio.run(compare(parse_arguments(parser, SMALLEST)))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Encoders on this CPU, by runtime and number type, beside sentence-transformers' default.
+"""Compare encoder runtimes and number types on this CPU with sentence-transformers.
 
     python -m benchmarks.bench_encoder SOURCE... [--limit 320] [--rounds 5] [--set key=value]
 
-Prints for each: passages/s in batches as a build encodes them, ms for a question alone, both as
-ratios to `SentenceTransformer(model).encode` (float32, batches of 32), and the least cosine of any
-vector with that one's. Then ms for the reader to read 20 passages. Candidates are timed in turns;
-figures are medians over the rounds. To simulate a CPU without AVX-512 set ONEDNN_MAX_CPU_ISA=AVX2
-and ATEN_CPU_CAPABILITY=avx2; the number type is then float32, with --set encoder.dtype=float32.
+Prints for each runtime and number type: passages per second in the batches of a build, and
+milliseconds for a single question, both also as ratios to `SentenceTransformer(model).encode`
+(float32, batches of 32); and the smallest cosine between a vector and the one of that baseline.
+Then prints the milliseconds in which the reader reads 20 passages. The contenders take turns, and
+figures are medians over the rounds. To simulate a CPU without AVX-512, set ONEDNN_MAX_CPU_ISA=AVX2,
+ATEN_CPU_CAPABILITY=avx2 and --set encoder.dtype=float32.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from benchmarks.bench_index import passages_of
+from benchmarks.smallest import parse_arguments
 from cluster.models.adapters import model_folder
 from cluster.models.encoder import Encoder
 from cluster.models.openvino_runtime import PROBE_QUESTIONS
@@ -31,6 +34,8 @@ from cluster.models.reader import Reader
 from cluster.settings.settings import Settings, load_settings
 from cluster.text.tokenise import make_tokeniser
 from pipelines.build.find_sources import find_sources
+
+SMALLEST = "SOURCES --limit 8 --rounds 1"
 
 DEFAULT = "sentence-transformers float32"
 Encode = Callable[[list[str]], NDArray[np.float32]]
@@ -80,11 +85,14 @@ def medians(work: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, flo
 
 def compare_encoders(settings: Settings, texts: list[str], rounds: int) -> None:
     encoders = dict(encoders_of(settings))
-    build = medians({n: lambda e=e: e(texts) for n, e in encoders.items()}, rounds)
+    build = medians({n: partial(e, texts) for n, e in encoders.items()}, rounds)
     questions = list(PROBE_QUESTIONS)
-    alone = medians(
-        {n: lambda e=e: [e([q]) for q in questions] for n, e in encoders.items()}, rounds
-    )
+
+    def one_by_one(encode: Encode) -> None:
+        for question in questions:
+            encode([question])
+
+    alone = medians({n: partial(one_by_one, e) for n, e in encoders.items()}, rounds)
     wanted = encoders[DEFAULT]([*texts, *questions])
     for name, encode in encoders.items():
         least = (encode([*texts, *questions]) * wanted).sum(1).min()
@@ -99,7 +107,7 @@ def compare_encoders(settings: Settings, texts: list[str], rounds: int) -> None:
 def compare_readers(settings: Settings, passages: list[str], rounds: int) -> None:
     readers = dict(readers_of(settings))
     question = PROBE_QUESTIONS[0]
-    spent = medians({n: lambda r=r: r.read(question, passages) for n, r in readers.items()}, rounds)
+    spent = medians({n: partial(r.read, question, passages) for n, r in readers.items()}, rounds)
     wanted = next(iter(readers.values())).read(question, passages)
     for name, reader in readers.items():
         found = reader.read(question, passages)
@@ -116,7 +124,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=320)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--set", action="append", default=[], dest="overrides")
-    options = parser.parse_args()
+    options = parse_arguments(parser, SMALLEST)
     settings = load_settings(overrides=options.overrides)
     torch.set_num_threads(settings.encoder.threads)
     texts = passages_of(find_sources(list(map(str, options.sources))))[: options.limit]

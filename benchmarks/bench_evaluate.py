@@ -1,17 +1,17 @@
-"""How long all BioASQ measures of a big run take, intervals included.
+"""Measure how long all BioASQ measures of a large run take, confidence intervals included.
 
     python -m benchmarks.bench_evaluate [QUESTIONS]
 
-Makes 5,000 questions with 10 documents, 10 snippets, exact answers and ideal answers (150 words,
-two references), and a run over them; prints the seconds of reading, of scoring and of the
-bootstrap, on one thread.
+Generates 5,000 questions with 10 documents, 10 snippets, exact answers and ideal answers (150
+words, two references) each, and a run over them. Prints the seconds spent on reading, scoring and
+the bootstrap, on one thread.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,8 +19,11 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from benchmarks.smallest import parse_arguments
 from evaluation.bioasq.evaluate_bioasq import evaluate_bioasq, read_answers, read_benchmark
 from evaluation.bootstrap import RESAMPLES, intervals
+
+SMALLEST = "40"
 
 WORDS = [f"word{n}" for n in range(500)]
 EXACT: dict[str, Any] = {
@@ -57,7 +60,13 @@ def entry(number: int, rng: random.Random, references: int) -> dict[str, Any]:
     }
 
 
-def main(questions: int = 5000) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("questions", type=int, nargs="?", default=5000)
+    measure(parse_arguments(parser, SMALLEST).questions)
+
+
+def measure(questions: int) -> None:
     rng = random.Random(0)
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
         paths = [Path(folder) / name for name in ("gold.json", "run.json")]
@@ -79,4 +88,4 @@ def main(questions: int = 5000) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

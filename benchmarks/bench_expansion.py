@@ -1,12 +1,12 @@
-"""Where other names of a question's entities help the search, and where they do not.
+"""Measure where query expansion with other names of an entity helps the search.
 
     python -m benchmarks.bench_expansion QUESTIONS --index INDEX --output FOLDER [--seed 0]
 
-Four forms of the same questions with the same gold: as they are; short, their entities' names
-alone; renamed, each with one entity by another name of the vocabulary, drawn by the seed, as a
-reader with other words would put it; and short and renamed. Only questions in which a name can be
-exchanged are taken. For each form a table of `citeray ablate`: the presets with and without
-expansion, documents MAP with paired differences.
+Searches four forms of the same questions with the same gold documents: plain; short (only the names
+of the entities); renamed (one entity replaced by another of its names in the vocabulary, drawn with
+the seed); and short and renamed. Questions without an entity that has another name are left out.
+Prints for each form a table of `citeray ablate`: presets with and without expansion, documents MAP
+with paired differences.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.smallest import parse_arguments
 from cluster.records import Entity
 from cluster.settings.settings import load_settings
 from serve.graph.load_stages import load_expander, open_manifest
 from serve.question.expand_question import expansion_terms
+
+SMALLEST = "QUESTIONS --index INDEX --output FOLDER --limit 6 --systems bm25"
 
 Row = dict[str, Any]
 Entities = Callable[[str], Sequence[Entity]]
@@ -63,10 +66,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--systems", nargs="+", default=["citeray", "citeray-ner"])
     parser.add_argument("--vary", action="append", default=[])
-    asked = parser.parse_args()
+    parser.add_argument("--limit", type=int, help="number of questions read (default all)")
+    asked = parse_arguments(parser, SMALLEST)
     settings = load_settings(None, [f"index.path={asked.index}"])
     expander = load_expander(settings, open_manifest(settings))
-    rows = json.loads(asked.questions.read_text(encoding="utf-8"))["questions"]
+    rows = json.loads(asked.questions.read_text(encoding="utf-8"))["questions"][: asked.limit]
     for name, chosen in forms_of(rows, expander.entities, asked.seed).items():
         folder = asked.output / name.replace(" ", "-")
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,14 +1,13 @@
-"""Searches of one segment under filters that few or many citations pass, beside a search of all.
+"""Compare filtered searches of one segment with unfiltered ones.
 
     python -m benchmarks.bench_filters [FOLDER] [--citations 100000] [--queries 100]
 
-Writes a segment of made-up citations of one passage each to FOLDER, or to a temporary folder,
-unless FOLDER holds it already. Its vectors are random unit vectors near a plane of 24
-dimensions, which an HNSW can search. Prints for each filter recall@10 against an exact search,
-the medians of wall and CPU time of searches by vectors and by BM25, the ratio of CPU time to
-that of searches without a filter, and what the first search by the filter costs. `topic` is a
-filter that passes a tenth of the citations, close together: near to some questions and far from
-others. One thread.
+Writes a segment of generated citations with one passage each to FOLDER or to a temporary folder,
+unless FOLDER already holds it. The vectors are random unit vectors near a subspace of 24
+dimensions, which HNSW can search. Prints for each filter: recall@10 against an exact search, the
+median wall and CPU time in milliseconds of searches by vectors and by BM25, the ratio of CPU time
+to that of unfiltered searches, and the CPU time of the first search with the filter. The filter
+`topic` passes a tenth of the citations, which lie close together. Runs on one thread.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ import faiss
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.smallest import parse_arguments
 from cluster.arrow_records import citations_to_table
 from cluster.index.bm25 import Bm25Query
 from cluster.index.filters.filters import NO_FILTERS, Filters
@@ -36,6 +36,8 @@ from cluster.index.write_segment import SPANS, SegmentPlan, SegmentRows, write_r
 from cluster.records import Citation, MeshHeading, Section
 from cluster.settings.settings import load_settings
 from pipelines.build.build_shard import train_quantiser
+
+SMALLEST = "--citations 2000 --queries 3"
 
 DIMENSIONS, PLANE, BATCH = 384, 24, 2000
 TOP, LIMIT = 10, 100
@@ -55,7 +57,8 @@ def unit_vectors(count: int, chance: np.random.Generator) -> Vectors:
     axes = np.random.default_rng(1).standard_normal((PLANE, DIMENSIONS))
     places = chance.standard_normal((count, PLANE)) @ axes
     raw = places + 0.5 * chance.standard_normal((count, DIMENSIONS))
-    return (raw / np.linalg.norm(raw, axis=1, keepdims=True)).astype(np.float32)
+    found: Vectors = (raw / np.linalg.norm(raw, axis=1, keepdims=True)).astype(np.float32)
+    return found
 
 
 def words(count: int, chance: np.random.Generator) -> list[str]:
@@ -181,7 +184,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--citations", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=100)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, SMALLEST)
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,13 @@
-"""How near the GPU build path comes to what the card can do.
+"""Compare the GPU steps of an index build with the peak of the card.
 
     python -m benchmarks.bench_gpu [--config cluster.yaml] [--set key=value]
         [--passages 20000] [--vectors 1000000] [--device cuda]
 
-Embedding: TFLOP/s of the settings' encoder over passages of 128 tokens, as a build encodes them,
-beside the largest matrix product that the card was seen to make in bfloat16 and its data sheet's
-peak. FLOPs are counted from the model's config. CAGRA: seconds to build, beside FAISS's own HNSW
-on the CPU, and recall@10 of both. Without a GPU one line says so, with exit code 2; `--device cpu`
-runs the same arithmetic on the CPU. The language model's tokens a second: bench_llm, with --config.
+Embedding: TFLOP/s of the encoder of the settings over passages of 128 tokens, relative to the
+fastest measured matrix product in bfloat16 and to the peak in the card's data sheet. FLOPs are
+counted from the model's configuration. CAGRA: seconds to build the graph and its recall@10, beside
+FAISS's HNSW on the CPU. Exits with status 2 if there is no GPU; `--device cpu` runs the same steps
+on the CPU. For the tokens per second of the language model use bench_llm with --config.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from transformers import AutoConfig
 
+from benchmarks.smallest import parse_arguments
 from cluster.index import cagra
 from cluster.index.vectors import Vectors, build, empty_index
 from cluster.models.adapters import model_folder
@@ -146,6 +147,15 @@ def graph_lines(chosen: IndexSettings, rows: int, dimensions: int) -> list[str]:
     return [*lines, made("CAGRA", lambda e: cagra.build_by_cagra(e, vectors, threads))]
 
 
+def smallest() -> str:
+    """Return the arguments of the smallest run, on the CPU where there is no GPU."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return (
+        f"--config laptop.yaml --device {device} --passages 8 --vectors 1000 --matrix 64 "
+        "--set encoder.dtype=float32"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", default="cluster.yaml")
@@ -154,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--passages", type=int, default=20_000)
     parser.add_argument("--vectors", type=int, default=1_000_000)
     parser.add_argument("--matrix", type=int, default=8192)
-    given = parser.parse_args(arguments)
+    given = parse_arguments(parser, smallest(), arguments)
     if given.device != "cpu" and not torch.cuda.is_available():
         print("no GPU is seen here: run this where there is one, or with --device cpu")
         return 2

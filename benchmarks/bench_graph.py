@@ -1,10 +1,10 @@
-"""What the graph adds to its stages: start, idle memory, latency, throughput.
+"""Measure what the Serve graph adds to its stages: start, idle memory, latency, throughput.
 
     python -m benchmarks.bench_graph QUESTIONS.json --index INDEX [--limit 60] [--set ...]
 
-Latency: each question once over HTTP, one at a time, beside the same stages called in this
-process. Throughput: `--requests` questions by 1, 8, 16 and 32 callers at once, with the stages'
-batches and with batches of one, and how busy the machine's cores are with them.
+Latency: milliseconds of each question sent once over HTTP, one at a time, beside the same stages
+called in this process. Throughput: questions per second and CPU use for `--requests` questions by
+1, 8, 16 and 32 concurrent callers, with the batches of the stages and with batches of one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ import httpx
 import psutil
 
 from benchmarks.served_graph import Graph, served_graph
+from benchmarks.smallest import parse_arguments
 from cluster.answers import Question
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
 from serve.graph.local_graph import local_answerer
 from serve.request import Request
+
+SMALLEST = "QUESTIONS --index INDEX --limit 6 --requests 4 --set llm.kind=none"
 
 SYSTEMS = ("dense", "hybrid", "citeray")
 CALLERS = (1, 8, 16, 32)
@@ -51,10 +54,10 @@ def in_process(questions: list[str], settings: list[str]) -> dict[str, float]:
     medians = {}
     for name in SYSTEMS:
         system = load_system(name)
-        took = []
-        for number, body in enumerate([*questions[:5], *questions]):
+        took, warm = [], questions[:5]
+        for number, body in enumerate([*warm, *questions]):
             found = asyncio.run(answerer.search(Request(Question("", body), system, 10)))
-            if number >= 5:
+            if number >= len(warm):
                 took.append(sum(found.timings_ms.get(stage, 0.0) for stage in STAGES))
         medians[name] = statistics.median(took)
     return medians
@@ -98,7 +101,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--requests", type=int, default=64)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    given = parser.parse_args()
+    given = parse_arguments(parser, SMALLEST)
     settings = [f"index.path={given.index.resolve()}", *given.set]
     asked = read(given.questions, given.limit + len(CALLERS) * given.requests)
     questions, others = asked[: given.limit], asked[given.limit :]

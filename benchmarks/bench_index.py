@@ -1,9 +1,9 @@
-"""Index build beside a bare bf16 SentenceTransformer loop over the same passages.
+"""Compare an index build with a plain SentenceTransformer loop over the same passages.
 
     python -m benchmarks.bench_index SOURCE... [--set key=value]
 
-Prints citations/s, passages/s, their ratio to the bare loops in bf16 and in float32, and
-the largest resident memory of any process of the build.
+Prints the passages per second of the build and of loops in bfloat16 and float32, their ratios, and
+the largest resident memory in MB of any process of the build.
 """
 
 from __future__ import annotations
@@ -14,23 +14,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 import torch
 from sentence_transformers import SentenceTransformer
 
+from benchmarks.smallest import parse_arguments
 from cluster.models.adapters import model_folder
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 from cluster.settings.settings import load_settings
+from cluster.storage.object_store import File
 from pipelines.build.find_sources import find_sources
 from pipelines.build.split_passages import make_splitter, split_citation
+
+SMALLEST = "SOURCES"
 
 BARE_PASSAGES = 1500
 
 
-def passages_of(sources: list[Path]) -> list[str]:
+def passages_of(sources: Sequence[File]) -> list[str]:
     splitter = make_splitter("characters", 512, 64)
     records = (r for path in sources for r in read_records(path))
     citations = (r for r in records if isinstance(r, Citation))
@@ -71,7 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sources", nargs="+")
     parser.add_argument("--set", action="append", default=[], dest="overrides")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, SMALLEST)
     texts = passages_of(find_sources(arguments.sources))
     sample = texts[:: max(len(texts) // BARE_PASSAGES, 1)]
     before = bare_rate(sample, torch.bfloat16)

@@ -1,12 +1,13 @@
-"""Late interaction over stored token vectors, beside PyLate's reranking of the same ones.
+"""Compare late interaction over stored token vectors with PyLate's reranking.
 
     python -m benchmarks.bench_late QUESTIONS.json SOURCE... [--passages 2000] [--rounds 5]
 
-Both score the same 200 candidates of each question, those of the first `--passages` that are
-nearest to it, with the token vectors of the same encoder. CiteRay reads its codes (64 components,
-2 bits); PyLate's `rank.rerank` pads and multiplies the float32 vectors. Prints the median ms of a
-question and the ratio, then the bytes of a passage and how many of the ten best are the same.
-FastPLAID is no contender: its wheels are for an older torch and end the process with ours.
+Both rerank the same 200 candidates of each question with the token vectors of the same encoder; the
+candidates are the nearest of the first `--passages` passages. CiteRay reads its compressed codes
+(64 components, 2 bits each); PyLate's `rank.rerank` pads and multiplies float32 vectors. Prints the
+median milliseconds per question and their ratio, then bytes per passage and the share of the ten
+best passages that both have in common. FastPLAID is left out because its wheels need an older
+torch.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -26,12 +28,15 @@ from pylate import rank
 from benchmarks.bench_encoder import medians
 from benchmarks.bench_index import passages_of
 from benchmarks.ratios import Ratio, print_ratios
+from benchmarks.smallest import parse_arguments
 from cluster.index.tokens.codec import TokenCodec, learn_codec
 from cluster.index.tokens.stored import StoredTokens, mean_max_sim
 from cluster.models.adapters import model_folder
 from cluster.models.encoder import Encoder
 from cluster.settings.settings import Settings, load_settings
 from pipelines.build.find_sources import find_sources
+
+SMALLEST = "QUESTIONS SOURCES --passages 50 --rounds 1"
 
 CANDIDATES, TOP = 200, 10
 OURS, PYLATE = "CiteRay", "PyLate, float32"
@@ -53,7 +58,8 @@ def of_codes(texts: Sequence[str], encoder: Encoder, codec: TokenCodec, folder: 
 
     def best(tokens: np.ndarray, candidates: np.ndarray) -> list[int]:
         scores = mean_max_sim(stored.best_cosines(codec.project(tokens), candidates))
-        return candidates[np.argsort(-scores, kind="stable")[:TOP]].tolist()
+        found: list[int] = candidates[np.argsort(-scores, kind="stable")[:TOP]].tolist()
+        return found
 
     return Scored(best, path.stat().st_size / len(texts))
 
@@ -96,7 +102,7 @@ def compare(
             pairs = zip(queries, candidates, strict=True)
             found[of] = [contenders[of].best(*pair) for pair in pairs]
 
-        spent = medians({of: lambda of=of: run(of) for of in contenders}, rounds)
+        spent = medians({of: partial(run, of) for of in contenders}, rounds)
     milliseconds = {of: 1e3 * seconds / len(questions) for of, seconds in spent.items()}
     what = f"late interaction, {CANDIDATES} of {len(texts):,} passages"
     ratios = [Ratio(what, milliseconds[OURS], PYLATE, milliseconds[PYLATE], "ms")]
@@ -119,7 +125,7 @@ def main() -> None:
     parser.add_argument("sources", nargs="+")
     parser.add_argument("--passages", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
+    options = parse_arguments(parser, SMALLEST)
     bodies = [q["body"] for q in json.loads(options.questions.read_text())["questions"]][:32]
     texts = [t for t in passages_of(find_sources(options.sources)) if len(t) > 40]
     ratios, lines = compare(load_settings(), bodies, texts[: options.passages], options.rounds)

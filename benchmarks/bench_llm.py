@@ -1,12 +1,12 @@
-"""The language model's tokens a second by way of the graph, beside the same deployment alone.
+"""Compare the language model's throughput through the graph with its deployment alone.
 
     python -m benchmarks.bench_llm QUESTIONS.json --index INDEX [--limit 24] [--rounds 4]
         [--config gpu-node.yaml] [--set llm.tensor_parallel=2]
 
-Both get the prompts of ideal answers over the questions' own snippets, 8 at once, greedy, in turns:
-by a handle to the language model's deployment, and by the writer, which all of a question's calls
-go through. Prints the tokens a second of each round, the ratio of the medians, and how many replies
-were the same, word for word.
+Both paths take turns on the same prompts, ideal answers from each question's own snippets, with 8
+concurrent callers and greedy decoding: one through a handle to the language model's deployment, one
+through the writer deployment, which handles all model calls of a question. Prints tokens per second
+of each round, the ratio of the medians, and the number of identical replies.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from ray import serve as ray_serve
 from rich.console import Console
 
+from benchmarks.smallest import parse_arguments
 from cluster.answers import Evidence
 from cluster.records import Passage
 from cluster.settings.settings import load_settings
@@ -31,6 +32,8 @@ from serve.graph.run_graph import running_graph
 from serve.llm.chat_form import Message, chat_request, read_reply
 from serve.llm.prompts import find_prompt, number_passages, quote
 from serve.llm_app import DEPLOYMENT, LLM_APP
+
+SMALLEST = "QUESTIONS --index INDEX --limit 2 --rounds 1"
 
 CALLERS = 8
 MAX_TOKENS = 64
@@ -107,7 +110,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--config", help="gpu-node.yaml, say; with --set llm.tensor_parallel=2")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    given = parser.parse_args()
+    given = parse_arguments(parser, SMALLEST)
     settings = load_settings(given.config, [f"index.path={given.index.resolve()}", *given.set])
     conversations = prompts(given.questions, given.limit, settings.llm.evidence_characters)
     with running_graph(settings, Console(stderr=True)):

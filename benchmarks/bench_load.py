@@ -1,15 +1,15 @@
-"""More questions than the graph can answer, for minutes: what becomes of each.
+"""Measure how the graph behaves for minutes under more load than it can answer.
 
     python -m benchmarks.bench_load QUESTIONS.json --index INDEX [--minutes 10] [--times 2]
         [--kill [--kinds KIND ...]] [--seed 0] [--set ...]
 
-First finds what the graph answers in a second (32 callers for half a minute), then sends `--times`
-that at random moments (Poisson), presets mixed, and a batch a minute. Every request must end in an
-answer, a stated degradation, or 429/503 with Retry-After, every batch with its run. Prints these,
-the times of accepted requests, and the anonymous memory of all processes with its slope over the
-second half (Theil and Sen's, with its interval). With `--kill` a replica is killed 10 s after
-answers are whole again, one kind after the other, and questions that are lost are asked again as
-the Python client does.
+First measures the capacity in requests per second (32 callers for `--probe-s` seconds). Then sends
+`--times` that rate with Poisson arrivals and mixed presets, and one batch of questions a minute.
+Every request must end in an answer, a stated degradation, or 429/503 with Retry-After, and every
+batch with its run. Prints these counts, the latency of accepted requests in seconds, and the
+anonymous memory of all processes with its slope over the second half (Theil-Sen, with confidence
+interval). With `--kill`, kills one replica 10 s after answers are complete again, each kind in
+turn, and retries lost requests as the Python client does.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ from scipy.stats import theilslopes
 
 from benchmarks.bench_graph import read
 from benchmarks.served_graph import Graph, served_graph
+from benchmarks.smallest import parse_arguments
 from serve.client.call_endpoint import PAUSES_S
 from serve.llm_app import LLM_APP
+
+SMALLEST = "QUESTIONS --index INDEX --minutes 0.1 --probe-s 3"
 
 # How often each is asked of ten.
 MIX = (("citeray", 5), ("hybrid", 2), ("bm25", 1), ("dense", 1), ("auto", 1))
@@ -275,12 +278,13 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=KINDS, choices=[*KILLED])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    given = parser.parse_args()
+    parser.add_argument("--probe-s", type=float, default=30, help="seconds to measure capacity")
+    given = parse_arguments(parser, SMALLEST)
     questions = read(given.questions, 200)
 
     async def run(graph: Graph) -> Outcomes:
         async with httpx.AsyncClient(base_url=graph.url, timeout=120) as http:
-            rate = await capacity(http, questions, 30)
+            rate = await capacity(http, questions, given.probe_s)
         print(f"answers {rate:.1f} requests a second; sends {given.times * rate:.1f}", flush=True)
         return await overload(graph, questions, given, given.times * rate)
 

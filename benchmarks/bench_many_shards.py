@@ -1,11 +1,12 @@
-"""What a question costs by the number of shards: messages, bytes, and time.
+"""Measure the cost of a question by the number of shards: messages, bytes and time.
 
     python -m benchmarks.bench_many_shards [--shards 1 4 16 64] [--citations 6400]
 
-Generated citations in each number of shards, stand-in vectors, the preset `citeray`. In this
-process every call of a stage is pickled and unpickled, both ways, as between processes: prints a
-question's messages, bytes and milliseconds (median and 99th percentile of `--questions`), then
-the same with one shard that takes five seconds, which is left out at its deadline of two.
+Indexes generated citations in each number of shards, with stand-in vectors, and searches with the
+preset `citeray` in this process; every call of a stage is pickled and unpickled in both directions
+as between processes. Prints messages, kilobytes and milliseconds per question (median and 99th
+percentile of `--questions`), then the same with one shard that takes five seconds and is left out
+at its deadline of two seconds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.smallest import parse_arguments
 from cluster.answers import Question
 from cluster.settings.presets import load_system
 from cluster.settings.settings import ServeSettings, load_settings
@@ -29,6 +31,8 @@ from serve.answer_question import QuestionAnswerer
 from serve.graph.stages import Around, Backend, Stages, shard_stage
 from serve.request import Request
 from tests.serve.small_graph import make_answerer
+
+SMALLEST = "--shards 1 2 --citations 40 --questions 5"
 
 SYSTEM = "citeray"
 SLOW_S, DEADLINE_S = 5.0, 2.0
@@ -98,7 +102,7 @@ def main() -> None:
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 4, 16, 64])
     parser.add_argument("--citations", type=int, default=6_400)
     parser.add_argument("--questions", type=int, default=200)
-    given = parser.parse_args()
+    given = parse_arguments(parser, SMALLEST)
     bodies = [c.title for c in generate_citations(given.questions, first_pmid=50_000_001)]
     print("| shards | messages | kB | median ms | p99 | one slow: median ms | p99 | coverage |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")

@@ -1,11 +1,12 @@
-"""Index builds over three Ray nodes of this machine beside one node, and what the driver carries.
+"""Compare an index build on three Ray nodes of this machine with a build on one node.
 
     python -m benchmarks.bench_nodes [--citations 2000] [--rounds 3] [--sizes 2000 8000 20000]
 
-Rates: the same generated citations with the laptop's encoder, on one node of three cores as
-Ray counts them and on three of one, in turns; the machine's real cores are the same. Bytes:
-with a tiny encoder, what the driver received as objects, and its TCP connections carried both
-ways as the kernel counts them, for corpora of several sizes in as many files.
+Rates: citations per second of the same generated corpus with the laptop's encoder, on one node with
+three CPUs in Ray's accounting and on three nodes with one each, in turns; the physical cores are
+the same. Bytes: with a tiny encoder and corpora of several sizes, the kilobytes that the driver
+received as objects, and those that its TCP connections carried in both directions, counted by the
+kernel (needs `ss` of iproute2).
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.smallest import parse_arguments
 from pipelines.sample.generate_citations import write_generated
 from tests.end_to_end.command import ROOT, environment, small_settings
 from tests.tiny_models import make_tiny_encoder
+
+SMALLEST = "--citations 12 --rounds 1 --sizes 12"
 
 CORES = 3
 STORE_BYTES = 400_000_000
@@ -153,7 +157,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="*", default=[2000, 8000, 20000])
     parser.add_argument("--driver", nargs="+", metavar="WORD")
-    asked = parser.parse_args()
+    asked = parse_arguments(parser, SMALLEST)
     if asked.driver:
         drive(asked.driver[0], asked.driver[1:])
         return

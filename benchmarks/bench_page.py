@@ -1,11 +1,11 @@
-"""How soon the page is painted and how much it weighs, in Chromium.
+"""Measure how soon the web page is painted and how much it weighs, in Chromium.
 
     python -m benchmarks.bench_page [URL] [--loads N] [--question QUESTION]
 
-Loads the first screen, and the address of a question up to its answer, N times each with an empty
-cache, from the endpoint at URL or from a small index served by this process. Prints the largest
-contentful paint (https://web.dev/articles/lcp) as the browser's PerformanceObserver tells it, in
-seconds from the navigation on, and the bytes of all files and replies of the first screen.
+Loads the first screen, and the address of a question until its answer appears, N times each with an
+empty cache, from the endpoint at URL or from a small index served by this process. Prints the
+largest contentful paint (https://web.dev/articles/lcp) in seconds since navigation started, and the
+size in KiB of all files and replies of the first screen.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Browser
 
+from benchmarks.smallest import parse_arguments
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.chromium import CHROMIUM, open_browser
 from tests.serve.http.page.library import library_service
 from tests.serve.http_server import serving
 from tests.serve.saved.kept import saved_at
+
+SMALLEST = "--loads 1"
 
 QUESTION = "Does metformin activate AMPK?"
 OBSERVE = """window.largest = 0;
@@ -93,7 +96,7 @@ def main() -> None:
     parser.add_argument("url", nargs="?", help="a running endpoint, without API keys")
     parser.add_argument("--loads", type=int, default=10, help="loads of each address")
     parser.add_argument("--question", default=QUESTION)
-    given = parser.parse_args()
+    given = parse_arguments(parser, SMALLEST)
     if CHROMIUM is None:
         raise SystemExit("no chromium on PATH; on Debian: apt-get install chromium")
     with endpoint(given.url) as home, open_browser() as browser:

@@ -1,15 +1,17 @@
-"""How fast PubMed XML is parsed, beside pubmed_parser and the bare XML parsers.
+"""Compare the speed of parsing PubMed XML with pubmed_parser and bare XML parsers.
 
-    python -m benchmarks.bench_parse [FILE or FOLDER ...]
+    python -m benchmarks.bench_parse [FILE or FOLDER ...] [--records 2000] [--rounds 5]
 
-All contenders read the same file on one core in the same run, in an order that turns round
-after each round. Seconds depend on the machine; the ratios are what to compare.
+Parses `--records` generated records that have every field, then each FILE or FOLDER of `.xml.gz`.
+All contenders read the same files on one core in the same run, in an order that is reversed after
+each round. Prints citations per second of CPU time (medians) and their ratios; rates depend on the
+machine, ratios carry over.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -20,10 +22,11 @@ from xml.parsers import expat
 import pubmed_parser
 from lxml import etree
 
+from benchmarks.smallest import parse_arguments
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 
-CORPUS = Path(__file__).resolve().parents[1].parent / "shared/data/bioasq/corpus"
+SMALLEST = "--records 20 --rounds 1"
 ROUNDS = 5
 
 
@@ -159,15 +162,18 @@ def report(name: str, figures: Mapping[str, float]) -> str:
     return "\n".join([name, *rows])
 
 
-def main(paths: list[Path]) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", type=Path, nargs="*", metavar="FILE or FOLDER")
+    parser.add_argument("--records", type=int, default=2_000, help="generated records (2000)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    given = parse_arguments(parser, SMALLEST)
     with tempfile.TemporaryDirectory() as folder:
-        if not paths:
-            full = Path(folder) / "full-records.xml.gz"
-            write_full_records(full, 2_000)
-            paths = [full, *([CORPUS] if CORPUS.is_dir() else [])]
-        for path in paths:
-            print(report(path.name, measure(path)), flush=True)
+        full = Path(folder) / "full-records.xml.gz"
+        write_full_records(full, given.records)
+        for path in [full, *given.paths]:
+            print(report(path.name, measure(path, given.rounds)), flush=True)
 
 
 if __name__ == "__main__":
-    main([Path(argument) for argument in sys.argv[1:]])
+    main()

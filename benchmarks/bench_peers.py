@@ -1,11 +1,11 @@
-"""CiteRay beside what one would use instead, part by part, in one run: `make bench-peers`.
+"""Compare each part of CiteRay with its usual alternative in one run (`make bench-peers`).
 
     python -m benchmarks.bench_peers [QUESTIONS.json SOURCE...] [--limit 96]
 
-Without arguments the questions and citations are those of the sample corpus, whose build is all
-start: its ratio says nothing of a larger one. Builds an index of
-the sources first. Each part has a process of its own; rates and times are medians, as the bench
-that a part comes from says. Ratios carry over to other machines, seconds do not.
+Without arguments, uses the questions and citations of the sample corpus; its build is mostly
+start-up time, so that ratio says nothing about larger corpora. First builds an index of the
+sources. Each part runs in a process of its own. Prints medians of rates and times as the benchmark
+of each part describes them. Ratios carry over to other machines, absolute times do not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.ratios import HEAD, Ratio
+from benchmarks.smallest import parse_arguments
 from cluster.index.layout import VECTORS, bm25_directory
+
+SMALLEST = "--limit 12"
 
 ROUNDS = 5
 # A sentence-transformers loop runs over this many passages, spread over all.
@@ -209,7 +212,7 @@ def main() -> None:
     parser.add_argument("questions", type=Path, nargs="?")
     parser.add_argument("sources", nargs="*")
     parser.add_argument("--limit", type=int, default=96)
-    options = parser.parse_args()
+    options = parse_arguments(parser, SMALLEST)
     with tempfile.TemporaryDirectory() as name:
         questions, sources = options.questions, options.sources
         if questions is None:

@@ -1,10 +1,11 @@
-"""How far off is `citeray plan`? Its figures of a build beside those of the real one, by size.
+"""Compare the estimates of `citeray plan` with real builds, by corpus size.
 
     python -m benchmarks.bench_plan FOLDER [--sizes 20000 60000 1000000] [--shards 4] [--predict]
 
-Generated citations and the stand-in encoder of `bench_scale`, whose sources in FOLDER it shares.
-The plan is made from a calibration by the same encoder, on at most 32,000 citations and a real
-build of 4,000, which is kept in FOLDER. `--predict` builds nothing and prints what the plan says.
+Uses generated citations and the stand-in encoder of `bench_scale`, and shares its sources in
+FOLDER. The plan comes from a calibration with the same encoder on `--calibrate` citations and on a
+real build of an eighth of them; the calibration is kept in FOLDER. Prints seconds, bytes and
+memory, each estimated and measured. `--predict` builds nothing and prints the estimates only.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rich.console import Console
 
 from benchmarks.bench_scale import sources_of
 from benchmarks.scale_job import stand_in_settings, use_stand_in
+from benchmarks.smallest import parse_arguments
 from benchmarks.stand_in import DIMENSIONS, BagOfWords
 from cluster.settings.settings import Settings
 from cluster.storage.object_store import File
@@ -31,9 +33,18 @@ from planning.measure.watch_build import BuildMeasured, build_here
 from planning.measure.watch_processes import in_fresh_process
 from planning.show_plan import show_check
 
-# Enough passages that mixtures of two are spread as the stand-in's own vectors are.
-EFFORT = replace(calibrate.Effort(), passages=60_000, repeats=1)
+SMALLEST = "FOLDER --sizes 300 --shards 2 --calibrate 800"
+
+CALIBRATE = 32_000
 NO_REPLICA = Line(base=0.0, slope=0.0)
+
+
+def effort(citations: int) -> calibrate.Effort:
+    """Return the effort of a calibration on at most `citations`."""
+    # So many passages are needed for mixtures of two to spread as the stand-in's own vectors do.
+    whole = replace(calibrate.Effort(), passages=60_000, repeats=1)
+    small, built = citations // 4, citations // 8
+    return replace(whole, small=small, large=citations, built=built)
 
 
 class MeasuredBagOfWords(BagOfWords):
@@ -58,16 +69,16 @@ def build(folder: Path, size: int, shards: int) -> tuple[Settings, BuildMeasured
     return settings, in_fresh_process(build_by_stand_in, sources, settings).result
 
 
-def calibration(folder: Path, shards: int) -> Coefficients:
+def calibration(folder: Path, shards: int, chosen: calibrate.Effort) -> Coefficients:
     """That of FOLDER, or a new one; what serves is not measured, and is as shipped."""
     kept = folder / "calibration.json"
     if kept.is_file():
         return read_coefficients(kept)
     serving = read_coefficients(None).serving
     calibrate.load_encoder = lambda _: MeasuredBagOfWords()  # type: ignore[assignment,return-value]
-    calibrate.measure_serving = lambda *_: (serving, NO_REPLICA)  # type: ignore[assignment]
-    settings, real = build(folder, EFFORT.built, shards)
-    found = calibrate.measure_all(settings, real, print, (), EFFORT)
+    calibrate.measure_serving = lambda *_: (serving, NO_REPLICA)  # type: ignore[attr-defined]
+    settings, real = build(folder, chosen.built, shards)
+    found = calibrate.measure_all(settings, real, print, (), chosen)
     write_coefficients(found, kept)
     return found
 
@@ -86,11 +97,14 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 60_000])
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--predict", action="store_true")
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "--calibrate", type=int, default=CALIBRATE, help="citations of the calibration (32000)"
+    )
+    arguments = parse_arguments(parser, SMALLEST)
     folder: Path = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     out = Console(width=100)
-    found = calibration(folder, arguments.shards)
+    found = calibration(folder, arguments.shards, effort(arguments.calibrate))
     for size in arguments.sizes:
         out.print(f"{size:,} citations in {arguments.shards} shards")
         if arguments.predict:

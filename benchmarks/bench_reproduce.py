@@ -1,7 +1,10 @@
-"""All five papers at small scale: `python -m benchmarks.bench_reproduce [--papers 003 004]`.
+"""Measure how long `citeray reproduce` takes for all papers at small scale.
 
-Over questions of the sample corpus, as many of each type, with a PubMed on loopback that searches
-it. The target is 25 minutes on two cores, for 20 questions and all five papers together.
+    python -m benchmarks.bench_reproduce [--limit 20] [--papers 003 004]
+
+Asks `--limit` questions of the sample corpus, balanced by type, with a local PubMed server that
+searches that corpus. Prints the seconds of each paper and their sum. The target is 25 minutes on
+two cores for 20 questions and all five papers together.
 """
 
 from __future__ import annotations
@@ -13,10 +16,13 @@ import time
 from pathlib import Path
 
 from benchmarks.bench_systems import Row, local_pubmed, sample_by_type
+from benchmarks.smallest import parse_arguments
 from cluster.settings.presets import system_names
 from evaluation.reproduce.read_paper import paper_names, read_paper
 from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.command import BIN, run, with_settings
+
+SMALLEST = "--limit 1 --papers 003"
 
 AT_MOST_S = 3600
 
@@ -54,7 +60,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=20, help="questions")
     parser.add_argument("--concurrent", default="20")
     parser.add_argument("--papers", nargs="*", default=paper_names())
-    args = parser.parse_args()
+    args = parse_arguments(parser, SMALLEST)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         sample = write_sample(folder / "sample")

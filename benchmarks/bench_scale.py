@@ -1,13 +1,14 @@
-"""How building, updating and searching grow with the corpus, beside the bare libraries.
+"""Measure how builds and updates grow with the size of the corpus.
 
     python -m benchmarks.bench_scale FOLDER [--sizes 100000 300000 1000000] [--shards 4]
+        [--update 30000]
 
-Generated citations, the real jobs on a real Ray, and a stand-in encoder (`stand_in.py`), so
-that the encoder is not what is measured. For each size: seconds and citations/s of each
-stage, core seconds, bytes by artefact, peak anonymous memory by kind of process. Then an
-update of 30,000 (two thirds new, the rest revisions and deletions) into each, beside a build
-of those 30,000 alone. Sources and indexes stay in FOLDER, and a second run goes on from what
-is there.
+Runs the real jobs on Ray over generated citations with a stand-in encoder (`stand_in.py`), so that
+the encoder's speed does not count. Prints for each size: seconds and citations per second of each
+stage, CPU core seconds, bytes by artefact, and peak anonymous memory in MiB by kind of process.
+Then applies an update of `--update` records (two thirds new, the others revisions and deletions),
+beside a build of those records alone. Sources and indexes stay in FOLDER, and a second run reuses
+them.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from benchmarks.smallest import parse_arguments
 from cluster.index.manifest import read_manifest
 from cluster.records import Citation, Deletion
 from pipelines.sample.generate_citations import generate_citations, write_generated
 from pipelines.sample.render_articles import render_articles
 from planning.measure.watch_processes import watched_tree
 
-UPDATE_NEW, UPDATE_REVISED, UPDATE_DELETED = 20_000, 9_000, 1_000
+SMALLEST = "FOLDER --sizes 300 --shards 2 --update 60"
+
+UPDATE = 30_000
 
 
 def sources_of(folder: Path, size: int) -> Path:
@@ -42,22 +46,25 @@ def sources_of(folder: Path, size: int) -> Path:
     return target
 
 
-def update_file(folder: Path, size: int) -> Path:
-    """An update of a corpus of `size`: new citations, revised ones, deleted ones."""
+def update_file(folder: Path, size: int, records: int) -> Path:
+    """Write an update of a corpus of `size`: new citations, revisions and deletions."""
     path = folder / f"update-{size}" / "pubmed26n9001.xml.gz"
     if not path.is_file():
         path.parent.mkdir(exist_ok=True)
-        render_articles(_update_records(size), path)
+        render_articles(_update_records(size, records), path)
     return path
 
 
-def _update_records(size: int) -> Iterator[Citation | Deletion]:
-    new = generate_citations(UPDATE_NEW, first_pmid=size + 1)
-    # The same PMIDs from another seed: other texts. Spread, as revisions are.
-    step = size // (UPDATE_REVISED + UPDATE_DELETED)
-    old = range(1, size, step)[: UPDATE_REVISED + UPDATE_DELETED]
-    revised = (c for p in old[:UPDATE_REVISED] for c in generate_citations(1, 1, p))
-    deleted = (Deletion(p, "", 0) for p in old[UPDATE_REVISED:])
+def _update_records(size: int, records: int) -> Iterator[Citation | Deletion]:
+    """Yield `records`: 20 parts of new citations, 9 of revisions, 1 of deletions."""
+    added, revised_count = records * 20 // 30, records * 9 // 30
+    changed = records - added
+    new = generate_citations(added, first_pmid=size + 1)
+    # Revisions have the same PMIDs and, from another seed, other texts; they are spread evenly.
+    step = size // changed
+    old = range(1, size, step)[:changed]
+    revised = (c for p in old[:revised_count] for c in generate_citations(1, 1, p))
+    deleted = (Deletion(p, "", 0) for p in old[revised_count:])
     return chain(new, revised, deleted)
 
 
@@ -112,7 +119,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--shards", type=int, default=4)
-    arguments = parser.parse_args()
+    parser.add_argument("--update", type=int, default=UPDATE, help="records of the update (30000)")
+    arguments = parse_arguments(parser, SMALLEST)
     folder, shards = arguments.folder, arguments.shards
     folder.mkdir(parents=True, exist_ok=True)
     for size in arguments.sizes:
@@ -120,11 +128,11 @@ def main() -> None:
         print_job(f"build {size:,}", run_job("build", shards, index, sources_of(folder, size)))
         print_bytes(index)
         alone = folder / f"alone-{size}"
-        new = update_file(folder, size)
+        new = update_file(folder, size, arguments.update)
         built = run_job("build", shards, alone, new)
-        print_job("  those 30,000 alone", built)
+        print_job(f"  those {arguments.update:,} alone", built)
         updated = run_job("update", shards, index, new)
-        print_job("  30,000 into it", updated)
+        print_job(f"  {arguments.update:,} into it", updated)
         print(f"  update / build alone: {updated['seconds'] / built['seconds']:.2f}", flush=True)
 
 

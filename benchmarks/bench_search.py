@@ -1,11 +1,11 @@
-"""HNSW of an index beside exact search and beside FAISS alone on the same vectors.
+"""Compare HNSW search of an index with exact search and with FAISS alone.
 
     python -m benchmarks.bench_search INDEX [--queries 200]
 
-INDEX is one that `bench_scale` built: queries are titles of citations that it lacks, by the
-same stand-in encoder. Prints recall@10 of passages against an exact search of every vector,
-at the default settings and as presets ask (more, so that FAISS searches wider), and the
-median latency over all shards one after the other, ours and that of bare FAISS in turn.
+INDEX must be built by `bench_scale`. The queries are titles of generated citations that it does not
+hold, encoded with the same stand-in encoder. Prints recall@10 of passages against an exact search
+at the default settings and at the wider setting that presets use, and the median latency in
+milliseconds over all shards in sequence, for CiteRay and for bare FAISS in turns.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.smallest import parse_arguments
 from benchmarks.stand_in import BagOfWords
 from cluster.index.layout import VECTORS, segment_directory
 from cluster.index.manifest import Manifest, read_manifest
@@ -29,6 +30,8 @@ from cluster.index.vectors import VectorIndex, Vectors
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
 from pipelines.sample.generate_citations import generate_citations
+
+SMALLEST = "GENERATED --queries 5"
 
 UNSEEN_PMID = 50_000_001
 TOP = 10
@@ -65,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("index", type=Path)
     parser.add_argument("--queries", type=int, default=200)
-    arguments = parser.parse_args()
+    arguments = parse_arguments(parser, SMALLEST)
     manifest, chosen = read_manifest(arguments.index), load_settings().index
     files = vector_files(arguments.index, manifest)
     citations = generate_citations(arguments.queries, first_pmid=UNSEEN_PMID)

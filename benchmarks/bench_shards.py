@@ -1,20 +1,22 @@
-"""Do four shards answer as one does? On real questions, for exact search and by the graph.
+"""Check that four shards give the same results as one, by exact search and by HNSW.
 
     python -m benchmarks.bench_shards CORPUS QUESTIONS.json
 
-Embeds the corpus once, writes it as one shard and as four, and prints the share of
-questions with the same ten citations in the same order, for the system `hybrid`.
+Embeds the corpus once and writes it as one shard and as four. Prints the share of questions with
+the same ten citations, in the same order and as a set, for the preset `hybrid`.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.smallest import parse_arguments
 from cluster.answers import Question
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardReader
@@ -31,6 +33,8 @@ from serve.request import Request
 from tests.serve.small_graph import small_stages
 from tests.small_index import make_index
 
+SMALLEST = "CORPUS QUESTIONS"
+
 
 class Remembered:
     """An encoder that computes each text once."""
@@ -39,7 +43,7 @@ class Remembered:
         self._encoder = encoder
         self._known: dict[str, np.ndarray] = {}
 
-    def __call__(self, texts: list[str]) -> np.ndarray:
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
         new = list(dict.fromkeys(t for t in texts if t not in self._known))
         self._known.update(zip(new, self._encoder.encode(new), strict=True))
         if not texts:
@@ -64,13 +68,17 @@ def tops(index: Path, encode: Remembered, bodies: list[str], exact: int) -> list
     return asyncio.run(ask())
 
 
-def main(corpus: str, questions: Path) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus")
+    parser.add_argument("questions", type=Path)
+    given = parse_arguments(parser, SMALLEST)
     settings = load_settings()
     encoder = Encoder(model_folder(settings.encoder), max_tokens=256, threads=2)
     encode = Remembered(encoder)
-    records = (r for path in find_sources([corpus]) for r in read_records(path))
+    records = (r for path in find_sources([given.corpus]) for r in read_records(path))
     citations = [r for r in records if isinstance(r, Citation)]
-    bodies = [q.body for q in read_questions(questions)]
+    bodies = [q.body for q in read_questions(given.questions)]
     with tempfile.TemporaryDirectory() as folder:
         for vectors in ("flat", "sq8"):
             for shards in (1, 4):
@@ -95,4 +103,4 @@ def main(corpus: str, questions: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main()

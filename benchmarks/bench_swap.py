@@ -1,11 +1,11 @@
-"""A serving graph under load through many versions: failures, latency, and memory.
+"""Measure failures, latency and memory of a serving graph across many index versions.
 
     python -m benchmarks.bench_swap [--citations N] [--swaps N] [--clients N]
 
-Serves an index of generated citations with random vectors on a Ray of its own, and
-publishes updates of 500 records and compactions (each pruned) in turn while clients search
-without a pause. Memory is that of each shard's
-process: PSS counts a shared page by its share, private is what no other process maps.
+Serves an index of generated citations with random vectors on its own Ray instance, and publishes
+updates of 500 records and pruned compactions in turn while clients search without pause. Prints
+failed requests, latency in milliseconds during and between swaps, and the memory in MB of each
+shard's process: PSS divides shared pages among their processes, private counts unshared pages only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ import numpy as np
 import psutil
 
 from benchmarks.publish_generated import WIDTH, build, compact, update
+from benchmarks.smallest import parse_arguments
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.models.store import checksum
 from cluster.ray.session import ray_session
@@ -37,6 +39,8 @@ from serve.app import deploy, stop
 from tests.end_to_end.command import small_settings
 from tests.serve.http_server import free_port
 from tests.tiny_models import make_tiny_encoder
+
+SMALLEST = "--citations 400 --swaps 2 --clients 1"
 
 SHARDS = 2
 SAMPLE_S = 0.2
@@ -169,7 +173,7 @@ def main() -> None:
     parser.add_argument("--citations", type=int, default=50_000)
     parser.add_argument("--swaps", type=int, default=20)
     parser.add_argument("--clients", type=int, default=2)
-    chosen = parser.parse_args()
+    chosen = parse_arguments(parser, SMALLEST)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model = make_tiny_encoder(folder)
@@ -204,18 +208,23 @@ def swap(
         time.sleep(3 * SETTLE_S)
         show_memory("before", memory.between(time.monotonic() - SETTLE_S, time.monotonic()))
         for number in range(1, swaps + 1):
-            work = (update, settings, manifest, number + 1, UPDATED, 1 + number * UPDATED)
-            work = work if number % 2 else (compact, settings, manifest)
-            manifest = writer.submit(*work).result()
+            work = next_update(number) if number % 2 else compact
+            manifest = writer.submit(work, settings, manifest).result()
             begun = time.monotonic()
             await_ready(url, manifest.version)
             during.append((begun, time.monotonic()))
             time.sleep(SETTLE_S)
             after.append(memory.between(during[-1][1] + SETTLE_S / 2, time.monotonic()))
-            print(f"{manifest.version} by {work[0].__name__}, in {during[-1][1] - begun:.1f} s")
+            name = "an update" if number % 2 else "a compaction"
+            print(f"{manifest.version} by {name}, in {during[-1][1] - begun:.1f} s")
             show_memory("peak during", memory.between(*during[-1]))
             show_memory("after", after[-1])
     report(load.requests, during, after)
+
+
+def next_update(number: int) -> partial[Manifest]:
+    """Return the update of version `number`; it is called with settings and manifest."""
+    return partial(update, number=number + 1, count=UPDATED, first=1 + number * UPDATED)
 
 
 def report(

@@ -1,13 +1,13 @@
-"""Every preset of configs/systems over questions with gold, as one Markdown table.
+"""Evaluate every preset in configs/systems on questions with gold, as a Markdown table.
 
     python -m benchmarks.bench_systems QUESTIONS.json --index INDEX --corpus XML_FOLDER
         [--limit 60] [--system sinai --system citeray] [--no-answers] [--set llm.kind=none]
 
-Is `citeray ablate --markdown` with PubMed on loopback (tests/serve/corpus_pubmed.py says how it
-searches) over CORPUS, and goes on where it was interrupted. `--limit` takes that many questions,
-as many of each type as their share, drawn by `--seed`. 100 citations a question are fetched and
-ranked, for recall@100: an ordinary search fetches 10 and is quicker. Of PubMed, latencies hold
-the pace that NCBI allows, not the network. The questions asked are kept beside the runs.
+Runs `citeray ablate --markdown` with a local PubMed server over XML_FOLDER
+(tests/serve/corpus_pubmed.py describes its search), and resumes an interrupted run. `--limit` draws
+that many questions with `--seed`, in proportion to their types. Fetches and ranks 100 citations per
+question for recall@100; an ordinary search fetches 10 and is faster. Latencies of PubMed include
+the request rate that NCBI allows but no network. The questions are kept beside the runs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.smallest import parse_arguments
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 from cluster.settings.presets import load_system, system_names
@@ -29,6 +30,11 @@ from commands.evaluation.ablate import ablate
 from tests.serve.corpus_pubmed import CorpusPubMed
 from tests.serve.eutils_server import eutils
 from tests.serve.http_server import free_port
+
+SMALLEST = (
+    "QUESTIONS --index INDEX --corpus CORPUS --output FOLDER --limit 2 --no-answers "
+    "--system bm25 --system sinai --set llm.kind=none"
+)
 
 Row = Mapping[str, Any]
 DEPTH = 100
@@ -91,7 +97,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(".citeray/systems"))
     parser.add_argument("--config")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    given = parser.parse_args()
+    given = parse_arguments(parser, SMALLEST)
     systems = given.system or system_names()
     questions = keep_questions(given.questions, given.output, given.limit, given.seed)
     # A graph of its own: one that is running already would ask another PubMed.

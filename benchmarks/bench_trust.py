@@ -1,10 +1,10 @@
-"""How well a sentence of the evidence is told from one with another name in it.
+"""Measure how well the support check rejects sentences with a wrong name.
 
     python -m benchmarks.bench_trust QUESTIONS.json --index INDEX [--limit 250]
 
-QUESTIONS.json has BioASQ's snippets and ideal answers. Prints the share of the ideal answers'
-sentences that a model could say and keep, given their own snippets, and the share of those with one
-name replaced by another question's, and by one that does not exist.
+QUESTIONS.json must have BioASQ's snippets and ideal answers. Prints the share of the sentences of
+ideal answers that the check accepts, given the question's own snippets, and the same share after
+one name in each sentence is replaced by a name from another question, or by an invented one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.smallest import parse_arguments
 from cluster.answers import Evidence
 from cluster.records import Passage
 from cluster.settings.settings import load_settings
@@ -28,6 +29,8 @@ from serve.support.attribute_sentences import (
     split_sentences,
 )
 from serve.support.check_names import borrowed_names, invented_names
+
+SMALLEST = "QUESTIONS --index INDEX"
 
 INVENTED = ("Curevit", "Zelomab", "Branoxil", "Pentorex", "Mirvalin")
 LONG = 4
@@ -93,7 +96,7 @@ def main() -> None:
     parser.add_argument("questions", type=Path)
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=250)
-    given = parser.parse_args()
+    given = parse_arguments(parser, SMALLEST)
     tell_names(json.loads(given.questions.read_text())["questions"][: given.limit], given.index)
 
 

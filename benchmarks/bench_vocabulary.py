@@ -1,17 +1,17 @@
-"""What publishing a vocabulary costs: to merge term counts, assemble concepts, write the file.
+"""Measure the cost of publishing a vocabulary: merge counts, assemble concepts, write the file.
 
     python -m benchmarks.bench_vocabulary [TERMS...]
 
-Prints, for about that many terms (100,000, 1,000,000 and 4,000,000 by default), the
-processor time of each step in seconds and in microseconds a term, and the peak memory of
-the process that does them beside the sizes of what it reads and writes. What is merged is
-one large table of counts and eight of a hundredth of it each, as after eight updates.
+Prints, for about that many terms (default 100,000, 1,000,000 and 4,000,000), the CPU time of each
+step in seconds and in microseconds per term, and the peak memory in MiB of its process beside the
+sizes of its input and output. The input is one large table of counts and eight tables of a
+hundredth of its size, as after eight updates.
 """
 
 from __future__ import annotations
 
+import argparse
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from benchmarks.smallest import parse_arguments
 from cluster.text.vocabulary import write_concepts
 from pipelines.vocabulary.assemble_vocabulary import assemble_concepts
 from pipelines.vocabulary.mine_vocabulary import (
@@ -34,6 +35,8 @@ from pipelines.vocabulary.mine_vocabulary import (
     sum_counts,
     write_counts,
 )
+
+SMALLEST = "2000"
 
 UPDATES = 8
 WORDS = 60_000
@@ -129,8 +132,10 @@ def alone(work: Callable[..., T], *arguments: Any) -> T:
         return pool.submit(work, *arguments).result()
 
 
-def main(sizes: list[int]) -> None:
-    for size in sizes:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("terms", type=int, nargs="*", default=[100_000, 1_000_000, 4_000_000])
+    for size in parse_arguments(parser, SMALLEST).terms:
         print(f"{size:,} rows and {UPDATES} updates of a hundredth")
         with tempfile.TemporaryDirectory() as name:
             paths = alone(make_files, size, Path(name))
@@ -138,4 +143,4 @@ def main(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(size) for size in sys.argv[1:]] or [100_000, 1_000_000, 4_000_000])
+    main()

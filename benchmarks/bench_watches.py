@@ -1,13 +1,13 @@
-"""Ordinary questions while saved questions are asked again, and while none is.
+"""Measure the latency of ordinary questions while saved questions are asked again.
 
     python -m benchmarks.bench_watches QUESTIONS.json --index INDEX [--saved 1000] [--rate 1]
         [--seconds 60] [--rounds 3] [--set serve.saved.checks_per_minute=12]
 
 Serves the index with `--saved` saved questions that were last asked of an earlier version, so that
-each is due, as after an update. One driver asks ordinary questions at random moments (Poisson,
-`--rate` a second) in turns of `--seconds`: with the saved questions held back, and with them being
-asked again beside it. Prints the median and the 95th percentile of both, and the ratio of the
-95th percentiles.
+all are due, as after an update. Sends ordinary questions with Poisson arrivals (`--rate` a second)
+in periods of `--seconds`, alternately with the saved questions held back and with them running.
+Prints the median and 95th percentile latency in milliseconds of both, and the ratio of the 95th
+percentiles.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ from sqlalchemy import func, insert, select, update
 
 from benchmarks.bench_graph import read
 from benchmarks.served_graph import served_graph
+from benchmarks.smallest import parse_arguments
 from serve.saved.keep import Saved
 from serve.saved.tables import CHECKS, WATCHES
 from serve.saved.watches.watch_store import MOST_WAIT_S
 from tests.serve.saved.kept import saved_at
+
+SMALLEST = "QUESTIONS --index INDEX --saved 5 --rounds 1 --seconds 4"
 
 BEFORE = "v000000"
 # Longer than the gateway's loop sleeps, so that each turn is wholly of its kind.
@@ -147,7 +150,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    given = parser.parse_args()
+    given = parse_arguments(parser, SMALLEST)
     questions = read(given.questions, 40)
     with tempfile.TemporaryDirectory() as folder:
         saved = saved_at(Path(folder))

@@ -1,16 +1,16 @@
-"""Postings and HNSW as segments are written, beside tantivy and FAISS alone on the same data.
+"""Compare writing postings and HNSW of a segment with tantivy and FAISS alone.
 
     python -m benchmarks.bench_write [CITATIONS]
 
-One thread each. Prints citations (or vectors) per second of CPU and of wall time, medians of
-three rounds in turn. CPU seconds count the threads that tantivy starts.
+One thread each. Prints citations (or vectors) per second of CPU time and of wall time, medians of
+three rounds in turns. CPU time includes the threads that tantivy starts.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import tantivy
 
+from benchmarks.smallest import parse_arguments
 from benchmarks.stand_in import BagOfWords
 from cluster.arrow_records import CITATION_SCHEMA, titles_and_abstracts
 from cluster.index import vectors
@@ -32,6 +33,8 @@ from cluster.settings.settings import load_settings
 from pipelines.build.embed_passages import split_citations
 from pipelines.build.split_passages import make_splitter
 from pipelines.sample.generate_citations import generate_citations
+
+SMALLEST = "200"
 
 ROUNDS = 3
 BATCH = 2000
@@ -117,8 +120,10 @@ def compare(name: str, units: int, ours: Callable[[Path], object], bare: Callabl
     )
 
 
-def main(count: int) -> None:
-    rows = rows_of(count)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("citations", type=int, nargs="?", default=10_000)
+    rows = rows_of(parse_arguments(parser, SMALLEST).citations)
     for over in ("citations", "passages"):
         texts = texts_of(rows, over)
         compare(
@@ -142,4 +147,4 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    main()

@@ -56,7 +56,7 @@ def _stage(index: Path, number: int, count: int, first: int, shards: int) -> Par
 
 def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
     """Publish the first version, of `count` citations with PMIDs from 1."""
-    index = settings.index.path
+    index = Path(settings.index.path)
     told = _stage(index, 1, count, 1, settings.index.shards)
     quantiser = index / "staging" / "quantiser.faiss"
     plan = segment_plan(
@@ -75,7 +75,7 @@ def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
 
 def update(settings: Settings, previous: Manifest, number: int, count: int, first: int) -> Manifest:
     """Publish source `number`, with `count` records of PMIDs from `first`, on `previous`."""
-    index = settings.index.path
+    index = Path(settings.index.path)
     told = _stage(index, number, count, first, settings.index.shards)
     name = segment_id("bench", settings.index, [told], previous)
     plan = segment_plan(name, quantiser_of(index, previous), WIDTH, settings.index)
@@ -89,7 +89,7 @@ def update(settings: Settings, previous: Manifest, number: int, count: int, firs
 
 def compact(settings: Settings, previous: Manifest) -> Manifest:
     """Publish `previous` with one segment a shard, and remove what only it needs."""
-    index = settings.index.path
+    index = Path(settings.index.path)
     plan = segment_plan("", quantiser_of(index, previous), WIDTH, settings.index)
     entries = [compact_shard(index, n, s, plan, None) for n, s in enumerate(previous.shards)]
     with hold_lease(index, "compact") as lease:

@@ -11,7 +11,6 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import ray.cloudpickle
@@ -63,18 +62,20 @@ def use_stand_in() -> None:
     stage_steps.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
     stage_steps.find_encoder = stage_steps.load_encoder
     # Or the workers would import the module anew, with the real encoder.
-    ray.cloudpickle.register_pickle_by_value(stage_steps)  # type: ignore[attr-defined]
+    ray.cloudpickle.register_pickle_by_value(stage_steps)
 
 
 def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
     settings = stand_in_settings(index, int(shards))
     use_stand_in()
     clock = StageClock()
-    # The update's number leaves room for any corpus before it.
-    update = partial(jobs.update_index, allow_gap=True)
-    work = {"build": jobs.build_index, "update": update}[job]
+    files = find_sources(sources)
     with ray_session(settings.ray):
-        result = work(find_sources(sources), settings, clock)
+        if job == "build":
+            result = jobs.build_index(files, settings, clock)
+        else:
+            # The update's number leaves room for any corpus before it.
+            result = jobs.update_index(files, settings, clock, allow_gap=True)
     stages = clock.stages()
     citations = sum(source.kept for source in result.sources)
     print(json.dumps({"citations": citations, "seconds": sum(stages.values()), "stages": stages}))

@@ -46,6 +46,7 @@ LONG = (
     "/end_to_end/test_three_node_builds.py",
     "/end_to_end/test_train_on_ray.py",
     "/answers/test_premises.py",
+    "/benchmarks/test_smallest.py::test_benchmark_runs",
     "/answers/test_real_citations.py",
     "/cluster/models/test_kept_models.py",
     "/cluster/models/test_openvino_runtime.py",

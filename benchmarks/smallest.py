@@ -1,0 +1,124 @@
+"""The option `--smallest`, which every benchmark has: a run of seconds, to show that it works.
+
+`--smallest` takes the place of all other arguments. The benchmark then runs on the sample corpus or
+on a few generated citations; its figures mean nothing. Arguments after `--smallest` are added to
+those of the smallest run. `--smallest FOLDER` keeps the inputs in FOLDER, where the next benchmark
+finds them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from benchmarks.served_graph import ROOT
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Citation
+from pipelines.sample.generate_citations import write_generated
+from pipelines.sample.write_sample import SampleCorpus, write_sample
+
+HELP = "run in seconds on small inputs, kept in FOLDER if it is given; replaces other arguments"
+GENERATED_CITATIONS = 300
+TEXTS = 12
+
+
+class Inputs:
+    """Inputs of the smallest runs; each is made in `folder` when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve()
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    @cached_property
+    def _sample(self) -> SampleCorpus:
+        return write_sample(self._folder / "sample")
+
+    def sources(self) -> list[str]:
+        """Return the three files of the sample corpus."""
+        return list(map(str, self._sample.sources))
+
+    def corpus(self) -> list[str]:
+        """Return the folder that holds the three files."""
+        return [str(self._sample.questions.parent)]
+
+    def questions(self) -> list[str]:
+        """Return the file of 40 questions about the sample corpus, in BioASQ's form."""
+        return [str(self._sample.questions)]
+
+    def texts(self) -> list[str]:
+        """Return a JSON Lines file with `pmid`, `title` and `text` of a few sample citations."""
+        path = self._folder / "texts.jsonl"
+        records = [record for file in self._sample.sources for record in read_records(file)]
+        rows = [
+            {"pmid": record.pmid, "title": record.title, "text": record.search_text}
+            for record in records
+            if isinstance(record, Citation)
+        ]
+        lines = [f"{json.dumps(row)}\n" for row in rows[:TEXTS]]
+        path.write_text("".join(lines), encoding="utf-8")
+        return [str(path)]
+
+    def index(self) -> list[str]:
+        """Return an index of the sample corpus, built by `citeray index build`."""
+        index = self._folder / "index"
+        command = ["commands.cli", "index", "build", *self.sources()]
+        return self._made(index, [*command, "--set", f"index.path={index}"])
+
+    def generated(self) -> list[str]:
+        """Return an index of generated citations, built with the stand-in encoder."""
+        index, sources = self._folder / "generated", self._folder / "generated-sources"
+        if not sources.is_dir():
+            write_generated(sources, GENERATED_CITATIONS)
+        return self._made(index, ["benchmarks.scale_job", "build", "2", str(index), str(sources)])
+
+    def folder(self) -> list[str]:
+        """Return an empty folder."""
+        return [tempfile.mkdtemp(dir=self._folder)]
+
+    def _made(self, index: Path, module: list[str]) -> list[str]:
+        # The file is written last, so that an interrupted build is repeated.
+        done = index.with_name(f"{index.name}.done")
+        if not done.is_file():
+            subprocess.run([sys.executable, "-m", *module], cwd=ROOT, stdout=sys.stderr, check=True)
+            done.touch()
+        return [str(index)]
+
+
+def parse_arguments(
+    parser: ArgumentParser, smallest: str, arguments: Sequence[str] | None = None
+) -> Namespace:
+    """Parse the command line, or with `--smallest` the arguments in `smallest`.
+
+    Words in capitals in `smallest` stand for inputs: INDEX is `Inputs.index`, and so on.
+    """
+    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.add_argument("--smallest", nargs="?", type=Path, metavar="FOLDER", help=HELP)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if "--smallest" not in words:
+        return parser.parse_args(words)
+    only = ArgumentParser(add_help=False, allow_abbrev=False)
+    only.add_argument("--smallest", nargs="?", const="", default="")
+    chosen, more = only.parse_known_args(words)
+    inputs = Inputs(Path(chosen.smallest or _scratch()))
+    filled = [
+        part
+        for word in smallest.split()
+        for part in (getattr(inputs, word.lower())() if word.isupper() else [word])
+    ]
+    return parser.parse_args([*filled, *more])
+
+
+# Deleted when the process ends.
+_SCRATCH: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _scratch() -> str:
+    _SCRATCH.append(tempfile.TemporaryDirectory(prefix="citeray-bench-"))
+    name: str = _SCRATCH[-1].name
+    return name
