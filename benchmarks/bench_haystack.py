@@ -1,11 +1,12 @@
-"""A Haystack pipeline beside us: the same models, passages and questions.
+"""Compare CiteRay with a Haystack pipeline over the same models, passages and questions.
 
-    python -m benchmarks.bench_haystack QUESTIONS.json --index INDEX [--limit 48]
+    python -m benchmarks.bench_haystack QUESTIONS.json --index INDEX [--limit 96]
 
-Haystack embeds with our encoder, searches FAISS (flat) and its own BM25 over our passages, joins
-them with the weights of the preset `citeray`, and reranks 20 passages with our reranker, called in
-this process; we are asked over HTTP. Prints for each the median ms of one question at a time,
-questions a second by 16 callers, and MAP@10.
+The Haystack pipeline runs in this process: it embeds with CiteRay's encoder, searches a flat FAISS
+index and its own BM25 over CiteRay's passages, merges the results with the weights of the preset
+`citeray`, and reranks 20 passages with CiteRay's reranker. CiteRay is called over HTTP. Prints for
+each system the median latency of a single question in milliseconds, questions per second with 16
+concurrent callers, and MAP@10.
 """
 
 from __future__ import annotations
@@ -36,16 +37,18 @@ from haystack_integrations.components.retrievers.faiss import FAISSEmbeddingRetr
 from haystack_integrations.document_stores.faiss import FAISSDocumentStore
 
 from benchmarks.served_graph import served_graph
+from benchmarks.smallest import parse_arguments
 from cluster.index.layout import VECTORS
 from cluster.index.read_records import SegmentRecords
 from cluster.models.adapters import model_folder
-from cluster.models.encoder import Encoder
-from cluster.models.hardware import choose_dtype
+from cluster.models.hardware import choose_device, choose_dtype
 from cluster.settings.presets import load_system
 from cluster.settings.settings import Settings, load_settings
 from evaluation.bioasq.score_question import score_documents
 from serve.graph.load_stages import load_encoder, open_manifest
-from serve.search.rerank_passages import LateInteractionReranker
+from serve.search.rerank_passages import LateInteractionReranker, TokenEncoder
+
+SMALLEST = "QUESTIONS --index INDEX --limit 12"
 
 CALLERS = 16
 WARM = 6
@@ -66,7 +69,7 @@ Ask = Callable[[str], Awaitable[list[int]]]
 class Rerank:
     """Our late interaction as a component, since Haystack has none."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: TokenEncoder) -> None:
         self._reranker = LateInteractionReranker(encoder, 16)
 
     @component.output_types(documents=list[Document])
@@ -104,7 +107,7 @@ def haystack(settings: Settings, documents: Sequence[Document], bm25: bool, rera
         progress_bar=False,
         normalize_embeddings=True,
         local_files_only=True,
-        model_kwargs={"dtype": choose_dtype("auto", encoder.device)},
+        model_kwargs={"dtype": choose_dtype("auto", choose_device(settings.encoder.device))},
     )
     weights = [preset.fuse.dense, preset.fuse.bm25] if bm25 else [1.0]
     pipeline.add_component("embed", embedder)
@@ -207,7 +210,7 @@ def main() -> None:
     parser.add_argument("questions", type=Path)
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=96)
-    given = parser.parse_args()
+    given = parse_arguments(parser, SMALLEST)
     questions = json.loads(given.questions.read_text())["questions"][: given.limit]
     print(f"{len(questions)} questions\n")
     print(f"| pipeline | one at a time, median ms | {CALLERS} at once, a second | MAP@10 |")
