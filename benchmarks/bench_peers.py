@@ -24,7 +24,7 @@ from benchmarks.ratios import HEAD, Ratio
 from benchmarks.smallest import parse_arguments
 from cluster.index.layout import VECTORS, bm25_directory
 
-SMALLEST = "--limit 12"
+SMALLEST = "QUESTIONS SOURCES --limit 12 --rounds 1 --passages 16"
 
 ROUNDS = 5
 # A sentence-transformers loop runs over this many passages, spread over all.
@@ -33,12 +33,17 @@ LOOP_PASSAGES = 640
 
 @dataclass(frozen=True)
 class Given:
-    """Questions in BioASQ's form, the sources, and where an index of them is made."""
+    """Questions in BioASQ's form, the sources, and where an index of them is made.
+
+    `passages` limits the passages that are encoded, None for each part's own number.
+    """
 
     questions: Path
     sources: tuple[str, ...]
     index: Path
     limit: int
+    rounds: int
+    passages: int | None
 
 
 def parse(given: Given) -> Iterator[Ratio]:
@@ -47,7 +52,7 @@ def parse(given: Given) -> Iterator[Ratio]:
     with tempfile.TemporaryDirectory() as folder:
         full = Path(folder) / "full.xml.gz"
         write_full_records(full, 2_000)
-        found = measure(full, ROUNDS)
+        found = measure(full, given.rounds)
     for peer, name in (("pubmed_parser", "pubmed_parser"), ("lxml", "lxml, nothing read")):
         yield Ratio(
             "parse, records with every field",
@@ -65,16 +70,16 @@ def encode(given: Given) -> Iterator[Ratio]:
     from pipelines.build.find_sources import find_sources
 
     settings = load_settings()
-    texts = passages_of(find_sources(given.sources))[:320]
+    texts = passages_of(find_sources(given.sources))[:320][: given.passages]
     ours = Encoder.by(settings.encoder, model_folder(settings.encoder))
     plain = next(run for name, run in encoders_of(settings) if name == DEFAULT)
     contenders = {"ours": ours.encode, "plain": plain}
-    many = medians({name: partial(run, texts) for name, run in contenders.items()}, ROUNDS)
+    many = medians({name: partial(run, texts) for name, run in contenders.items()}, given.rounds)
     few = {
         name: lambda run=run: [run([question]) for question in PROBE_QUESTIONS]
         for name, run in contenders.items()
     }
-    one = medians(few, ROUNDS)
+    one = medians(few, given.rounds)
     rates = {name: len(texts) / seconds for name, seconds in many.items()}
     peer = "sentence-transformers, float32"
     yield Ratio("encode passages", rates["ours"], peer, rates["plain"], "passages/s")
@@ -89,7 +94,7 @@ def build(given: Given) -> Iterator[Ratio]:
     from pipelines.build.find_sources import find_sources
 
     texts = bench_index.passages_of(find_sources(given.sources))
-    sample = texts[:: max(len(texts) // LOOP_PASSAGES, 1)]
+    sample = texts[:: max(len(texts) // LOOP_PASSAGES, 1)][: given.passages]
     types = (torch.float32, torch.bfloat16)
     before = {dtype: bench_index.bare_rate(sample, dtype) for dtype in types}
     summary, _ = bench_index.build(list(given.sources), [], given.index)
@@ -119,6 +124,7 @@ def nearest(given: Given) -> Iterator[Ratio]:
         lambda: [ours.search(vector, 100) for vector in vectors],
         lambda: [bare.search(vector[None], 100, params=wide) for vector in vectors],
         len(bodies),
+        given.rounds,
     )
     yield Ratio("100 nearest of a shard", each[0], "FAISS alone", each[1], "ms")
 
@@ -148,6 +154,7 @@ def best_by_words(given: Given) -> Iterator[Ratio]:
         lambda: [postings.search(query, 100, frozenset()) for query in ours],
         lambda: [searcher.search(query, 100, count=False) for query in bare],
         len(ours),
+        given.rounds,
     )
     yield Ratio("100 best of a shard by BM25", each[0], "tantivy alone", each[1], "ms")
 
@@ -157,12 +164,12 @@ def segment_of(given: Given) -> Path:
 
 
 def a_question(
-    ours: Callable[[], object], theirs: Callable[[], object], count: int
+    ours: Callable[[], object], theirs: Callable[[], object], count: int, rounds: int
 ) -> tuple[float, float]:
     """Median ms of each for one of `count` questions."""
     from benchmarks.bench_encoder import medians
 
-    spent = medians({"ours": ours, "theirs": theirs}, ROUNDS)
+    spent = medians({"ours": ours, "theirs": theirs}, rounds)
     return 1e3 * spent["ours"] / count, 1e3 * spent["theirs"] / count
 
 
@@ -173,7 +180,9 @@ def late(given: Given) -> Iterator[Ratio]:
     from pipelines.build.find_sources import find_sources
 
     texts = [text for text in passages_of(find_sources(given.sources)) if len(text) > 40]
-    yield from compare(load_settings(), bodies_of(given)[:32], texts[:2_000], ROUNDS)[0]
+    yield from compare(
+        load_settings(), bodies_of(given)[:32], texts[:2_000][: given.passages], given.rounds
+    )[0]
 
 
 def search(given: Given) -> Iterator[Ratio]:
@@ -212,6 +221,8 @@ def main() -> None:
     parser.add_argument("questions", type=Path, nargs="?")
     parser.add_argument("sources", nargs="*")
     parser.add_argument("--limit", type=int, default=96)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--passages", type=int, help="encode at most this many passages")
     options = parse_arguments(parser, SMALLEST)
     with tempfile.TemporaryDirectory() as name:
         questions, sources = options.questions, options.sources
@@ -220,7 +231,8 @@ def main() -> None:
 
             sample = write_sample(Path(name) / "sample")
             questions, sources = sample.questions, list(map(str, sample.sources))
-        given = Given(questions, tuple(sources), Path(name) / "index", options.limit)
+        index, counts = Path(name) / "index", (options.limit, options.rounds, options.passages)
+        given = Given(questions, tuple(sources), index, *counts)
         print(HEAD, flush=True)
         fresh = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as pool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -41,10 +40,16 @@ NO_REPLICA = Line(base=0.0, slope=0.0)
 
 def effort(citations: int) -> calibrate.Effort:
     """Return the effort of a calibration on at most `citations`."""
-    # So many passages are needed for mixtures of two to spread as the stand-in's own vectors do.
-    whole = replace(calibrate.Effort(), passages=60_000, repeats=1)
-    small, built = citations // 4, citations // 8
-    return replace(whole, small=small, large=citations, built=built)
+    # With 60,000 passages for 32,000 citations, mixtures of two passages spread as the stand-in's
+    # own vectors do.
+    share = citations / CALIBRATE
+    return calibrate.Effort(
+        small=round(8_000 * share),
+        large=citations,
+        passages=round(60_000 * share),
+        repeats=1,
+        built=round(4_000 * share),
+    )
 
 
 class MeasuredBagOfWords(BagOfWords):

@@ -8,7 +8,7 @@ the encoder's speed does not count. Prints for each size: seconds and citations 
 stage, CPU core seconds, bytes by artefact, and peak anonymous memory in MiB by kind of process.
 Then applies an update of `--update` records (two thirds new, the others revisions and deletions),
 beside a build of those records alone. Sources and indexes stay in FOLDER, and a second run reuses
-them.
+them; give another `--update` another FOLDER.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--shards", type=int, default=4)
-    parser.add_argument("--update", type=int, default=UPDATE, help="records of the update (30000)")
+    parser.add_argument(
+        "--update", type=int, default=UPDATE, help="records of the update (default 30000)"
+    )
     arguments = parse_arguments(parser, SMALLEST)
     folder, shards = arguments.folder, arguments.shards
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Check that four shards give the same results as one, by exact search and by HNSW.
 
-    python -m benchmarks.bench_shards CORPUS QUESTIONS.json
+    python -m benchmarks.bench_shards CORPUS QUESTIONS.json [--limit N]
 
 Embeds the corpus once and writes it as one shard and as four. Prints the share of questions with
 the same ten citations, in the same order and as a set, for the preset `hybrid`.
@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import tempfile
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ from serve.request import Request
 from tests.serve.small_graph import small_stages
 from tests.small_index import make_index
 
-SMALLEST = "CORPUS QUESTIONS"
+SMALLEST = "CORPUS QUESTIONS --limit 10"
 
 
 class Remembered:
@@ -72,12 +73,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus")
     parser.add_argument("questions", type=Path)
+    parser.add_argument("--limit", type=int, help="number of citations read (default all)")
     given = parse_arguments(parser, SMALLEST)
     settings = load_settings()
     encoder = Encoder(model_folder(settings.encoder), max_tokens=256, threads=2)
     encode = Remembered(encoder)
     records = (r for path in find_sources([given.corpus]) for r in read_records(path))
-    citations = [r for r in records if isinstance(r, Citation)]
+    citations = list(islice((r for r in records if isinstance(r, Citation)), given.limit))
     bodies = [q.body for q in read_questions(given.questions)]
     with tempfile.TemporaryDirectory() as folder:
         for vectors in ("flat", "sq8"):
