@@ -43,7 +43,7 @@ READ_PASSAGES = 20
 
 
 def encoders_of(settings: Settings) -> Iterator[tuple[str, Encode]]:
-    """The default, then each runtime in float32 and in the number type of the settings."""
+    """Yield the baseline, then each runtime in float32 and in the number type of the settings."""
     folder = model_folder(settings.encoder)
     plain = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
     plain.max_seq_length = settings.encoder.max_tokens

@@ -67,7 +67,7 @@ Ask = Callable[[str], Awaitable[list[int]]]
 
 @component
 class Rerank:
-    """Our late interaction as a component, since Haystack has none."""
+    """CiteRay's late interaction as a component, since Haystack has none."""
 
     def __init__(self, encoder: TokenEncoder) -> None:
         self._reranker = LateInteractionReranker(encoder, 16)

@@ -43,7 +43,7 @@ def passages_of(sources: Sequence[File]) -> list[str]:
 
 
 def bare_rate(texts: list[str], dtype: torch.dtype) -> float:
-    """Passages/s of `SentenceTransformer.encode` as a user would call it."""
+    """Return the passages per second of a plain `SentenceTransformer.encode` call."""
     settings = load_settings()
     path = model_folder(settings.encoder)
     model = SentenceTransformer(str(path), device="cpu", model_kwargs={"dtype": dtype})

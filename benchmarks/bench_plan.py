@@ -75,7 +75,7 @@ def build(folder: Path, size: int, shards: int) -> tuple[Settings, BuildMeasured
 
 
 def calibration(folder: Path, shards: int, chosen: calibrate.Effort) -> Coefficients:
-    """That of FOLDER, or a new one; what serves is not measured, and is as shipped."""
+    """Return the calibration kept in `folder`, or make one; serving keeps the shipped figures."""
     kept = folder / "calibration.json"
     if kept.is_file():
         return read_coefficients(kept)

@@ -1,6 +1,6 @@
-"""Versions of an index of generated citations, without Ray and without a model.
+"""Publish versions of an index of generated citations, without Ray and without a model.
 
-Vectors are random ones of a stated width, so that encoding is not what is measured.
+The vectors are random and have a fixed width, so that the encoder's speed does not count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a bench compares: our figure and a peer's, of one run, and their ratio."""
+"""Represent a figure of CiteRay, the figure of a peer from the same run, and their ratio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`citeray serve` for the length of a `with` block, and what its processes hold."""
+"""Run `citeray serve` for the duration of a `with` block, and read the memory of its processes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A stand-in encoder for benches of all but the encoder: bags of words in 384 dimensions.
+"""Stand-in encoder for benchmarks of everything but the encoder: bags of words in 384 dimensions.
 
-A passage's vector is the mean of one random vector a word, of 32 dimensions that one matrix
-turns into 384. Passages that share words are near, as with a real encoder; it has learnt
-nothing and costs some 20 microseconds a passage. How hard neighbours are to find depends on
-the intrinsic dimension (Levina and Bickel 2004, k = 20; here of 16,698 passages): of MiniLM's
-vectors of real abstracts 7, of these vectors of generated ones 22, of means of independent
-384-dimensional vectors 54, which no encoder gives.
+The vector of a passage is the mean of one random vector per word, drawn in 32 dimensions and
+projected to 384 by one matrix. Passages that share words are near each other, as with a real
+encoder. The encoder is not trained and takes about 20 microseconds per passage. The difficulty of a
+nearest-neighbour search depends on the intrinsic dimension (Levina and Bickel 2004, k = 20; here of
+16,698 passages): 7 for MiniLM's vectors of real abstracts, 22 for these vectors of generated
+abstracts, and 54 for means of independent 384-dimensional vectors, which no encoder produces.
 """
 
 from __future__ import annotations
