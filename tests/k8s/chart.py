@@ -1,9 +1,13 @@
-"""The chart rendered by Helm, for every values file and each step of the walk-through."""
+"""The chart rendered by Helm, once for each case and test session, and its pods.
+
+Each case is a list of values files in Helm's order, and the values that are set on top of them.
+"""
 
 from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,67 +18,49 @@ from tests.k8s.helm import K8S, helm
 Object = dict[str, Any]
 NAMESPACE = "citeray"
 
-# What a user adds to the presets: see `mine.yaml` in k8s/README.md.
+# What a user adds to the values files: see `mine.yaml` in k8s/README.md.
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CLASSES = {"batches": {"storageClass": "shared"}, "models": {"storageClass": "shared"}}
 SECRETS = ("citeray-ray-token", "citeray-redis", "citeray-api-keys", "citeray-stores")
 
 BUILD = {"build": {"enabled": True}}
-NO_SERVICE = {"service": {"enabled": False}, "update": {"enabled": False}}
+BUILD_ONLY = {**BUILD, "service": {"enabled": False}, "update": {"enabled": False}}
 HOST = {"host": "citeray.example.org", "tlsSecret": "citeray-tls"}
-# Values files, in order, and what is laid over them.
+INCREMENTAL = {"type": "NewClusterWithIncrementalUpgrade", "gatewayClass": "web"}
+DIGESTS = {"cpu": f"sha256:{'a' * 64}", "gpu": f"sha256:{'b' * 64}"}
+OPTIONS = {
+    "expose": {"kind": "gateway", **HOST, "gateway": {"className": "web"}},
+    "externalSecrets": {
+        "enabled": True,
+        "store": {"name": "vault"},
+        "remoteKeys": {name: f"citeray/{name}" for name in SECRETS},
+    },
+    "image": {"digests": DIGESTS, "pullSecrets": ["registry"]},
+    "headState": {"kind": "external", "address": "redis-sentinel.data:26379"},
+    "storage": {"models": {"enabled": False}},
+    "kueue": {"buildQueue": "batch"},
+    "network": {"serveEgress": [{"ports": [{"protocol": "TCP", "port": 5432}]}]},
+}
 CASES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "small": (("small",), {}),
-    "small/build": (("small",), {**BUILD, **NO_SERVICE}),
+    "small/build": (("small",), BUILD_ONLY),
     "pubmed": (("pubmed",), {}),
     "pubmed/build": (("pubmed",), BUILD),
     "kind": (("kind",), {}),
-    "kind/build": (("kind",), {**BUILD, **NO_SERVICE}),
+    "kind/build": (("kind",), BUILD_ONLY),
     "small-gke": (("small", "gke"), {}),
     "small-eks": (("small", "eks"), {}),
     "pubmed-gke": (("pubmed", "gke"), BUILD),
     "pubmed-eks": (("pubmed", "eks"), BUILD),
-    "gateway": (
-        ("pubmed",),
-        {
-            "expose": {"kind": "gateway", **HOST, "gateway": {"className": "web"}},
-            "service": {"upgrade": {"type": "NewCluster"}},
-            "externalSecrets": {
-                "enabled": True,
-                "store": {"name": "vault"},
-                "remoteKeys": {name: f"citeray/{name}" for name in SECRETS},
-            },
-            "image": {
-                "digests": {"cpu": f"sha256:{'a' * 64}", "gpu": f"sha256:{'b' * 64}"},
-                "pullSecrets": ["registry"],
-            },
-            "headState": {"kind": "external", "address": "redis-sentinel.data:26379"},
-            "storage": {"models": {"enabled": False}},
-            "kueue": {"buildQueue": "batch"},
-            "network": {"serveEgress": [{"ports": [{"protocol": "TCP", "port": 5432}]}]},
-            **BUILD,
-        },
-    ),
+    "gateway": (("pubmed",), {**OPTIONS, **BUILD}),
     "ingress": (("small",), {"expose": {"kind": "ingress", **HOST}, "headState": {"kind": "none"}}),
-    "incremental": (
-        ("pubmed",),
-        {
-            "service": {
-                "upgrade": {
-                    "type": "NewClusterWithIncrementalUpgrade",
-                    "gatewayClass": "web",
-                }
-            }
-        },
-    ),
+    "incremental": (("pubmed",), {"service": {"upgrade": INCREMENTAL}}),
 }
-APPLIED = tuple(CASES)
 SIZES = ("small", "pubmed", "kind")
-SERVING = tuple(name for name in APPLIED if name not in ("small/build", "kind/build"))
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """`over` laid on `base` as Helm does it: maps by their keys, all else whole."""
+    """Return `base` overridden by `over` as Helm does it: maps key by key, all else replaced."""
     merged = dict(base)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
@@ -88,11 +74,9 @@ def values_file(name: str) -> dict[str, Any]:
 
 
 def values_of(name: str, **more: Any) -> dict[str, Any]:
-    """The values of a case, as given to Helm."""
+    """Return the values of a case as given to Helm, overridden by `more`."""
     files, over = CASES[name]
-    values: dict[str, Any] = {}
-    if files[0] == "pubmed" and len(files) == 1:
-        values = {"storage": CLASSES}
+    values: dict[str, Any] = {"storage": CLASSES} if files == ("pubmed",) else {}
     if files[0] != "kind":
         values = merge(values, {"corpus": {"store": "s3://your-bucket/pubmed"}})
     for file in files:
@@ -102,42 +86,24 @@ def values_of(name: str, **more: Any) -> dict[str, Any]:
     return merge(merge(values, over), more)
 
 
+@cache
 def all_values(name: str) -> dict[str, Any]:
-    """The values of a case with the chart's defaults below them."""
+    """Return the values of a case including the defaults of the chart."""
     return dict(helm("merge_values", values_of(name)))
 
 
 def render(values: dict[str, Any]) -> list[Object]:
-    """The objects that Helm makes of the chart, and the RayJob that the daily update creates."""
-    made = helm("render", values, name="citeray", namespace=NAMESPACE)
+    """Return the rendered objects, and the RayJob that the daily update creates from its file."""
+    files = helm("render", values, name="citeray", namespace=NAMESPACE)
     objects = [
         obj
-        for path, text in sorted(made.items())
+        for path, text in sorted(files.items())
         if path.endswith(".yaml")
         for obj in yaml.load_all(text, yaml.CSafeLoader)
         if obj
     ]
-    for obj in list(objects):
-        if obj["kind"] == "ConfigMap" and "rayjob.yaml" in obj["data"]:
-            objects.append(yaml.load(obj["data"]["rayjob.yaml"], yaml.CSafeLoader))
-    return objects
-
-
-def notes(name: str) -> str:
-    made = helm("render", values_of(name), name="citeray", namespace=NAMESPACE)
-    return next(str(text) for path, text in made.items() if path.endswith("NOTES.txt"))
-
-
-def of_release(values: dict[str, Any], release: str) -> dict[str, dict[str, Any]]:
-    """What Helm installs, as kind/name, each by its release and whether it outlives that."""
-    found = {}
-    for obj in render(values):
-        kept = "helm.sh/resource-policy" in obj["metadata"].get("annotations", {})
-        identity = f"{obj['kind'].lower()}/{obj['metadata']['name']}"
-        found[identity] = {"by": release, "keep": kept}
-    # The update's RayJob is the CronJob's to create.
-    found.pop("rayjob/citeray-update", None)
-    return found
+    jobs = [obj["data"]["rayjob.yaml"] for obj in objects if "rayjob.yaml" in obj.get("data", {})]
+    return objects + [yaml.load(job, yaml.CSafeLoader) for job in jobs]
 
 
 @cache
@@ -160,51 +126,95 @@ def settings_text(name: str) -> str:
 
 
 def cluster_spec(obj: Object) -> dict[str, Any]:
-    """The RayCluster within a RayService or RayJob."""
+    """Return the RayCluster in a RayService or RayJob."""
     spec = obj["spec"]
     found: dict[str, Any] = spec.get("rayClusterConfig") or spec["rayClusterSpec"]
     return found
 
 
 def groups(obj: Object) -> dict[str, dict[str, Any]]:
-    """The worker groups of a RayService or RayJob by their names."""
+    """Return the worker groups of a RayService or RayJob by name."""
     return {group["groupName"]: group for group in cluster_spec(obj)["workerGroupSpecs"]}
 
 
 def pod_templates(obj: Object) -> dict[str, dict[str, Any]]:
-    """Every pod that the object leads to, by a name that tells it apart."""
+    """Return the pod templates of an object by KIND/NAME/PART, with the labels KubeRay adds."""
     kind, spec = obj["kind"], obj.get("spec", {})
+    name = re.sub(r"-[0-9a-f]{10}$", "", obj["metadata"]["name"])
     if kind in ("RayService", "RayJob"):
-        found = {"head": cluster_spec(obj)["headGroupSpec"]["template"]}
-        found |= {name: group["template"] for name, group in groups(obj).items()}
+        parts = {"head": cluster_spec(obj)["headGroupSpec"], **groups(obj)}
+        found = {}
+        for part, group in parts.items():
+            labels = {
+                **group["template"]["metadata"]["labels"],
+                "ray.io/node-type": "head" if part == "head" else "worker",
+                "ray.io/group": "headgroup" if part == "head" else part,
+                "ray.io/cluster": f"{name}-abcde",
+            }
+            found[part] = merge(group["template"], {"metadata": {"labels": labels}})
         if kind == "RayJob":
             found["submitter"] = spec["submitterPodTemplate"]
     elif kind == "CronJob":
         found = {"job": spec["jobTemplate"]["spec"]["template"]}
-    elif kind == "Job":
-        found = {"pod": spec["template"]}
-    elif kind == "StatefulSet":
-        found = {"replica": spec["template"]}
+    elif kind in ("Job", "StatefulSet"):
+        found = {"pod" if kind == "Job" else "replica": spec["template"]}
     else:
-        return {}
-    name = re.sub(r"-[0-9a-f]{10}$", "", obj["metadata"]["name"])
+        found = {}
     return {f"{kind}/{name}/{part}": template for part, template in found.items()}
 
 
+@cache
 def all_pods(name: str) -> dict[str, dict[str, Any]]:
-    """The pod templates of a case, with the labels that KubeRay adds."""
-    found = {}
-    for obj in rendered(name):
-        for place, template in pod_templates(obj).items():
-            labels = dict(template["metadata"]["labels"])
-            part = place.rpartition("/")[2]
-            if obj["kind"] in ("RayService", "RayJob") and part != "submitter":
-                labels["ray.io/node-type"] = "head" if part == "head" else "worker"
-                labels["ray.io/group"] = "headgroup" if part == "head" else part
-                labels["ray.io/cluster"] = f"{obj['metadata']['name']}-abcde"
-            metadata = template["metadata"] | {"labels": labels}
-            found[place] = template | {"metadata": metadata}
-    return found
+    return {place: pod for obj in rendered(name) for place, pod in pod_templates(obj).items()}
+
+
+def by_pod(value: Callable[[str, str, dict[str, Any]], Any]) -> dict[str, Any]:
+    """Return `value(case, place, template)` of every pod of every case."""
+    return {
+        f"{case}: {place}": value(case, place, template)
+        for case in CASES
+        for place, template in all_pods(case).items()
+    }
+
+
+def by_container(value: Callable[[dict[str, Any]], Any], *, init: bool = True) -> dict[str, Any]:
+    """Return `value(container)` of every container, with or without init containers."""
+    return {
+        f"{pod}/{container['name']}": value(container)
+        for pod, spec in by_pod(lambda _case, _place, template: template["spec"]).items()
+        for container in [*(spec.get("initContainers", []) if init else []), *spec["containers"]]
+    }
+
+
+def by_object(value: Callable[[str, Object], Any], *kinds: str) -> dict[str, Any]:
+    """Return `value(case, object)` of every object of these kinds in every case."""
+    return {
+        f"{case}: {obj['kind']}/{obj['metadata']['name']}": value(case, obj)
+        for case in CASES
+        for obj in of_kind(case, *kinds)
+    }
+
+
+def values_for_key(node: Any, key: str) -> list[Any]:
+    """Return every value of a key, at any depth."""
+    if isinstance(node, list):
+        return [found for value in node for found in values_for_key(value, key)]
+    if not isinstance(node, dict):
+        return []
+    own = [node[key]] if key in node else []
+    return own + [found for value in node.values() for found in values_for_key(value, key)]
+
+
+def matches(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:
+    """Return whether a label selector selects these labels; an empty one selects everything."""
+    selector = selector or {}
+    for wanted in selector.get("matchExpressions", []):
+        if wanted["operator"] not in ("In", "Exists"):
+            raise ValueError(f"label selector {wanted}: only In and Exists are supported here")
+        value = labels.get(wanted["key"])
+        if value is None or (wanted["operator"] == "In" and value not in wanted["values"]):
+            return False
+    return bool(selector.get("matchLabels", {}).items() <= labels.items())
 
 
 def gibibytes(quantity: str) -> float:

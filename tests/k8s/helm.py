@@ -1,7 +1,7 @@
-"""Helm, in a process of its own.
+"""Call Helm's library in a subprocess.
 
-Its library brings Go's runtime, which takes the signals of the process that loads it: beside all
-that a long run of tests has loaded, that process ended without a word.
+The library loads the Go runtime, whose signal handlers can end a test process that has loaded
+many other native libraries.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -17,27 +18,27 @@ K8S = Path(__file__).resolve().parents[2] / "k8s"
 
 
 class HelmRefusedError(Exception):
-    """What Helm says against values or a template; `kind` is the name of Helm's own error."""
+    """Helm's message about wrong values or templates; `kind` is the name of Helm's error class."""
 
-    def __init__(self, said: str, kind: str) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
         self.kind = kind
 
 
 def helm(call: str, *args: Any, **options: Any) -> Any:
-    """What `call` of `answer` gives. Raises HelmRefusedError where Helm refuses."""
-    asks, tells = _process()
-    asks.write(json.dumps([call, args, options]) + "\n")
-    asks.flush()
-    told = json.loads(tells.readline())
-    if "refused" in told:
-        raise HelmRefusedError(told["refused"], told["kind"])
-    return told["given"]
+    """Return the result of one of the calls in `serve`. Raises HelmRefusedError."""
+    requests, replies = _process()
+    requests.write(json.dumps([call, args, options]) + "\n")
+    requests.flush()
+    reply = json.loads(replies.readline())
+    if "refused" in reply:
+        raise HelmRefusedError(reply["refused"], reply["kind"])
+    return reply["result"]
 
 
 @cache
 def _process() -> tuple[IO[str], IO[str]]:
-    started = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", __name__],
         cwd=K8S.parent,
         stdin=subprocess.PIPE,
@@ -45,17 +46,17 @@ def _process() -> tuple[IO[str], IO[str]]:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    assert started.stdin
-    assert started.stdout
-    return started.stdin, started.stdout
+    assert process.stdin
+    assert process.stdout
+    return process.stdin, process.stdout
 
 
-def answer() -> None:
-    """Answer calls, one a line, until there are no more."""
+def serve() -> None:
+    """Answer the calls on standard input, one JSON line each, until it is closed."""
     import helm_python
 
     chart = helm_python.Chart.load(K8S)
-    calls = {
+    calls: dict[str, Callable[..., Any]] = {
         "render": lambda values, **options: chart.render(values, **options),
         "merge_values": chart.merge_values,
         "validate_schema": chart.validate_schema,
@@ -66,11 +67,11 @@ def answer() -> None:
     for line in sys.stdin:
         call, args, options = json.loads(line)
         try:
-            told = {"given": calls[call](*args, **options)}
+            reply = {"result": calls[call](*args, **options)}
         except helm_python.HelmError as error:
-            told = {"refused": str(error), "kind": type(error).__name__}
-        print(json.dumps(told), flush=True)
+            reply = {"refused": str(error), "kind": type(error).__name__}
+        print(json.dumps(reply), flush=True)
 
 
 if __name__ == "__main__":
-    answer()
+    serve()

@@ -1,221 +1,34 @@
-"""Every object of the chart by its schema: Kubernetes' own, KubeRay's, other operators'."""
+"""Every rendered object against its schema: Kubernetes' own, KubeRay's CRDs, other operators'."""
 
 from __future__ import annotations
 
 import copy
 import gzip
 import json
+import re
+import shlex
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import kubernetes_validate
-import kubernetes_validate.utils
-import pytest
+import kubernetes_validate  # type: ignore[import-untyped]
+import kubernetes_validate.utils  # type: ignore[import-untyped]
 import yaml
-from jsonschema import Draft202012Validator
-from pydantic import BaseModel, ConfigDict, ValidationError
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from tests.k8s.chart import (
-    APPLIED,
-    NAMESPACE,
-    all_pods,
-    cluster_spec,
-    of_kind,
-    rendered,
-    values_of,
-)
-from tests.k8s.helm import helm
-from tests.k8s.kuberay_fields import SPECS
+from tests.k8s.chart import CASES, NAMESPACE, all_pods, cluster_spec, groups, of_kind, rendered
+from tests.k8s.chart import values_of as chart_values
+from tests.k8s.helm import K8S, helm
 
 VERSION = "1.34"
-CRDS = Path(__file__).resolve().parents[3] / "shared/kuberay-crds"
-Strings = dict[str, str]
-# It reads its definitions, of some megabytes, for every object.
+CRDS = Path(__file__).parent / "crds"
+# The library would read several megabytes of schemas again for each object.
 kubernetes_validate.utils.schema_contents = cache(kubernetes_validate.utils.schema_contents)
 
 
-class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Selector(Model):
-    matchLabels: Strings = {}
-    matchExpressions: list[dict[str, Any]] = []
-
-
-class Endpoint(Model):
-    port: str
-    interval: str
-    path: str = "/metrics"
-    scheme: Literal["http", "https"] = "http"
-
-
-class PodMonitorSpec(Model):
-    """The fields of Prometheus' operator that we use, as the classes below."""
-
-    selector: Selector
-    podMetricsEndpoints: list[Endpoint]
-    podTargetLabels: list[str] = []
-
-
-class Rule(Model):
-    alert: str
-    expr: str
-    labels: Strings
-    annotations: Strings
-
-
-class TimedRule(Rule):
-    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
-    pending: str = ""
-
-    def __init__(self, **data: Any) -> None:
-        super().__init__(**{"pending" if key == "for" else key: v for key, v in data.items()})
-
-
-class RuleGroup(Model):
-    name: str
-    rules: list[TimedRule]
-
-
-class PrometheusRuleSpec(Model):
-    groups: list[RuleGroup]
-
-
-class Tls(Model):
-    mode: Literal["Terminate"]
-    certificateRefs: list[Strings]
-
-
-class Listener(Model):
-    name: str
-    hostname: str
-    port: int
-    protocol: Literal["HTTPS"]
-    tls: Tls
-    allowedRoutes: dict[str, Any]
-
-
-class GatewaySpec(Model):
-    gatewayClassName: str
-    listeners: list[Listener]
-
-
-class HTTPRouteSpec(Model):
-    parentRefs: list[Strings]
-    hostnames: list[str]
-    rules: list[dict[str, list[dict[str, Any]]]]
-
-
-class Extract(Model):
-    extract: Strings
-
-
-class ExternalSecretSpec(Model):
-    refreshInterval: str
-    secretStoreRef: Strings
-    target: Strings
-    dataFrom: list[Extract]
-
-
-OTHERS: dict[tuple[str, str], type[BaseModel]] = {
-    **{("ray.io/v1", kind): spec for kind, spec in SPECS.items()},
-    ("monitoring.coreos.com/v1", "PodMonitor"): PodMonitorSpec,
-    ("monitoring.coreos.com/v1", "PrometheusRule"): PrometheusRuleSpec,
-    ("gateway.networking.k8s.io/v1", "Gateway"): GatewaySpec,
-    ("gateway.networking.k8s.io/v1", "HTTPRoute"): HTTPRouteSpec,
-    ("external-secrets.io/v1", "ExternalSecret"): ExternalSecretSpec,
-}
-
-
-def check(obj: dict[str, Any]) -> None:
-    spec = OTHERS.get((obj["apiVersion"], obj["kind"]))
-    if spec is None:
-        check_as_kubernetes(json.dumps(obj))
-        return
-    assert set(obj) == {"apiVersion", "kind", "metadata", "spec"}
-    spec.model_validate(obj["spec"])
-
-
-@cache
-def check_as_kubernetes(obj: str) -> None:
-    kubernetes_validate.validate(json.loads(obj), VERSION, strict=True)
-
-
-def as_pod(template: dict[str, Any]) -> dict[str, Any]:
-    metadata = {"name": "pod", **template["metadata"]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-
-
-@pytest.mark.parametrize("name", APPLIED)
-def test_every_object_is_valid_by_its_schema(name: str) -> None:
-    for obj in rendered(name):
-        check(obj)
-        assert obj["metadata"].get("namespace", NAMESPACE) == NAMESPACE
-
-
-@pytest.mark.parametrize("name", APPLIED)
-def test_no_two_objects_are_one(name: str) -> None:
-    found = [(obj["kind"], obj["metadata"]["name"]) for obj in rendered(name)]
-    assert len(set(found)) == len(found)
-
-
-@pytest.mark.parametrize("name", APPLIED)
-def test_helm_has_nothing_against_the_chart(name: str) -> None:
-    report = helm("lint", values_of(name), strict=True, namespace=NAMESPACE)
-    found = [message["error"] for message in report["messages"]]
-    assert [error for error in found if error != "icon is recommended"] == []
-    assert report["errors"] == []
-
-
-@pytest.mark.parametrize("name", APPLIED)
-def test_every_pod_that_kuberay_makes_is_valid_as_kubernetes_own(name: str) -> None:
-    for template in all_pods(name).values():
-        check_as_kubernetes(json.dumps(as_pod(template)))
-
-
-def test_the_autoscalers_container_is_valid_as_kubernetes_own() -> None:
-    (service,) = of_kind("pubmed", "RayService")
-    options = dict(cluster_spec(service)["autoscalerOptions"])
-    for own in ("version", "idleTimeoutSeconds"):
-        del options[own]
-    container = {"name": "autoscaler", "image": "citeray:0", **options}
-    pod = as_pod({"metadata": {}, "spec": {"containers": [container]}})
-    kubernetes_validate.validate(pod, VERSION, strict=True)
-
-
-@pytest.mark.parametrize(
-    ("case", "kind", "path"),
-    [
-        ("pubmed", "CronJob", "spec.jobTemplate.spec.template.spec.containers.0.resource"),
-        ("pubmed", "NetworkPolicy", "spec.podselector"),
-        ("pubmed", "PodDisruptionBudget", "spec.minavailable"),
-        ("pubmed", "StatefulSet", "spec.template.spec.volume"),
-        ("pubmed", "Job", "spec.template.spec.volume"),
-        ("pubmed", "RayJob", "spec.rayClusterSpec.headGroupSpec.rayStartParam"),
-        ("pubmed", "RayService", "spec.rayClusterConfig.gcsFaultToleranceOption"),
-        ("pubmed", "PodMonitor", "spec.podMetricsEndpoints.0.ports"),
-        ("pubmed", "PrometheusRule", "spec.groups.0.rules.0.expression"),
-        ("gateway", "Gateway", "spec.listeners.0.host"),
-        ("gateway", "HTTPRoute", "spec.hostname"),
-        ("gateway", "ExternalSecret", "spec.secretStore"),
-        ("ingress", "Ingress", "spec.rule"),
-    ],
-)
-def test_a_field_that_is_none_is_refused(case: str, kind: str, path: str) -> None:
-    obj = copy.deepcopy(of_kind(case, kind)[0])
-    node: Any = obj
-    *above, last = path.split(".")
-    for part in above:
-        node = node[int(part)] if part.isdigit() else node[part]
-    node[last] = {}
-    with pytest.raises((ValidationError, kubernetes_validate.ValidationError)):
-        check(obj)
-
-
 def strict(schema: Any) -> Any:
-    """A CRD's schema that refuses fields that it does not name, as the API server prunes them."""
+    """Return a CRD's schema that refuses unknown fields, which the API server would drop."""
     if isinstance(schema, list):
         return [strict(each) for each in schema]
     if not isinstance(schema, dict):
@@ -226,32 +39,141 @@ def strict(schema: Any) -> Any:
     open_ended = schema.get("x-kubernetes-preserve-unknown-fields")
     if isinstance(found.get("properties"), dict) and not open_ended:
         found.setdefault("additionalProperties", False)
+        found.setdefault("type", "object")
     return found
 
 
-@pytest.fixture(scope="module")
-def crds() -> dict[str, Draft202012Validator]:
-    """KubeRay's own definitions by the kinds that they define."""
-    if not CRDS.is_dir():
-        pytest.skip("needs ../shared/kuberay-crds")
-    found = {}
-    for plural, kind in (("rayjobs", "RayJob"), ("rayservices", "RayService")):
-        text = gzip.decompress((CRDS / f"ray.io_{plural}.yaml.gz").read_bytes())
-        spec = yaml.load(text, yaml.CSafeLoader)["spec"]
-        (version,) = [v for v in spec["versions"] if v["name"] == "v1"]
+@cache
+def custom_resources() -> dict[str, Draft202012Validator]:
+    """Return validators of `spec` for each kind of custom resource."""
+    used = yaml.safe_load((CRDS / "used_fields.yaml").read_text("utf-8"))
+    schemas = {kind: strict(schema) for kind, schema in used.items()}
+    for path in CRDS.glob("*.yaml.gz"):
+        definition = yaml.load(gzip.decompress(path.read_bytes()), yaml.CSafeLoader)["spec"]
+        (version,) = [v for v in definition["versions"] if v["name"] == "v1"]
         schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-        found[kind] = Draft202012Validator(strict(schema))
-    return found
+        schemas[definition["names"]["kind"]] = strict(schema)
+    return {kind: Draft202012Validator(schema) for kind, schema in schemas.items()}
 
 
-@pytest.mark.parametrize("name", APPLIED)
-def test_kuberays_own_definitions_take_it(name: str, crds: dict[str, Draft202012Validator]) -> None:
-    for obj in of_kind(name, "RayJob", "RayService"):
-        errors = [error.message for error in crds[obj["kind"]].iter_errors(obj["spec"])]
-        assert errors == []
-    if name == "incremental":
-        (service,) = of_kind(name, "RayService")
-        options = service["spec"]["upgradeStrategy"]["clusterUpgradeOptions"]
-        options = {**options, "stepSize": 5}
-        spoiled = {"upgradeStrategy": {"clusterUpgradeOptions": options}}
-        assert not crds["RayService"].is_valid({**service["spec"], **spoiled})
+@cache
+def kubernetes_errors(obj: str) -> tuple[str, ...]:
+    try:
+        kubernetes_validate.validate(json.loads(obj), VERSION, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        return (f"{'.'.join(map(str, error.path))}: {error.message}",)
+    return ()
+
+
+def as_pod(spec: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:
+    metadata = {"name": "pod", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def errors_of(obj: dict[str, Any]) -> list[str]:
+    if (validator := custom_resources().get(obj["kind"])) is None:
+        return list(kubernetes_errors(json.dumps(obj)))
+    fields = set(obj) ^ {"apiVersion", "kind", "metadata", "spec"}
+    errors = validator.iter_errors(obj["spec"])
+    return [*fields, *(f"{error.json_path}: {error.message[:200]}" for error in errors)]
+
+
+def test_every_object_is_valid_and_unique() -> None:
+    problems = []
+    for case in CASES:
+        names = [(obj["kind"], obj["metadata"]["name"]) for obj in rendered(case)]
+        problems += [f"{case}: {name} twice" for name in set(names) if names.count(name) > 1]
+        for obj in rendered(case):
+            errors = errors_of(obj)
+            if obj["metadata"].get("namespace", NAMESPACE) != NAMESPACE:
+                errors.append("wrong namespace")
+            place = f"{case}: {obj['kind']}/{obj['metadata']['name']}"
+            problems += [f"{place}: {error}" for error in errors]
+    assert not problems, "\n".join(problems)
+
+
+def test_pods_in_custom_resources_are_valid() -> None:
+    problems = []
+    for case in CASES:
+        for place, template in all_pods(case).items():
+            pod = as_pod(template["spec"], template["metadata"]["labels"])
+            problems += [f"{case}: {place}: {e}" for e in kubernetes_errors(json.dumps(pod))]
+        for service in of_kind(case, "RayService"):
+            options = dict(cluster_spec(service).get("autoscalerOptions", {}))
+            own = {"version": "", "idleTimeoutSeconds": 0}
+            container = {k: v for k, v in options.items() if k not in own}
+            pod = as_pod({"containers": [{"name": "autoscaler", **container}]}, {})
+            problems += [f"{case}: autoscaler: {e}" for e in kubernetes_errors(json.dumps(pod))]
+    assert not problems, "\n".join(problems)
+
+
+def test_helm_lint_passes() -> None:
+    problems = []
+    for case in CASES:
+        report = helm("lint", chart_values(case), strict=True, namespace=NAMESPACE)
+        found = [message["error"] for message in report["messages"]] + report["errors"]
+        problems += [f"{case}: {error}" for error in found if error != "icon is recommended"]
+    assert not problems, "\n".join(problems)
+
+
+def test_misspelled_fields_are_refused() -> None:
+    """Check the validators themselves."""
+    for case, kind, path in (
+        ("pubmed", "CronJob", ("spec", "jobTemplate", "spec", "template", "spec")),
+        ("pubmed", "NetworkPolicy", ("spec", "podSelector")),
+        ("pubmed", "RayJob", ("spec", "rayClusterSpec", "headGroupSpec")),
+        ("incremental", "RayService", ("spec", "upgradeStrategy", "clusterUpgradeOptions")),
+        ("gateway", "HTTPRoute", ("spec",)),
+    ):
+        obj: Any = copy.deepcopy(of_kind(case, kind)[0])
+        assert errors_of(obj) == []
+        node = obj
+        for part in path:
+            node = node[part]
+        node["misspelled"] = {}
+        assert errors_of(obj), kind
+
+
+def refused_by_operator(obj: dict[str, Any]) -> Iterator[str]:
+    """Yield what KubeRay 1.7 refuses beyond its CRDs (`validation.go`) and this chart could do."""
+    spec, cluster, name = obj["spec"], cluster_spec(obj), obj["metadata"]["name"]
+    if len(name) > 47 or not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
+        yield f"name {name}"
+    head = cluster["headGroupSpec"]["template"]["spec"]
+    variables = {entry["name"] for entry in head["containers"][0]["env"]}
+    if variables & {"RAY_REDIS_ADDRESS", "REDIS_PASSWORD", "RAY_enable_autoscaler_v2"}:
+        yield "environment variables that KubeRay sets itself"
+    if cluster.get("authOptions", {}).get("mode") != "token":
+        yield "no token authentication"
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        if {"labels", "redis-password", "resources"} & set(group["rayStartParams"]):
+            yield "rayStartParams that KubeRay sets itself"
+        if group["template"]["spec"].get("restartPolicy", "Never") != "Never":
+            yield "autoscaler v2 needs restartPolicy Never"
+    for group_name, group in groups(obj).items():
+        if not 0 < group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]:
+            yield f"replicas of {group_name} outside their limits"
+    if obj["kind"] == "RayJob":
+        # The operator puts the entrypoint into a shell command line.
+        if set(";&|<>$`") & set("".join(shlex.split(spec["entrypoint"]))):
+            yield f"entrypoint {spec['entrypoint']}"
+        if not (spec["shutdownAfterJobFinishes"] and spec["activeDeadlineSeconds"] > 0):
+            yield "shutdownAfterJobFinishes and activeDeadlineSeconds are required"
+    elif spec["upgradeStrategy"]["type"] == "NewClusterWithIncrementalUpgrade":
+        options = spec["upgradeStrategy"]["clusterUpgradeOptions"]
+        if not cluster.get("enableInTreeAutoscaling"):
+            yield "an incremental upgrade needs the autoscaler"
+        if not 0 < options["stepSizePercent"] <= options["maxSurgePercent"] <= 100:
+            yield f"clusterUpgradeOptions {options}"
+
+
+def test_kuberay_operator_accepts_ray_objects() -> None:
+    lock = (K8S.parent / "requirements/cpu.txt").read_text(encoding="utf-8")
+    problems = []
+    for case in CASES:
+        for obj in of_kind(case, "RayJob", "RayService"):
+            place = f"{case}: {obj['kind']}/{obj['metadata']['name']}"
+            problems += [f"{place}: {problem}" for problem in refused_by_operator(obj)]
+            if f"ray=={cluster_spec(obj)['rayVersion']} " not in lock:
+                problems.append(f"{place}: rayVersion is not that of requirements/cpu.txt")
+    assert not problems, "\n".join(problems)

@@ -1,168 +1,143 @@
-"""The sizes of the manifests beside the plan, the settings, and what Ray's autoscaler sees."""
+"""Pods fit the nodes that the values state, and replicas of the service fit its pods.
+
+That the values of the presets are those of `citeray plan` is checked by
+tests/planning/test_chart_values.py.
+"""
 
 from __future__ import annotations
 
-import tempfile
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from ray.autoscaler._private.kuberay.autoscaling_config import (
-    _derive_autoscaling_config_from_ray_cr as as_the_autoscaler_sees_it,
-)
-
-from cluster.settings.settings import Settings, load_settings
-from planning.emit import planned_settings
-from planning.measure.coefficients import SHIPPED, read_coefficients
-from planning.place_workers import Ask
-from planning.plan import Plan, make_plan
+from cluster.settings.settings import load_settings
+from planning.chart_values import kept_disk, kept_memory
 from serve.llm_app import placement_bundles
 from tests.k8s.chart import (
+    CASES,
     SIZES,
+    Object,
+    all_values,
     cluster_spec,
     cores,
     gibibytes,
     groups,
-    named,
     of_kind,
+    pod_templates,
+    rendered,
     settings_text,
 )
+from tests.k8s.test_pods import size_of
 
-# The walk-through names the same.
-ASKED = {
-    "pubmed": Ask(38_000_000, 1.0, 2.0, nodes=8, gpu_nodes=8),
-    "small": Ask(60_000, 1.0, 2.0, nodes=1, gpu_nodes=1),
-}
-
-
-@cache
-def settings_of(name: str) -> Settings:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "settings.yaml"
-        path.write_text(settings_text(name), encoding="utf-8")
-        return load_settings(path)
+Resources = dict[str, float]
+# Requests of the DaemonSets of a usual cluster, and the cores that GKE keeps on 16 cores.
+DAEMONS = {"cpu": 0.6, "memory": 1.0, "disk": 1.0}
+KEPT_CORES = 0.11
 
 
-def plan_of(name: str) -> Plan:
-    return make_plan(read_coefficients(SHIPPED), settings_of(name), ASKED[name], shipped=True)
+def requested(pod: dict[str, Any], autoscaler: dict[str, Any] | None) -> Resources:
+    """Return the larger of the sum over all containers and of each init container."""
+    running = [c["resources"]["requests"] for c in pod["containers"]]
+    running += [autoscaler] if autoscaler else []
+    starting = [c["resources"]["requests"] for c in pod.get("initContainers", [])]
+
+    def total(what: str, number: Callable[[str], float]) -> float:
+        amounts = [sum(number(asked[what]) for asked in running if what in asked)]
+        return max(amounts + [number(asked[what]) for asked in starting if what in asked])
+
+    return {
+        "cpu": total("cpu", cores),
+        "memory": total("memory", gibibytes),
+        "disk": total("ephemeral-storage", gibibytes),
+        "GPU": total("nvidia.com/gpu", float),
+    }
 
 
-def resources(group: dict[str, Any]) -> dict[str, str]:
-    (container,) = group["template"]["spec"]["containers"]
-    found: dict[str, str] = container["resources"]["limits"]
+def pods_of(obj: Object) -> list[tuple[str, Resources]]:
+    """Return each pod that an object leads to, by its key in `sizes`."""
+    found = []
+    for place, template in pod_templates(obj).items():
+        kind = "submitter" if place.startswith("CronJob") else size_of(place)
+        count, autoscaler = 1, None
+        if obj["kind"] in ("RayService", "RayJob"):
+            count = groups(obj)[kind]["replicas"] if kind in groups(obj) else 1
+            options = cluster_spec(obj).get("autoscalerOptions")
+            autoscaler = options["resources"]["requests"] if options and kind == "head" else None
+        found += [(kind, requested(template["spec"], autoscaler))] * count
     return found
 
 
-@pytest.mark.parametrize("group", ["retrieval", "models"])
-def test_the_service_has_the_cores_that_the_plan_asks_for(group: str) -> None:
-    (wanted,) = [g for g in plan_of("pubmed").groups if g.name == group]
-    (service,) = of_kind("pubmed", "RayService")
-    has = groups(service)[group]
-    assert has["replicas"] * cores(resources(has)["cpu"]) >= wanted.nodes * wanted.cpus
-
-
-def test_a_retrieval_pod_holds_its_replicas_at_the_plans_upper_bound() -> None:
-    plan = plan_of("pubmed")
-    (service,) = of_kind("pubmed", "RayService")
-    pod = resources(groups(service)["retrieval"])
-    replica = next(f.value for f in plan.memory if f.name == "shard replica")
-    most = plan.error_bar.memory.around(replica)[1] if plan.error_bar else replica
-    assert gibibytes(pod["memory"]) * 2**30 >= cores(pod["cpu"]) * most
-
-
-def test_the_build_has_time_and_encoders() -> None:
-    job = named("pubmed/build", "RayJob", "citeray-build")
-    assert groups(job)["build"]["replicas"] >= settings_of("pubmed").encoder.actors
-    assert job["spec"]["activeDeadlineSeconds"] > 2 * plan_of("pubmed").build.value
-
-
-@pytest.mark.parametrize(("name", "path"), [("pubmed", "pubmed/build"), ("small", "small/build")])
-def test_the_plan_would_do(name: str, path: str) -> None:
-    assert plan_of(name).problems == ()
-    job = named(path, "RayJob", "citeray-build")
-    driver = next(f.value for f in plan_of(name).memory if f.name == "driver")
-    head = cluster_spec(job)["headGroupSpec"]
-    assert gibibytes(resources(head)["memory"]) * 2**30 > 2 * driver
-
-
-def test_the_settings_of_a_cluster_are_the_plans() -> None:
-    settings = settings_of("pubmed")
-    planned = planned_settings(settings, plan_of("pubmed"))
-    assert settings.index.shards == planned.index.shards
-    shard, wanted = settings.serve.shard, planned.serve.shard
-    assert (shard.min_replicas, shard.cpus) == (wanted.min_replicas, wanted.cpus)
-
-
-def demands(settings: Settings, most: bool) -> dict[str, list[dict[str, float]]]:
-    """What each replica of each stage asks of Ray, by the pool that it must be in."""
-    found: dict[str, list[dict[str, float]]] = {}
-    for name in ("gateway", "expander", "encoder", "shard", "reranker", "writer"):
-        stage = getattr(settings.serve, name)
-        replicas = stage.max_replicas if most else stage.min_replicas
-        replicas *= settings.index.shards if name == "shard" else 1
-        asked = {"CPU": stage.cpus, "GPU": stage.gpus}
-        found.setdefault(stage.pool, []).extend([asked] * replicas)
-    return found
-
-
-def fits(pods: list[dict[str, float]], asked: list[dict[str, float]]) -> bool:
-    """Whether each finds a pod with room, the largest first."""
-    left = [dict(pod) for pod in pods]
-    for one in sorted(asked, key=lambda a: (-a["GPU"], -a["CPU"])):
-        for pod in left:
-            if all(pod.get(k, 0) + 1e-6 >= v for k, v in one.items()):
-                for k, v in one.items():
-                    pod[k] = pod.get(k, 0) - v
+def unplaced(rooms: list[tuple[set[str], Resources]], pods: list[tuple[str, Resources]]) -> list:
+    """Return the pods that fit nowhere, the largest placed first. Reduces the rooms."""
+    left = []
+    for kind, asked in sorted(pods, key=lambda pod: sorted(pod[1].items()), reverse=True):
+        for kinds, room in rooms:
+            if kind in kinds and all(n <= room.get(k, 0) + 1e-6 for k, n in asked.items()):
+                room.update({key: room.get(key, 0) - n for key, n in asked.items()})
                 break
         else:
-            return False
-    return True
+            left.append((kind, asked))
+    return left
 
 
-def node_types(name: str) -> dict[str, dict[str, Any]]:
-    (service,) = of_kind(name, "RayService")
-    cluster = {
-        "metadata": {"name": "citeray", "namespace": "citeray"},
-        "spec": cluster_spec(service),
+def allocatable(node: dict[str, Any]) -> Resources:
+    """Return what GKE leaves of a node to pods; EKS leaves more on nodes of these sizes."""
+    memory, disk = gibibytes(node["memory"]), gibibytes(node["disk"])
+    return {
+        "cpu": node["cpu"] - KEPT_CORES - DAEMONS["cpu"],
+        "memory": memory - kept_memory(memory) - DAEMONS["memory"],
+        "disk": disk - kept_disk(disk) - DAEMONS["disk"],
+        "GPU": node["gpu"],
     }
-    found: dict[str, dict[str, Any]] = as_the_autoscaler_sees_it(cluster)["available_node_types"]
-    return found
 
 
-@pytest.mark.parametrize("most", [False, True], ids=["at rest", "at most"])
-@pytest.mark.parametrize("name", SIZES)
-def test_every_replica_finds_a_pod_of_its_pool(name: str, most: bool) -> None:
-    settings, types = settings_of(name), node_types(name)
-    for pool, asked in demands(settings, most).items():
-        pods = [
-            {key: float(value) for key, value in node["resources"].items()}
-            for node in types.values()
-            if node["labels"].get("citeray/pool") == pool
-            for _ in range(node["max_workers"] if most else node["min_workers"])
-        ]
-        if name == "small":
-            # The language model's engine is in the same pod.
-            asked = [*asked, *({"CPU": b["CPU"], "GPU": b["GPU"]} for b in model(settings))]
-        assert fits(pods, asked), pool
+def test_all_pods_fit_the_nodes_of_the_values() -> None:
+    problems = []
+    for case in CASES:
+        # The nodes are stated for models in the shared cache.
+        if all_values(case)["storage"]["models"]["enabled"]:
+            nodes = [node for node in all_values(case)["nodes"] for _ in range(node["count"])]
+            rooms = [(set(node["for"]), allocatable(node)) for node in nodes]
+            pods = [pod for obj in rendered(case) for pod in pods_of(obj)]
+            problems += [f"{case}: no node for {pod}" for pod in unplaced(rooms, pods)]
+    assert not problems, "\n".join(problems)
+    node = {"cpu": 8, "memory": "32Gi", "disk": "200Gi", "gpu": 1}
+    for what, amount in (("cpu", 8.0), ("memory", 32.0), ("disk", 200.0), ("GPU", 2.0)):
+        assert unplaced([({"models"}, allocatable(node))], [("models", {what: amount})]), what
 
 
-def model(settings: Settings) -> list[dict[str, float]]:
-    return placement_bundles(settings)
+def ray_node(group: dict[str, Any]) -> Resources:
+    """Return the resources that Ray counts on a pod of the group."""
+    limits = group["template"]["spec"]["containers"][0]["resources"]["limits"]
+    own = {key: float(number) for key, number in group.get("resources", {}).items()}
+    return {"CPU": cores(limits["cpu"]), "GPU": float(limits.get("nvidia.com/gpu", 0)), **own}
 
 
-def test_the_language_models_gpus_are_in_one_pod_as_the_autoscaler_sees_it() -> None:
-    settings = settings_of("pubmed")
-    node = node_types("pubmed")["llm"]
-    for key in set().union(*model(settings)):
-        asked = sum(bundle[key] for bundle in model(settings))
-        assert node["resources"][key] >= asked, key
-    assert node["min_workers"] >= settings.serve.llm.min_replicas
-    assert node["max_workers"] >= settings.serve.llm.max_replicas
-
-
-@pytest.mark.parametrize("name", SIZES)
-def test_no_stage_runs_on_the_head(name: str) -> None:
-    head = node_types(name)["headgroup"]
-    assert head["resources"]["CPU"] == 0
-    assert "citeray/pool" not in head["labels"]
+def test_every_replica_fits_a_pod_of_its_pool(tmp_path: Path) -> None:
+    problems = []
+    for name in SIZES:
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(settings_text(name), encoding="utf-8")
+        settings, workers = load_settings(path), groups(of_kind(name, "RayService")[0]).values()
+        llm_pool = "llm" if name == "pubmed" else "models"
+        for bound in ("min", "max"):
+            asked: list[tuple[str, Resources]] = []
+            for stage_name in ("gateway", "expander", "encoder", "shard", "reranker", "writer"):
+                stage = getattr(settings.serve, stage_name)
+                count = getattr(stage, f"{bound}_replicas")
+                count *= settings.index.shards if stage_name == "shard" else 1
+                asked += [(stage.pool, {"CPU": stage.cpus, "GPU": stage.gpus})] * count
+            # The placement group of a language model must be within one pod.
+            bundles = [] if name == "kind" else placement_bundles(settings)
+            model = {key: sum(b.get(key, 0) for b in bundles) for b in bundles for key in b}
+            if name != "pubmed":
+                model.pop(next((key for key in model if key.startswith("accelerator")), ""), None)
+            replicas = getattr(settings.serve.llm, f"{bound}_replicas")
+            asked += [(llm_pool, model)] * (replicas if model else 0)
+            rooms = [
+                ({group["labels"]["citeray/pool"]}, ray_node(group))
+                for group in workers
+                for _ in range(group[f"{bound}Replicas"])
+            ]
+            problems += [f"{name}, {bound}: no pod for {one}" for one in unplaced(rooms, asked)]
+    assert not problems, "\n".join(problems)

@@ -18,11 +18,11 @@ from planning.error_bar import ErrorBar, Span
 from planning.measure.coefficients import SHIPPED, read_coefficients
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
+from tests.k8s.chart import merge
 from tests.planning.some_coefficients import coefficients
 
 K8S = Path(__file__).resolve().parents[2] / "k8s"
 SCHEMA = K8S / "values.schema.json"
-chart = pytest.mark.skipif(not SCHEMA.is_file(), reason="k8s/ is not a chart yet")
 # What values-NAME.yaml is for: `citeray plan --config CONFIG --citations N ... --emit-values FILE`.
 ASKED = {
     "pubmed": ("cluster.yaml", Ask(38_000_000, 1.0, 2.0, nodes=8, gpu_nodes=8)),
@@ -41,28 +41,19 @@ def gib(quantity: str) -> int:
     return int(quantity.removesuffix("Gi"))
 
 
-@chart
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("over", ["", "values-gke.yaml", "values-eks.yaml"])
 def test_the_chart_takes_the_values(name: str, over: str) -> None:
     schema = json.loads(SCHEMA.read_text())
     values = yaml.safe_load((K8S / "values.yaml").read_text())
     for file in (f"values-{name}.yaml", over):
-        if file and (K8S / file).is_file():
-            values = merged(values, yaml.safe_load((K8S / file).read_text()))
+        if file:
+            values = merge(values, yaml.safe_load((K8S / file).read_text()))
     config = ASKED[name][0]
     settings, plan, _ = planned(name)
-    jsonschema.validate(merged(values, yaml.safe_load(values_yaml(settings, plan, config))), schema)
+    jsonschema.validate(merge(values, yaml.safe_load(values_yaml(settings, plan, config))), schema)
 
 
-def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """As Helm lays one values file over another: maps key by key, all else as a whole."""
-    both = {k: merged(base[k], v) if isinstance(v, dict) and isinstance(base.get(k), dict) else v
-            for k, v in over.items()}  # fmt: skip
-    return {**base, **both}
-
-
-@chart
 @pytest.mark.parametrize("name", ASKED)
 def test_the_charts_own_sizes_are_the_plans(name: str) -> None:
     own, (_, _, emitted) = yaml.safe_load((K8S / f"values-{name}.yaml").read_text()), planned(name)

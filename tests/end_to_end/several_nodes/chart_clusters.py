@@ -21,10 +21,10 @@ import httpx
 import yaml
 
 from tests.end_to_end.command import BIN, ROOT, environment, small_settings, with_settings
+from tests.end_to_end.several_nodes.nft_rules import PolicyCluster, PolicyPod
+from tests.end_to_end.several_nodes.other_pods import NAMESPACES, pods_around
 from tests.end_to_end.several_nodes.pods import NO_LOSS, Network, Pod, Pods, await_that, pods_on
 from tests.k8s import chart
-from tests.k8s.policies.chart_pods import NAMESPACES, pods_around
-from tests.k8s.policies.nft_rules import PolicyCluster, PolicyPod
 from tests.network_namespaces import Namespace
 
 CASE = "kind"

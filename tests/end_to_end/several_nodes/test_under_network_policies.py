@@ -21,8 +21,8 @@ from tests.end_to_end.several_nodes.chart_clusters import (
     pod_reaches,
     refused,
 )
+from tests.end_to_end.several_nodes.other_pods import ADDRESSES, pods_around
 from tests.end_to_end.several_nodes.pods import require_namespaces
-from tests.k8s.policies.chart_pods import ADDRESSES, pods_around
 
 pytest.importorskip("moto.server")
 WHO = {name: pod.addresses[0] for name, pod in pods_around().items()} | ADDRESSES

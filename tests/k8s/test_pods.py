@@ -1,0 +1,257 @@
+"""Pods of the chart: security, secrets, images, resources, placement and probes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.k8s.chart import (
+    DIGESTS,
+    SECRETS,
+    all_values,
+    by_container,
+    by_object,
+    by_pod,
+    cluster_spec,
+    cores,
+    gibibytes,
+    matches,
+    named,
+    of_kind,
+    render,
+    values_for_key,
+    values_of,
+)
+from tests.k8s.helm import K8S
+
+NO_RIGHTS = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+# The keys in `sizes` of pods that are not named like their worker group.
+SIZE_OF = {
+    "RayService/citeray/head": "head",
+    "RayJob/citeray-build/head": "buildHead",
+    "RayJob/citeray-update/head": "updateHead",
+    "Job/citeray-models/pod": "fillModels",
+    "StatefulSet/citeray-redis/replica": "redis",
+    "StatefulSet/citeray-object-store/replica": "objectStore",
+}
+WORKERS = ("retrieval", "models", "llm", "build", "update")
+ACCOUNTS = {
+    "RayService/citeray/head": "citeray-head",
+    "CronJob/citeray-update/job": "citeray-update",
+    "StatefulSet/citeray-redis/replica": None,
+    "StatefulSet/citeray-object-store/replica": None,
+}
+OURS = "registry.example/citeray"
+
+
+def size_of(place: str) -> str:
+    return SIZE_OF.get(place, place.rpartition("/")[2])
+
+
+def test_pods_and_containers_have_no_rights() -> None:
+    found = by_container(lambda container: container["securityContext"])
+    assert found == dict.fromkeys(found, NO_RIGHTS)
+    scaled = by_object(lambda _, obj: values_for_key(obj, "autoscalerOptions"), "RayService")
+    contexts = [options["securityContext"] for found in scaled.values() for options in found]
+    assert contexts
+    assert all(context == NO_RIGHTS for context in contexts)
+
+    def security(_case: str, _place: str, template: dict[str, Any]) -> tuple:
+        spec = template["spec"]
+        user = spec["securityContext"]
+        shared = {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+        shared |= {"hostPath" for volume in spec["volumes"] if "hostPath" in volume}
+        return user["runAsNonRoot"], user["runAsUser"] > 0, user["seccompProfile"], shared
+
+    found = by_pod(security)
+    assert found == dict.fromkeys(found, (True, True, {"type": "RuntimeDefault"}, set()))
+
+
+def test_service_accounts_exist_and_only_api_clients_get_a_token() -> None:
+    def account(case: str, _place: str, template: dict[str, Any]) -> tuple:
+        name = template["spec"].get("serviceAccountName")
+        there = {obj["metadata"]["name"] for obj in of_kind(case, "ServiceAccount")} | {None}
+        return name, name in there, template["spec"]["automountServiceAccountToken"]
+
+    def wanted(case: str, place: str, template: dict[str, Any]) -> tuple:
+        token = "citeray/asks-api-server" in template["metadata"]["labels"]
+        if place == "RayService/citeray/head":
+            (service,) = of_kind(case, "RayService")
+            assert token == bool(cluster_spec(service).get("enableInTreeAutoscaling")), case
+        return ACCOUNTS.get(place, "citeray-worker"), True, token
+
+    assert by_pod(account) == by_pod(wanted)
+    (role,), (binding,) = of_kind("pubmed", "Role"), of_kind("pubmed", "RoleBinding")
+    ray_jobs = {"apiGroups": ["ray.io"], "resources": ["rayjobs"]}
+    own = {"resourceNames": ["citeray-update"], "verbs": ["get", "delete"]}
+    assert role["rules"] == [{**ray_jobs, "verbs": ["create"]}, {**ray_jobs, **own}]
+    user = {"kind": "ServiceAccount", "name": "citeray-update", "namespace": "citeray"}
+    assert (binding["subjects"], binding["roleRef"]["name"]) == ([user], "citeray-update")
+
+
+def test_secrets_are_references_that_the_guide_creates() -> None:
+    def values(container: dict[str, Any]) -> list[str]:
+        arguments = " ".join([*container.get("command", []), *container.get("args", [])])
+        secret = re.compile("KEY|TOKEN|PASSWORD|SECRET")
+        return re.findall(r"--requirepass|redis-cli .*-a ", arguments) + [
+            entry["name"]
+            for entry in container.get("env", [])
+            if secret.search(entry["name"]) and "secretKeyRef" not in entry.get("valueFrom", {})
+        ]
+
+    def names(_case: str, obj: dict[str, Any]) -> set[str]:
+        found = values_for_key(obj, "secretKeyRef") + values_for_key(obj, "secretRef")
+        options = values_for_key(obj, "authOptions")
+        return {ref["name"] for ref in found} | {option["secretName"] for option in options}
+
+    found = by_container(values)
+    assert found == {key: [] for key in found}
+    kinds = ("RayService", "RayJob", "Job", "CronJob", "StatefulSet")
+    assert set().union(*by_object(names, *kinds).values()) == set(SECRETS)
+    assert by_object(names, "Secret") == {}
+    guide = (K8S / "README.md").read_text(encoding="utf-8")
+    made = {obj["spec"]["target"]["name"] for obj in of_kind("gateway", "ExternalSecret")}
+    for name in SECRETS:
+        assert f"kubectl create secret generic {name}" in guide
+        assert name in made
+
+
+def test_images_are_pinned_and_gpu_images_run_only_on_gpus() -> None:
+    project = (K8S.parent / "pyproject.toml").read_text(encoding="utf-8")
+    (version,) = re.findall(r'^fallback_version = "(.+)"', project, re.M)
+    ours = {kind: {f"{OURS}:{version}-{kind}", f"{OURS}@{DIGESTS[kind]}"} for kind in DIGESTS}
+    pinned = re.compile(r":[\w.-]*\d+\.\d+[\w.-]*$|:RELEASE\.[\w-]+$")
+
+    def is_right(container: dict[str, Any]) -> bool:
+        kind = "gpu" if "nvidia.com/gpu" in container["resources"]["limits"] else "cpu"
+        image = container["image"]
+        return image in ours[kind] if image.startswith(OURS) else bool(pinned.search(image))
+
+    assert [name for name, right in by_container(is_right, init=False).items() if not right] == []
+    images = {
+        image for name, image in by_container(lambda c: c["image"]).items() if "gateway:" in name
+    }
+    assert {image for image in images if image.startswith(OURS)} == {
+        f"{OURS}@{d}" for d in DIGESTS.values()
+    }
+    secrets = by_pod(lambda _case, _place, pod: pod["spec"].get("imagePullSecrets"))
+    assert {str(s) for name, s in secrets.items() if "gateway:" in name} == {
+        "[{'name': 'registry'}]"
+    }
+    # The values choose every image.
+    others = {"headState": {"image": "a/redis:7.2.99"}, "update": {"image": "a/kubectl:1.99.0"}}
+    objects = render(values_of("pubmed", image={"repository": "b/ours", "tag": "9"}, **others))
+    found = {image for image in values_for_key(objects, "image") if isinstance(image, str)}
+    assert found == {"b/ours:9-cpu", "b/ours:9-gpu", "a/redis:7.2.99", "a/kubectl:1.99.0"}
+    # Earlier versions of Redis have CVE-2025-49844.
+    (redis,) = re.findall(r"redis:(\d+)\.(\d+)\.(\d+)", all_values("pubmed")["headState"]["image"])
+    assert tuple(map(int, redis)) >= (7, 2, 11)
+
+
+def test_resources_are_bounded() -> None:
+    def is_bounded(container: dict[str, Any]) -> bool:
+        resources = container["resources"]
+        requests, limits = dict(resources["requests"]), dict(resources["limits"])
+        # Cores may be overcommitted; memory, disk and GPUs may not.
+        assert cores(requests.pop("cpu")) <= cores(limits.pop("cpu"))
+        return requests == limits and {"memory", "ephemeral-storage"} <= set(limits)
+
+    def too_large(_case: str, _place: str, template: dict[str, Any]) -> list[str]:
+        limits = template["spec"]["containers"][0]["resources"]["limits"]
+        return [
+            volume["name"]
+            for volume in template["spec"]["volumes"]
+            if (folder := volume.get("emptyDir"))
+            and gibibytes(folder["sizeLimit"])
+            > gibibytes(limits["memory" if folder.get("medium") else "ephemeral-storage"])
+        ]
+
+    def fits_shared_memory(_case: str, obj: dict[str, Any]) -> bool:
+        cluster, found = cluster_spec(obj), []
+        for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+            volumes = {v["name"]: v for v in group["template"]["spec"]["volumes"]}
+            size = gibibytes(volumes["shared-memory"]["emptyDir"]["sizeLimit"]) * 2**30
+            found.append(int(group["rayStartParams"]["object-store-memory"]) < size)
+        return all(found)
+
+    assert [name for name, right in by_container(is_bounded).items() if not right] == []
+    assert {name: found for name, found in by_pod(too_large).items() if found} == {}
+    stores = by_object(fits_shared_memory, "RayService", "RayJob")
+    assert stores == dict.fromkeys(stores, True)
+
+
+def test_resources_are_those_of_the_values() -> None:
+    def given(_case: str, _place: str, template: dict[str, Any]) -> tuple:
+        resources = template["spec"]["containers"][0]["resources"]
+        limits = resources["limits"]
+        cpu = (cores(resources["requests"]["cpu"]), cores(limits["cpu"]))
+        disk = gibibytes(limits["ephemeral-storage"])
+        return *cpu, limits["memory"], disk, limits.get("nvidia.com/gpu", "0")
+
+    def wanted(case: str, place: str, template: dict[str, Any]) -> tuple:
+        values = all_values(case)
+        if place.startswith("CronJob"):
+            return given(case, place, template)
+        size = values["sizes"][size_of(place)]
+        disk = gibibytes(size["disk"])
+        if not values["storage"]["models"]["enabled"]:
+            disk += gibibytes(size.get("modelDisk", "0Gi"))
+        cpu = (size["cpu"], size.get("cores", size["cpu"]))
+        return *cpu, size["memory"], disk, str(size.get("gpu", 0))
+
+    assert by_pod(given) == by_pod(wanted)
+
+
+def test_pods_are_placed_as_the_values_say() -> None:
+    def given(case: str, place: str, template: dict[str, Any]) -> dict[str, Any]:
+        spec = template["spec"]
+        terms = values_for_key(spec.get("affinity", {}), "matchExpressions")
+        return {
+            "nodeSelector": spec.get("nodeSelector", {}),
+            "tolerations": spec.get("tolerations", []),
+            "nodeAffinity": terms[0] if terms else [],
+            "priority": spec["priorityClassName"],
+            "spread": values_for_key(spec, "matchLabelKeys") + [
+                spread["labelSelector"]["matchLabels"]
+                for spread in spec.get("topologySpreadConstraints", [])
+            ],
+        }  # fmt: skip
+
+    def wanted(case: str, place: str, template: dict[str, Any]) -> dict[str, Any]:
+        part = place.rpartition("/")[2]
+        serves = place.startswith(("RayService", "StatefulSet"))
+        spread = [["ray.io/cluster"], {"ray.io/group": part}]
+        return {
+            **all_values(case)["scheduling"][part if part in WORKERS else "system"],
+            "priority": "citeray-service" if serves else "citeray-batch",
+            "spread": spread if place.startswith("RayService") and part in WORKERS else [],
+        }
+
+    assert by_pod(given) == by_pod(wanted)
+    classes = by_object(lambda _, obj: obj["value"], "PriorityClass")
+    service = {name: value for name, value in classes.items() if name.endswith("citeray-service")}
+    assert len(service) * 2 == len(classes)
+    for name, value in service.items():
+        assert value > classes[name.replace("-service", "-batch")], name
+
+
+def test_stateful_sets_have_probes_and_services() -> None:
+    def given(case: str, obj: dict[str, Any]) -> tuple:
+        (container,) = obj["spec"]["template"]["spec"]["containers"]
+        probes = {key: container[key] for key in container if key.endswith("Probe")}
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        assert set(values_for_key(probes, "port")) <= set(ports)
+        assert matches(obj["spec"]["selector"], obj["spec"]["template"]["metadata"]["labels"])
+        service = named(case, "Service", obj["spec"]["serviceName"])
+        (port,) = service["spec"]["ports"]
+        return sorted(probes), port["port"], ports[port["targetPort"]]
+
+    found = by_object(given, "StatefulSet")
+    redis = (["livenessProbe", "readinessProbe", "startupProbe"], 6379, 6379)
+    store = (["readinessProbe"], 9000, 9000)
+    assert found == {name: store if "object-store" in name else redis for name in found}
+    assert set(map(str, found.values())) == {str(redis), str(store)}
