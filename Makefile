@@ -14,12 +14,13 @@ INSTALL := $(PIP) install --quiet --no-deps --no-compile --progress-bar on
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 
 CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
+IMAGE_TOOLS := { apt-get update -q && apt-get install -q -y buildah debootstrap iproute2; }
 
 # Every process of a graph and of the tests imports our modules: they are compiled once, even where
 # the shell forbids it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo serve test test-long test-all test-nightly test-fast coverage lint bench bench-peers docs sbom audit lock clean
+.PHONY: demo serve check test test-durability test-nightly coverage lint bench bench-peers docs sbom audit lock clean
 
 demo: $(STAMP)
 	$(BIN)/citeray demo
@@ -27,39 +28,39 @@ demo: $(STAMP)
 serve: $(STAMP)
 	$(BIN)/citeray serve
 
-# What starts Ray has a process of its own (tests/conftest.py). Tests wait as often as they compute:
-# two more keep two cores at work, and the long ones compute.
-TESTS := $(BIN)/python -m pytest --numprocesses 3 --no-loadscope-reorder --durations 20
+PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder --durations 15
+UNITS := $(PYTEST) --numprocesses $(shell nproc) -m unit
+# One worker runs the tests on Ray, which wait for processes of their own about half of the time.
+OTHERS := $(PYTEST) --numprocesses $(shell echo $$(( $$(nproc) + 1 )))
 
-test: lint
-	$(TESTS) -m "not long"
+# Before a commit: style, types and unit tests.
+check: lint
+	$(UNITS)
 
-# Most long tests start a Ray that takes two cores by itself; beside another they wait in vain.
-LONG_WORKERS = $(shell echo $$(( ($$(nproc) + 1) / 2 )))
+# Everything but the nightly tests. Unit tests have a run of their own, in which nothing may import
+# torch or Ray.
+test: check
+	$(OTHERS) -m "not unit and not nightly"
 
-# WITHIN=3000: tests not begun after so many seconds are named and skipped.
-test-long: $(DEV_STAMP)
-	$(TESTS) --numprocesses $(LONG_WORKERS) -m "long and not nightly" $(if $(WITHIN),--begin-within $(WITHIN) -rs)
+# The nightly tests that protect data and users; CI runs them after `make test`.
+test-durability: $(DEV_STAMP)
+	@command -v buildah >/dev/null && command -v debootstrap >/dev/null || $(IMAGE_TOOLS) >/dev/null 2>&1 || \
+		echo "no buildah or debootstrap: the test of the image is skipped (on Debian: apt-get install buildah debootstrap)"
+	$(PYTEST) --numprocesses 2 -m "nightly and durability"
 
-test-all: test test-long
-
-# Every benchmark once at its smallest size, among others; one after the other.
-test-nightly: $(PEERS)/.installed
-	$(BIN)/python -m pytest -m nightly --durations 20
-
-# No Ray, no graph.
-test-fast: $(DEV_STAMP)
-	$(TESTS) -m "not long" --ignore tests/end_to_end --ignore tests/answers
+# Every nightly test.
+test-nightly: $(DEV_STAMP)
+	$(PYTEST) --numprocesses 2 -m nightly
 
 # Lines and branches, in processes of Ray too; the tests of `make test`, a third slower.
 coverage: $(DEV_STAMP)
-	$(TESTS) -m "not long" --cov --cov-report=
+	$(OTHERS) -m "not nightly" --cov --cov-report=
 	$(BIN)/coverage report --skip-covered --sort=cover
 
 lint: $(DEV_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers $(shell nproc)
 
 bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks.bench_parse

@@ -59,5 +59,5 @@ def documented_commands() -> list[Command]:
 
 def targets(text: str) -> set[str]:
     """The make targets that a text names, in blocks of code and in the text."""
-    lines = (re.match(r"make ([a-z]+)", line.strip()) for line in code_lines(text))
+    lines = (re.match(r"make ([a-z-]+)", line.strip()) for line in code_lines(text))
     return {match[1] for match in lines if match}

@@ -105,23 +105,33 @@ def citation(pmid: int, abstract: str, title: str = "", **fields: object) -> Cit
 
 
 _MADE: dict[Any, tuple[Path, Manifest]] = {}
-_ASIDE = tempfile.TemporaryDirectory(prefix="small-indexes-")
+_SHARED = tempfile.TemporaryDirectory(prefix="small-indexes-")
 
 
 def make_index(
     index: Path, citations: Sequence[Citation], *, encode: Encode = bag_of_words, **how: Any
 ) -> Manifest:
-    """Write and publish version v000001 of `citations` at `index`.
+    """Write and publish version v000001 of `citations` at `index`, which the test may change.
 
-    What this process has made before it copies; `how` is as for `write_index`.
+    A copy of the shared index. Its files are copied, not linked: tests damage them in place.
+    """
+    shared, manifest = shared_index(citations, encode=encode, **how)
+    shutil.copytree(shared, index, dirs_exist_ok=True, symlinks=True)
+    return manifest
+
+
+def shared_index(
+    citations: Sequence[Citation], *, encode: Encode = bag_of_words, **how: Any
+) -> tuple[Path, Manifest]:
+    """Return an index of `citations` that all tests of this process read and none may change.
+
+    It is written at the first call with these arguments; `how` is as for `write_index`.
     """
     made = (repr(list(citations)), encode, tuple(sorted(how.items())))
     if made not in _MADE:
-        aside = Path(tempfile.mkdtemp(dir=_ASIDE.name))
-        _MADE[made] = aside, write_index(aside, citations, encode=encode, **how)
-    aside, manifest = _MADE[made]
-    shutil.copytree(aside, index, dirs_exist_ok=True, symlinks=True)
-    return manifest
+        folder = Path(tempfile.mkdtemp(dir=_SHARED.name))
+        _MADE[made] = folder, write_index(folder, citations, encode=encode, **how)
+    return _MADE[made]
 
 
 def write_index(

@@ -4,7 +4,6 @@ all that it requires there."""
 import json
 import re
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 from packaging.tags import parse_tag
@@ -28,26 +27,27 @@ PIN = re.compile(r"[\w.-]+==\S+(?: ; [^\\\n]+)?(?: \\\n    --hash=sha256:[0-9a-f
 DECLARED = json.loads(KEPT.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
-def test_every_package_is_pinned_with_the_hashes_of_its_files(lock: Path) -> None:
-    lines = lock.read_text(encoding="utf-8").splitlines()
-    pins = "\n".join(line for line in lines if not line.startswith("#"))
-    assert PIN.sub("", pins).strip() == ""
+def test_every_package_is_pinned_with_the_hashes_of_its_files(subtests: pytest.Subtests) -> None:
+    for lock in LOCKS:
+        with subtests.test(lock=lock):
+            lines = lock.read_text(encoding="utf-8").splitlines()
+            pins = "\n".join(line for line in lines if not line.startswith("#"))
+            assert PIN.sub("", pins).strip() == ""
 
 
-@pytest.mark.parametrize(
-    ("tag", "taken"),
-    [
+def test_a_lock_gets_the_hashes_of_every_wheel_that_pip_would_take(
+    subtests: pytest.Subtests,
+) -> None:
+    for tag, taken in [
         ("py3-none-any", True),
         ("py37-none-any", True),
         ("py312-none-any", False),
         ("cp310-abi3-manylinux_2_28_aarch64", True),
         ("cp310-cp310-manylinux_2_28_x86_64", False),
         ("cp311-cp311-macosx_11_0_arm64", False),
-    ],
-)
-def test_a_lock_gets_the_hashes_of_every_wheel_that_pip_would_take(tag: str, taken: bool) -> None:
-    assert all(fits(one) == taken for one in parse_tag(tag))
+    ]:
+        with subtests.test(tag=tag, taken=taken):
+            assert all(fits(one) == taken for one in parse_tag(tag))
 
 
 def test_what_the_pins_declare_is_kept_for_these_locks() -> None:
@@ -56,9 +56,11 @@ def test_what_the_pins_declare_is_kept_for_these_locks() -> None:
     assert pinned == DECLARED.keys(), "run python requirements/check_lock.py"
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_a_lock_holds_all_that_its_packages_and_we_require(name: str) -> None:
-    assert unmet_of(name, DECLARED) == []
+@pytest.mark.slow
+def test_a_lock_holds_all_that_its_packages_and_we_require(subtests: pytest.Subtests) -> None:
+    for name in SETS:
+        with subtests.test(name=name):
+            assert unmet_of(name, DECLARED) == []
 
 
 def test_the_lock_of_the_image_for_cpus_is_the_part_of_the_lock_that_it_needs() -> None:
@@ -107,6 +109,7 @@ def test_requirements_of_extras_that_were_asked_for_count() -> None:
     assert unmet([], {"a": "1", "b": "2"}, declared) == ["b requires c>=1, which is not there"]
 
 
+@pytest.mark.slow
 def test_the_image_for_cpus_has_every_package_that_our_code_imports() -> None:
     homes = packages_distributions()
     locked = pins(IMAGE_LOCK, "torch-cpu").keys()

@@ -128,6 +128,7 @@ def test_no_request_to_this_machine_reaches_a_proxy(
     assert sum(SECRET in text for text in endpoint.received) == 2
 
 
+@pytest.mark.slow
 def test_libraries_with_clients_of_their_own_use_no_proxy_for_this_machine(
     monkeypatch: pytest.MonkeyPatch, endpoint: Recorder, proxy: Recorder
 ) -> None:

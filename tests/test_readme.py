@@ -24,6 +24,8 @@ from tests.documentation import (
     targets,
 )
 
+pytestmark = pytest.mark.ray
+
 MAX_README_LINES = 150
 # The sample corpus names its own files.
 SAMPLE = {path.name for path in (ROOT / "pipelines/sample").rglob("*.yaml")}
@@ -89,11 +91,12 @@ def test_every_command_has_its_place_on_the_page_of_commands() -> None:
     assert set(EVERY_COMMAND) - shown == {"version"}
 
 
-@pytest.mark.parametrize("command", NAMED)
-def test_every_documented_command_exists(command: str) -> None:
-    done = CliRunner().invoke(app, [*command.split(), "--help"])
-    assert done.exit_code == 0, done.output
-    assert f"citeray {command} " in done.output
+def test_every_documented_command_exists(subtests: pytest.Subtests) -> None:
+    for command in NAMED:
+        with subtests.test(command=command):
+            done = CliRunner().invoke(app, [*command.split(), "--help"])
+            assert done.exit_code == 0, done.output
+            assert f"citeray {command} " in done.output
 
 
 @pytest.mark.parametrize("documented", DOCUMENTED, ids=str)
@@ -114,54 +117,61 @@ def test_every_documented_option_exists(documented: Command) -> None:
         resolved(rest[end + 1 :])
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_make_target_exists(target: str) -> None:
-    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+def test_every_make_target_exists(subtests: pytest.Subtests) -> None:
+    for target in TARGETS:
+        with subtests.test(target=target):
+            assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"\bconfigs/[\w./-]*\w/?", EVERYTHING))))
-def test_every_file_of_configs_that_is_named_exists(path: str) -> None:
-    assert (ROOT / path).exists()
+def test_every_file_of_configs_that_is_named_exists(subtests: pytest.Subtests) -> None:
+    for path in sorted(set(re.findall(r"\bconfigs/[\w./-]*\w/?", EVERYTHING))):
+        with subtests.test(path=path):
+            assert (ROOT / path).exists()
 
 
 YAML = sorted(set(re.findall(r"(?:--config |`|over: )([a-z-]+\.yaml)\b", EVERYTHING)))
 
 
-@pytest.mark.parametrize("name", YAML)
-def test_every_settings_file_that_is_named_exists(name: str) -> None:
-    places = (name, f"configs/**/{name}", f"k8s/**/{name}")
-    assert any([*ROOT.glob(place)] for place in places) or name in SAMPLE
+def test_every_settings_file_that_is_named_exists(subtests: pytest.Subtests) -> None:
+    for name in YAML:
+        with subtests.test(name=name):
+            places = (name, f"configs/**/{name}", f"k8s/**/{name}")
+            assert any([*ROOT.glob(place)] for place in places) or name in SAMPLE
 
 
 TREE = TEXTS["docs/architecture.md"]
 
 
-@pytest.mark.parametrize("path", re.findall(r"^  ([a-z_]+\.py|[a-z]+/) ", TREE, re.M))
-def test_every_file_of_the_tree_exists(path: str) -> None:
-    assert list(ROOT.glob(f"*/{path}")), path
+def test_every_file_of_the_tree_exists(subtests: pytest.Subtests) -> None:
+    for path in re.findall(r"^  ([a-z_]+\.py|[a-z]+/) ", TREE, re.M):
+        with subtests.test(path=path):
+            assert list(ROOT.glob(f"*/{path}")), path
 
 
-@pytest.mark.parametrize("path", re.findall(r"^([a-z0-9]+/)(?:, [a-z0-9]+/)* ", TREE, re.M))
-def test_every_folder_of_the_tree_exists(path: str) -> None:
-    assert (ROOT / path).is_dir()
+def test_every_folder_of_the_tree_exists(subtests: pytest.Subtests) -> None:
+    for path in re.findall(r"^([a-z0-9]+/)(?:, [a-z0-9]+/)* ", TREE, re.M):
+        with subtests.test(path=path):
+            assert (ROOT / path).is_dir()
 
 
 BENCHES = sorted(set(re.findall(r"python -m\s+((?:tests|benchmarks)[\w.]+)", EVERYTHING)))
 
 
-@pytest.mark.parametrize("module", BENCHES)
-def test_every_bench_that_is_named_exists(module: str) -> None:
-    path = ROOT / module.replace(".", "/")
-    assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+def test_every_bench_that_is_named_exists(subtests: pytest.Subtests) -> None:
+    for module in BENCHES:
+        with subtests.test(module=module):
+            path = ROOT / module.replace(".", "/")
+            assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
 
 
 FOLDERS = "tests|benchmarks|serve|evaluation|cluster|pipelines|images|k8s|requirements|docs"
 PATHS = sorted(set(re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", EVERYTHING)))
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_every_path_that_is_named_exists(path: str) -> None:
-    assert (ROOT / path).exists() or list(ROOT.glob(f"**/{path}"))
+def test_every_path_that_is_named_exists(subtests: pytest.Subtests) -> None:
+    for path in PATHS:
+        with subtests.test(path=path):
+            assert (ROOT / path).exists() or list(ROOT.glob(f"**/{path}"))
 
 
 def test_docs_and_readme_are_read() -> None:

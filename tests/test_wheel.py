@@ -11,6 +11,8 @@ import pytest
 
 from tests.fresh_env import FreshEnv
 
+pytestmark = pytest.mark.nightly
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("cluster", "commands", "configs", "evaluation", "pipelines", "planning", "serve")
 # What a user's own project may have beside it.

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from peft import LoraConfig, PeftModel, get_peft_model
-from sentence_transformers import SentenceTransformer
+if TYPE_CHECKING:
+    from peft import PeftModel
+    from sentence_transformers import SentenceTransformer
+
 
 LAYERS = r".*\.layer\.\d+\..*(query|key|value|dense)"
 
 
 def adapted_encoder(base: Path, seed: int = 1) -> tuple[SentenceTransformer, PeftModel]:
     """The encoder at `base` with an adapter on it that is not merged."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from sentence_transformers import SentenceTransformer
+
     encoder = SentenceTransformer(str(base), device="cpu")
     torch.manual_seed(seed)
     adapted = get_peft_model(

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-from transformers import (
-    BertConfig,
-    BertForSequenceClassification,
-    BertForTokenClassification,
-    BertModel,
-    BertTokenizerFast,
-)
+if TYPE_CHECKING:
+    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
+
 
 MAX_TOKENS = 64
 WIDTH = 32
@@ -26,6 +20,10 @@ WORDS = (
 
 def make_tiny_encoder(path: Path, seed: int = 0) -> Path:
     """A 2-layer, 32-wide BERT with mean pooling, in the sentence-transformers layout."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+    from transformers import BertModel
+
     base = path / "base"
     _save(BertModel(_config(seed)), base)
     model = Transformer(str(base), max_seq_length=MAX_TOKENS)
@@ -37,12 +35,17 @@ def make_tiny_encoder(path: Path, seed: int = 0) -> Path:
 
 def make_tiny_cross_encoder(path: Path, seed: int = 0, labels: int = 1) -> Path:
     """The same BERT with a classification head, in the transformers layout."""
+    from transformers import BertForSequenceClassification
+
     _save(BertForSequenceClassification(_config(seed, num_labels=labels)), path / "cross-encoder")
     return path / "cross-encoder"
 
 
 def make_tiny_tagger(path: Path, words: list[str]) -> Path:
     """A tiny BERT of these words that calls every token a disease with probability 1 - 2e-9."""
+    import torch
+    from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
+
     tokens = [*SPECIAL, *words]
     tokenizer = BertTokenizerFast(vocab={token: place for place, token in enumerate(tokens)})
     config = BertConfig(
@@ -65,6 +68,9 @@ def make_tiny_tagger(path: Path, words: list[str]) -> Path:
 
 
 def _config(seed: int, num_labels: int = 2) -> BertConfig:
+    import torch
+    from transformers import BertConfig
+
     torch.manual_seed(seed)
     return BertConfig(
         vocab_size=len(_vocabulary()),
@@ -94,5 +100,7 @@ def _save(model: BertModel | BertForSequenceClassification, path: Path) -> None:
 
 
 def tiny_tokenizer() -> BertTokenizerFast:
+    from transformers import BertTokenizerFast
+
     vocabulary = {word: place for place, word in enumerate(_vocabulary())}
     return BertTokenizerFast(vocab=vocabulary, model_max_length=MAX_TOKENS)

@@ -12,7 +12,6 @@ from cluster.answers import Answer, Question, QuestionType, SearchResult
 from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import EncoderEntry, artefact
 from cluster.models.adapters import model_folder, weights_checksum
-from cluster.models.encoder import Encoder
 from cluster.models.store import ModelStore
 from cluster.records import Citation
 from cluster.settings.presets import load_system
@@ -60,6 +59,8 @@ def build_index(folder: Path, citations: Sequence[Citation]) -> Path:
 
 
 def _build(settings: Settings, index: Path, citations: Sequence[Citation], checksum: str) -> None:
+    from cluster.models.encoder import Encoder
+
     encoder = Encoder.by(settings.encoder, model_folder(settings.encoder))
     manifest = make_index(
         index,

@@ -14,6 +14,8 @@ from tests.answers.collection import Examiner
 from tests.answers.judge import Judgement, judge
 from tests.answers.suite import Row, load_suite
 
+pytestmark = pytest.mark.model
+
 YES_NO = load_suite("yes_no")
 UNITED = [row for row in YES_NO if row.expected != "mixed"]
 DIVIDED = [row for row in YES_NO if row.expected == "mixed"]

@@ -22,9 +22,8 @@ def outcome(row: Row, verdict: str, exact: Any) -> str:
     return judge(row, SimpleNamespace(verdict=verdict, exact=exact)).outcome  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("expected", "verdict", "exact", "wanted"),
-    [
+def test_a_polarity_is_judged_by_its_verdict(subtests: pytest.Subtests) -> None:
+    for expected, verdict, exact, wanted in [
         ("no", "answered", "no", "right"),
         ("no", "answered", "yes", "wrong"),
         ("no", "answered", None, "wrong"),
@@ -33,12 +32,9 @@ def outcome(row: Row, verdict: str, exact: Any) -> str:
         ("mixed", "mixed", None, "right"),
         ("mixed", "not_enough_evidence", None, "held back"),
         ("mixed", "answered", "yes", "wrong"),
-    ],
-)
-def test_a_polarity_is_judged_by_its_verdict(
-    expected: str, verdict: str, exact: Any, wanted: str
-) -> None:
-    assert outcome(row("yesno", expected), verdict, exact) == wanted
+    ]:
+        with subtests.test(expected=expected, verdict=verdict):
+            assert outcome(row("yesno", expected), verdict, exact) == wanted
 
 
 @pytest.mark.parametrize("verdict", ["answered", "mixed"])
@@ -72,9 +68,8 @@ def test_a_forbidden_word_may_stand_within_an_expected_name() -> None:
     assert outcome(one, "answered", [["cat scratch disease", "cat"]]) == "wrong"
 
 
-@pytest.mark.parametrize(
-    ("said", "name"),
-    [
+def test_a_name_may_carry_a_few_more_words(subtests: pytest.Subtests) -> None:
+    for said, name in [
         ("CFTR gene", "CFTR"),
         ("\u03b1-synuclein", "alpha-synuclein"),
         ("about 40 years", "40 years"),
@@ -84,10 +79,9 @@ def test_a_forbidden_word_may_stand_within_an_expected_name() -> None:
             "inhibits the release of acetylcholine at motor nerve endings",
             "inhibits the release of acetylcholine",
         ),
-    ],
-)
-def test_a_name_may_carry_a_few_more_words(said: str, name: str) -> None:
-    assert same_thing(said, name)
+    ]:
+        with subtests.test(said=said, name=name):
+            assert same_thing(said, name)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ from tests.answers.collection import Examiner, build_index, settings_for
 from tests.answers.judge import judge
 from tests.answers.real import DATA, load_citations, load_questions
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/bioasq")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/bioasq"),
+]
 
 # What the default preset reaches without a language model, so that no change loses it; what is
 # aimed at stands beside. A system that declines everything must fail.

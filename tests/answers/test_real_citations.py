@@ -10,7 +10,10 @@ from tests.answers.collection import Examiner, build_index, settings_for
 from tests.answers.judge import judge
 from tests.answers.real import DATA, Asked, load_citations, load_questions
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/bioasq")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/bioasq"),
+]
 
 DECLINED_AT_LEAST = 4
 RIGHT_AT_LEAST = 0.5

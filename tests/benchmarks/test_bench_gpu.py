@@ -11,6 +11,8 @@ from transformers import AutoModel
 from benchmarks.bench_gpu import Shape, main, sheet_tflops
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 
 def test_flops_are_those_of_bert_base_by_hand() -> None:
     # 85.05M weights in products, 2 FLOPs each for a token; and 2 products of 128 x 128 x 768.

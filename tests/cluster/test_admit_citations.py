@@ -20,9 +20,8 @@ def test_a_record_passes_where_the_index_would_let_it_pass() -> None:
     assert all(map(NO_FILTERS.admits, held))
 
 
-@pytest.mark.parametrize(
-    ("year", "month", "passes"),
-    [
+def test_what_may_be_later_than_the_day_is_left_out(subtests: pytest.Subtests) -> None:
+    for year, month, passes in [
         (2023, None, True),
         (2023, 12, True),
         (2024, 4, True),
@@ -30,13 +29,10 @@ def test_a_record_passes_where_the_index_would_let_it_pass() -> None:
         (2024, None, False),
         (2025, 1, False),
         (None, None, False),
-    ],
-)
-def test_what_may_be_later_than_the_day_is_left_out(
-    year: int | None, month: int | None, passes: bool
-) -> None:
-    filters = Filters(until="2024-05-30")
-    assert filters.admits(Citation(1, year=year, month=month)) is passes
+    ]:
+        with subtests.test(year=year, month=month):
+            filters = Filters(until="2024-05-30")
+            assert filters.admits(Citation(1, year=year, month=month)) is passes
 
 
 def test_the_last_day_of_a_month_or_a_year_lets_all_of_it_pass() -> None:
@@ -54,12 +50,13 @@ def test_years_and_the_day_bound_each_other() -> None:
     assert (NO_FILTERS.first_day, NO_FILTERS.last_day) == (None, None)
 
 
-@pytest.mark.parametrize(
-    "day", ["2024-13-01", "2024", "tomorrow", "", "2024-02-30", "20240531", "2024-W22-5"]
-)
-def test_what_is_no_day_is_refused(day: str) -> None:
-    with pytest.raises(InputError, match=r"filters\.until: .* is not a day; give one such as"):
-        Filters(until=day)
+def test_what_is_no_day_is_refused(subtests: pytest.Subtests) -> None:
+    for day in ["2024-13-01", "2024", "tomorrow", "", "2024-02-30", "20240531", "2024-W22-5"]:
+        with (
+            subtests.test(day=day),
+            pytest.raises(InputError, match=r"filters\.until: .* is not a day; give one such as"),
+        ):
+            Filters(until=day)
 
 
 @pytest.mark.parametrize("text", ["2024-05-31", '"2024-05-31"'])

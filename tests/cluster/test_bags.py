@@ -18,6 +18,7 @@ QUERY = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(TEXTS, QUERY, st.sampled_from([0.0, 0.9]), st.data())
 def test_a_unit_scores_as_its_text_does(

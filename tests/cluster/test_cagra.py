@@ -150,6 +150,7 @@ def test_a_shard_of_pubmed_fits_a_card_of_sixteen_gib() -> None:
     assert 8 * 2**30 < cagra.card_bytes(95_000_000 // 32, 768, 32) < 16 * 2**30
 
 
+@pytest.mark.slow
 def test_only_a_segment_that_is_given_a_gpu_is_built_on_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,6 +185,7 @@ def test_a_search_finds_the_best_that_pass_with_the_scores_of_a_search_of_all(
         assert sorted(found_few.values()) == similar(best(scores, 7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [2, 4, 7])
 def test_what_passes_does_not_depend_on_the_number_of_shards(
     index: tuple[Path, Manifest], held: list[Citation], tmp_path: Path, shards: int
@@ -214,6 +215,7 @@ def test_both_ways_to_filter_postings_find_the_same(
     assert [find(open_shards(*index), index[1], f, over, 5)[1] for f, _ in MEANINGS] == usual
 
 
+@pytest.mark.slow
 def test_hits_that_fail_the_filter_do_not_hide_those_that_pass(tmp_path: Path) -> None:
     """All that match the query well fail, though most citations pass."""
     citations = [citation(pmid, "aspirin " * 3, languages=("fre",)) for pmid in range(1, 300)]
@@ -324,9 +326,8 @@ def test_an_abstract_of_blanks_is_none(tmp_path: Path) -> None:
     assert columns.mask(columns.translate(Filters(has_abstract=False))).tolist() == [True]
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
+def test_nonsense_is_refused_by_its_field_with_the_fix(subtests: pytest.Subtests) -> None:
+    for fields, message in [
         ({"year_from": 2021, "year_to": 2020}, r"year_from: 2021 is after .*year_to 2020; swap"),
         ({"year_from": 21}, "year_from: 21 is not a year; give a number from 1000"),
         ({"year_to": True}, "year_to: True is not a year"),
@@ -345,13 +346,10 @@ def test_an_abstract_of_blanks_is_none(tmp_path: Path) -> None:
         ),
         ({"all_of": ["design"]}, "all_of: 'design' is not a list; there are: journals, "),
         ({"all_of": ["years"]}, "all_of: 'years' is not a list; there are: journals, "),
-    ],
-)
-def test_nonsense_is_refused_by_its_field_with_the_fix(
-    fields: dict[str, object], message: str
-) -> None:
-    with pytest.raises(InputError, match=rf"filters\.{message}"):
-        Filters(**fields)  # type: ignore[arg-type]
+    ]:
+        said = rf"filters\.{message}"
+        with subtests.test(said=said), pytest.raises(InputError, match=said):
+            Filters(**fields)  # type: ignore[arg-type]
 
 
 def test_filters_that_mean_the_same_are_equal_and_only_the_default_is_empty() -> None:

@@ -111,6 +111,7 @@ def test_bm25_is_lucenes_formula_worked_by_hand(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_bm25_agrees_with_bm25s(tmp_path: Path) -> None:
     citations = list(generate_citations(300, seed=1))
     manifest = make_index(tmp_path, citations, shards=3)
@@ -124,6 +125,7 @@ def test_bm25_agrees_with_bm25s(tmp_path: Path) -> None:
         assert score == pytest.approx(expected[pmid], rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [2, 4, 7])
 def test_scores_do_not_depend_on_the_number_of_shards(tmp_path: Path, shards: int) -> None:
     citations = list(generate_citations(200, seed=2))
@@ -137,6 +139,8 @@ def test_scores_do_not_depend_on_the_number_of_shards(tmp_path: Path, shards: in
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10])
+@pytest.mark.durability
+@pytest.mark.nightly
 def test_the_best_by_lucenes_bm25_are_found_though_tantivy_ranks_otherwise(
     tmp_path: Path, limit: int
 ) -> None:
@@ -156,6 +160,7 @@ def test_the_best_by_lucenes_bm25_are_found_though_tantivy_ranks_otherwise(
     assert found.tolist() == pytest.approx([scores[p] for p in best])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["flat", "fp16", "sq8"])
 def test_the_graph_finds_what_an_exact_search_finds(tmp_path: Path, vectors: str) -> None:
     citations = list(generate_citations(400, seed=3))

@@ -22,6 +22,8 @@ from cluster.storage.places import Place, StoredPlace, put
 from tests.gcs_server import gcs_server, gcs_url
 from tests.object_store import BUCKET, s3_server
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 SHA256 = "0" * 64
 HOLD = """

@@ -12,9 +12,8 @@ def linked(*kinds: str, pmid: int | None = 42) -> Citation:
     return Citation(1, links=tuple(Link(kind, pmid, "J. 2020;1:2") for kind in kinds))
 
 
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
+def test_each_kind_of_notice_has_its_sentence(subtests: pytest.Subtests) -> None:
+    for kind, said in [
         ("RetractionIn", "Retracted: see PMID 42."),
         ("RetractedandRepublishedIn", "Retracted: see PMID 42."),
         (
@@ -27,11 +26,10 @@ def linked(*kinds: str, pmid: int | None = 42) -> Citation:
         ("ErratumFor", "It is a correction of PMID 42."),
         ("CommentIn", ""),
         ("Cites", ""),
-    ],
-)
-def test_each_kind_of_notice_has_its_sentence(kind: str, said: str) -> None:
-    assert notice_words(linked(kind)) == said
-    assert has_erratum(linked(kind)) == said.startswith("Corrected")
+    ]:
+        with subtests.test(kind=kind, said=said):
+            assert notice_words(linked(kind)) == said
+            assert has_erratum(linked(kind)) == said.startswith("Corrected")
 
 
 def test_the_worst_comes_first_and_a_notice_without_a_pmid_is_told_too() -> None:

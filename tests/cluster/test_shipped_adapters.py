@@ -17,6 +17,8 @@ from pipelines.train.card import render_card
 from pipelines.train.run_job import CARD
 from serve.question.expand_question import TransformerRecogniser
 
+pytestmark = pytest.mark.model
+
 MOST_BYTES = 8_000_000
 # Its repository states no licence, so nothing that learned from it ships.
 HEALTHVER = "b0098bdb7bca153a3e924efbbe9c54640fa504eefc37d85fdb05e3cefe128646"

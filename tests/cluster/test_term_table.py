@@ -52,6 +52,7 @@ def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(term_table, "MERGED_TERMS", request.param)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(UNITS)
 def test_each_unit_counts_once_for_each_of_its_terms(units: list) -> None:
@@ -61,6 +62,7 @@ def test_each_unit_counts_once_for_each_of_its_terms(units: list) -> None:
     assert table.schema == TERMS_SCHEMA
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(UNITS, UNITS, UNITS)
 def test_tables_of_disjoint_units_add_up(first: list, second: list, third: list) -> None:
@@ -68,6 +70,7 @@ def test_tables_of_disjoint_units_add_up(first: list, second: list, third: list)
     assert rows(together) == expected(first + second + third)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(UNITS, UNITS)
 def test_what_is_taken_away_leaves_no_trace(kept: list, removed: list) -> None:
@@ -75,6 +78,7 @@ def test_what_is_taken_away_leaves_no_trace(kept: list, removed: list) -> None:
     assert left == counted(kept)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(UNITS, UNITS, TERMS)
 def test_a_term_is_found_in_all_tables_together(first: list, second: list, term: str) -> None:

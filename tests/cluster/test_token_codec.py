@@ -11,6 +11,8 @@ from cluster.index.tokens.codec import TokenCodec, learn_codec, read_codec
 from cluster.index.tokens.stored import StoredTokens, mean_max_sim
 from cluster.models.compress_tokens import make_compress, pool_tokens
 
+pytestmark = pytest.mark.model
+
 WIDTH = 48
 
 

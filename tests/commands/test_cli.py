@@ -15,6 +15,8 @@ from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.ray
+
 # Beside the interpreter of the tests, wherever its environment lies.
 CITERAY = Path(sys.executable).parent / "citeray"
 ROOT = Path(__file__).resolve().parents[2]

@@ -109,6 +109,7 @@ def test_an_address_of_no_known_kind_is_refused(
     assert said in str(done.exception)
 
 
+@pytest.mark.process
 def test_killed_it_leaves_nothing_that_looks_whole_and_goes_on_where_it_was(
     server: PubMedServer, tmp_path: Path
 ) -> None:
@@ -140,6 +141,7 @@ def test_an_absent_server_is_named_after_as_many_tries_as_were_asked_for(tmp_pat
     assert "http://127.0.0.1:9/nowhere/baseline/: given up after 1 tries" in str(done.exception)
 
 
+@pytest.mark.process
 def test_on_a_terminal_there_is_a_bar_for_each_file_and_one_for_all(
     server: PubMedServer, tmp_path: Path
 ) -> None:
@@ -164,6 +166,7 @@ def test_on_a_terminal_there_is_a_bar_for_each_file_and_one_for_all(
     assert "━".encode() in shown
 
 
+@pytest.mark.slow
 def test_the_records_of_a_query_go_to_a_folder_of_their_own(tmp_path: Path) -> None:
     with eutils(EUtils()) as server:
         server.start_over(dict.fromkeys((3, 1, 2), date(2024, 5, 1)))

@@ -22,6 +22,8 @@ from docs.generate_reference import (
 )
 from tests.test_readme import EVERY_COMMAND
 
+pytestmark = pytest.mark.ray
+
 
 def keys(model: type[BaseModel], path: str = "") -> Iterator[str]:
     for name, field in model.model_fields.items():
@@ -85,18 +87,16 @@ def test_a_head_becomes_a_list(tmp_path: Path) -> None:
     assert head(path) == "Of it:\n\n- one\n  more\n- two"
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
+def test_values_are_told_in_words(subtests: pytest.Subtests) -> None:
+    for name, told in [
         ("path", "path or text"),
         ("vectors", "`flat`, `fp16`, `sq8`"),
         ("bm25_over", "list of `citations`, `passages`"),
         ("bm25_b", "number, ≥ 0, ≤ 1"),
-    ],
-)
-def test_values_are_told_in_words(name: str, told: str) -> None:
-    index: Any = Settings.model_fields["index"].annotation
-    assert allowed(index.model_fields[name]) == told
+    ]:
+        with subtests.test(name=name, told=told):
+            index: Any = Settings.model_fields["index"].annotation
+            assert allowed(index.model_fields[name]) == told
 
 
 def test_the_pages_markers_are_those_that_are_generated() -> None:

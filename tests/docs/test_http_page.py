@@ -23,7 +23,7 @@ UNLISTED = {("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json")}
 
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    service = SmallService(tmp_path_factory.mktemp("http") / "index")
+    service = SmallService()
     batches: Any = object()
     saved = saved_at(tmp_path_factory.mktemp("saved"))
     api = create_api(service, load_settings().serve, batches=batches, saved=saved)

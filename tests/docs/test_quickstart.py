@@ -17,6 +17,8 @@ from cluster.settings.settings import load_settings
 from tests.documentation import ROOT, TEXTS
 from tests.small_index import citation, make_index
 
+pytestmark = pytest.mark.process
+
 PAGE = TEXTS["docs/quickstart.md"]
 
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cluster.index.layout import CURRENT, LEASE
-from cluster.ray.session import NICENESS
 from cluster.storage.compare_and_swap import LOCK
 
 # Beside the interpreter of the tests, wherever its environment lies.
@@ -45,6 +44,8 @@ def with_settings(command: list[str], settings: list[str]) -> list[str]:
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
     """This environment with the command on its path, no Ray of anyone's, and `extra`."""
+    from cluster.ray.session import NICENESS
+
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     path = os.pathsep.join((str(BIN), os.environ["PATH"]))
     return {**plain, "PATH": path, "RAY_USAGE_STATS_ENABLED": "0", NICENESS: "0", **extra}

@@ -10,6 +10,8 @@ import pytest
 from tests.faults.on_ray.draw_rounds import RayRound, Strike
 from tests.faults.on_ray.job_rounds import JobRounds, job_rounds
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 # What strikes which job, when, and for how many seconds.
 JOBS = (
     ("build", Strike("driver", "kill", 0.6, 0.0)),
@@ -28,12 +30,13 @@ def jobs(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[Jo
         yield rounds
 
 
-@pytest.mark.parametrize("number", range(len(JOBS)), ids=lambda n: f"{JOBS[n][0]}-{JOBS[n][1]}")
 def test_a_struck_job_ends_as_an_undisturbed_one_and_readers_see_whole_versions(
-    jobs: JobRounds, number: int
+    jobs: JobRounds, subtests: pytest.Subtests
 ) -> None:
-    job, strike = JOBS[number]
-    done = jobs.play(RayRound(number, job, (strike,)))
-    assert done.failures == []
-    assert done.watch.opened > 0
-    assert done.survived or strike.victim == "driver"
+    for number in range(len(JOBS)):
+        with subtests.test(number=number):
+            job, strike = JOBS[number]
+            done = jobs.play(RayRound(number, job, (strike,)))
+            assert done.failures == []
+            assert done.watch.opened > 0
+            assert done.survived or strike.victim == "driver"

@@ -10,6 +10,8 @@ import pytest
 from tests.end_to_end.command import BIN, run, with_settings
 from tests.serve.http_server import free_port
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 
 @pytest.mark.timeout(1700)
 def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: Path) -> None:

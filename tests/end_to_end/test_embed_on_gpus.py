@@ -14,6 +14,8 @@ from cluster.index.vectors import VectorIndex
 from pipelines.sample.generate_citations import write_generated
 from tests.end_to_end.command import BIN, run, small_settings, with_settings
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 CITATIONS, SHARDS = 700, 2
 
 

@@ -23,6 +23,8 @@ from tests.end_to_end.command import ROOT, environment, ray_of_its_own
 from tests.hostile.raw_http import ask, head, posted
 from tests.serve.http_server import free_port
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 HEADER_S = 3
 # How long a reply may take on a busy machine before a test fails.
 PATIENCE_S = 60.0

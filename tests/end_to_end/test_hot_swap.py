@@ -22,6 +22,8 @@ from tests.end_to_end.command import ROOT, environment, run, small_settings, wit
 from tests.end_to_end.conftest import RayHead
 from tests.serve.http_server import free_port
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 CITERAY = [sys.executable, "-m", "commands.cli"]
 DEADLINE_S = 300
 DELETED, ADDED = 90_000_028, 90_000_250

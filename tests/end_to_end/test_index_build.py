@@ -37,6 +37,8 @@ from tests.end_to_end.command import (
 )
 from tests.end_to_end.conftest import RayHead
 
+pytestmark = pytest.mark.ray
+
 PAGE = b"<!DOCTYPE html><html><body>503 Service Unavailable</body></html>"
 DEADLINE_S = 300
 
@@ -154,6 +156,7 @@ def test_after_a_whole_build_no_staging_is_left(whole: Built) -> None:
     assert sorted(p.name for p in whole.index.iterdir()) == WHOLE_INDEX
 
 
+@pytest.mark.nightly
 def test_damaged_sources_fail_the_build_each_in_one_sentence(mended: Mended) -> None:
     assert mended.damaged.done.returncode == 1
     failed = [x for x in mended.damaged.done.stderr.splitlines() if x.startswith("failed: ")]
@@ -164,12 +167,14 @@ def test_damaged_sources_fail_the_build_each_in_one_sentence(mended: Mended) -> 
     assert "Traceback" not in mended.damaged.done.stderr
 
 
+@pytest.mark.nightly
 def test_the_other_sources_are_published_without_any_record_of_the_damaged(
     mended: Mended,
 ) -> None:
     assert mended.between == list(range(90_000_001, 90_000_157))
 
 
+@pytest.mark.nightly
 def test_after_mending_only_the_mended_are_read_and_nothing_is_lost(
     mended: Mended, whole: Built
 ) -> None:
@@ -180,6 +185,7 @@ def test_after_mending_only_the_mended_are_read_and_nothing_is_lost(
 
 
 @pytest.mark.parametrize("system", ["bm25", "dense", "citeray"])
+@pytest.mark.nightly
 def test_one_shard_and_four_give_the_same_results(
     mended: Mended, whole: Built, sample: SampleCorpus, system: str
 ) -> None:
@@ -198,6 +204,7 @@ def test_one_shard_and_four_give_the_same_results(
     assert rankings[0] == rankings[1]
 
 
+@pytest.mark.nightly
 def test_a_killed_build_goes_on_to_the_same_index(
     tmp_path: Path, sample: SampleCorpus, encoder: Path, ray_head: RayHead, whole: Built
 ) -> None:

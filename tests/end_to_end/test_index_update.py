@@ -19,6 +19,8 @@ from pipelines.sample.write_sample import SampleCorpus, write_sample
 from tests.end_to_end.command import WHOLE_INDEX, run, small_settings, with_settings
 from tests.end_to_end.conftest import RayHead
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 REVISED, DELETED = 90_000_034, 90_000_028
 SHARDS = 2
 

@@ -18,6 +18,8 @@ from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings
 from tests.end_to_end.conftest import RayHead
 from tests.serve.http_server import free_port
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 DEADLINE_S = 120
 JOB = [str(BIN / "citeray"), "job"]
 UNKNOWN_INDEX = ["index", "info", "--set", "index.path=/nowhere/index"]
@@ -157,25 +159,21 @@ def test_an_id_stands_for_one_command(ray_head: RayHead) -> None:
     assert "give another --id" in other.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "change", "code", "sentence"),
-    [
+def test_what_a_user_can_mend_is_one_sentence(ray_head: RayHead, subtests: pytest.Subtests) -> None:
+    for words, change, code, sentence in [
         (["list"], {"RAY_AUTH_TOKEN": "0" * 64}, 1, "token"),
         (["list"], {"RAY_AUTH_MODE": "disabled"}, 1, "token"),
         (["list", "--address", "127.0.0.1:8265"], {}, 2, "not the address"),
         (["follow", "never-submitted"], {}, 2, "knows no job never-submitted"),
         (["cancel", "../../api"], {}, 2, "not a job's id"),
         (["submit", "--working-dir", "/nowhere", "--", "version"], {}, 2, "no such folder"),
-    ],
-)
-def test_what_a_user_can_mend_is_one_sentence(
-    ray_head: RayHead, words: list[str], change: dict[str, str], code: int, sentence: str
-) -> None:
-    done = run([*JOB, *words], {**shell(ray_head), **change})
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    assert sentence in done.stderr
-    assert done.stderr.startswith("citeray: ")
-    assert len(done.stderr.splitlines()) == 1
+    ]:
+        with subtests.test(words=words, change=change):
+            done = run([*JOB, *words], {**shell(ray_head), **change})
+            assert (done.returncode, done.stdout) == (code, ""), done.stderr
+            assert sentence in done.stderr
+            assert done.stderr.startswith("citeray: ")
+            assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_dashboard_that_does_not_answer_is_named() -> None:

@@ -13,6 +13,8 @@ from tests.end_to_end.command import ray_of_its_own, run
 from tests.end_to_end.lose_node import SURVIVED
 from tests.end_to_end.small_graph import SHARDS, WHOLE
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 
 @pytest.fixture(scope="module")
 def survived(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings
 from tests.end_to_end.test_serve import await_ready
 from tests.serve.http_server import free_port
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 KEY = "canary-" + "k" * 32
 # Nothing that is written, shown or logged may hold one of these.
 CANARIES = {

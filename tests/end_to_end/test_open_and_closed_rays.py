@@ -11,6 +11,8 @@ import pytest
 from tests.end_to_end.command import ROOT, ray_of_its_own, run
 from tests.end_to_end.conftest import RayHead
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 JOIN = "import ray; ray.init(logging_level='ERROR'); print('in', len(ray.nodes()))"
 
 

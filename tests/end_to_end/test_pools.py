@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import sys
 
+import pytest
+
 from tests.end_to_end.command import run
+
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 
 def test_a_stage_runs_only_where_its_pool_is() -> None:

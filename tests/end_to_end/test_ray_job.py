@@ -5,10 +5,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from cluster.index.manifest import read_manifest
 from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.command import run, small_settings, with_settings
 from tests.end_to_end.conftest import RayHead
+
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 
 def submit(head: RayHead, source: Path, settings: list[str]) -> subprocess.CompletedProcess:

@@ -14,6 +14,8 @@ from tests.end_to_end.command import BIN, run, with_settings
 from tests.serve.corpus_pubmed import CorpusPubMed
 from tests.serve.eutils_server import eutils
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 QUESTIONS = 20
 
 

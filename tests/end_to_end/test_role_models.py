@@ -11,6 +11,8 @@ import pytest
 from tests.end_to_end.command import run
 from tests.end_to_end.role_models import SAID
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> dict[str, str]:

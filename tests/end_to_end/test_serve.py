@@ -22,6 +22,8 @@ from tests.end_to_end.conftest import SampleIndex
 from tests.serve.eutils_server import EUtils, eutils
 from tests.serve.http_server import free_port
 
+pytestmark = pytest.mark.ray
+
 DEADLINE_S = 840
 
 
@@ -121,14 +123,17 @@ def test_a_preset_whose_words_are_the_models_says_that_there_is_none(served: Ser
     assert "llm: not configured, extractive answer" in answer["degraded"]
 
 
-@pytest.mark.parametrize("system", system_names())
-def test_every_preset_answers_through_the_endpoint(served: Served, system: str) -> None:
-    request = {"question": "Does metformin activate AMPK?", "system": system}
-    answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=90).json()
-    assert answer["citations"], answer["degraded"]
-    assert (answer["system"], answer["coverage"]) == (system, "2/2")
-    lost = {loss.split(":")[0] for loss in answer["degraded"]}
-    assert lost <= {"llm", "rewrite", "self-check", "rerank", "pubmed"}
+def test_every_preset_answers_through_the_endpoint(
+    served: Served, subtests: pytest.Subtests
+) -> None:
+    for system in system_names():
+        with subtests.test(system=system):
+            request = {"question": "Does metformin activate AMPK?", "system": system}
+            answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=90).json()
+            assert answer["citations"], answer["degraded"]
+            assert (answer["system"], answer["coverage"]) == (system, "2/2")
+            lost = {loss.split(":")[0] for loss in answer["degraded"]}
+            assert lost <= {"llm", "rewrite", "self-check", "rerank", "pubmed"}
 
 
 @pytest.mark.parametrize("system", ["citeray", "aqams2"])

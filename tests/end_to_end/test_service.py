@@ -36,6 +36,8 @@ from tests.end_to_end.trace_collector import Collector, trace_collector
 from tests.serve.chat_endpoint import in_pieces
 from tests.serve.http_server import free_port, serving
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 KEY = "k" * 32
 QUESTION = "Does metformin activate AMPK?"
 SAID = "Metformin activates AMPK in hepatocytes."

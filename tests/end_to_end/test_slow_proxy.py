@@ -7,10 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
 from tests.end_to_end.conftest import SampleIndex
 from tests.end_to_end.test_serve import await_ready
 from tests.serve.http_server import free_port
+
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 # The minute that Serve waits is no setting.
 SERVE_WITHOUT_PATIENCE = """

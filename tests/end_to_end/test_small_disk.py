@@ -13,6 +13,8 @@ from tests.end_to_end.command import run, small_settings, with_settings
 from tests.end_to_end.index_jobs import write_corpus
 from tests.pipelines.test_small_disk import OWN_MOUNTS, may_mount
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 # Each step leaves its exit code, what it said, and the index as it was.
 STEPS = """
 set -u

@@ -23,6 +23,8 @@ from serve.request import Request
 from tests.end_to_end.command import run, small_settings, with_settings
 from tests.object_store import BUCKET, s3_server
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 INDEX, SOURCES = f"s3://{BUCKET}/indexes/sample", f"s3://{BUCKET}/pubmed"
 
 

@@ -11,6 +11,8 @@ from tests.faults.on_ray.draw_rounds import RayRound, Strike
 from tests.faults.on_ray.play_rounds import serving_rounds
 from tests.faults.on_ray.serving_rounds import ServingRounds
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 SERVING = (
     *(Strike(victim, "kill", 1.0, 0.0) for victim in ("gateway", "proxy", "controller")),
     *(Strike(victim, "stop", 1.0, 4.0) for victim in ("encoder", "shard", "gateway")),

@@ -10,6 +10,8 @@ import pytest
 from tests.end_to_end.command import run
 from tests.end_to_end.greedy_tokens import PROMPTS, TOKENS
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[int]]]:

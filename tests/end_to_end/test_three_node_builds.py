@@ -13,6 +13,8 @@ from cluster.index.layout import CITATIONS, PASSAGES, VECTORS
 from tests.end_to_end.command import run
 from tests.end_to_end.three_nodes import BUILT
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from tests.end_to_end.command import BIN, ROOT, environment, ray_of_its_own, run
 from tests.pipelines.train.tiny_data import tagged_rows, write_lines
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 RECIPE = {
     "steps": 80,
     "batch": 2,

@@ -75,9 +75,10 @@ def test_an_answer_whose_citations_stand_is_no_concern(
     assert found == Audit("v000001", 1, 1, ())
 
 
-@pytest.mark.parametrize(
-    ("pmid", "kind", "detail"),
-    [
+def test_each_notice_is_found_and_named(
+    tmp_path_factory: pytest.TempPathFactory, lookup: CitationLookup, subtests: pytest.Subtests
+) -> None:
+    for pmid, kind, detail in [
         (2, "retracted", "RetractionIn J. 2020 PMID 42"),
         (3, "retracted", "publication type Retracted Publication"),
         (4, "expression of concern", "ExpressionOfConcernIn J. 2020 PMID 42"),
@@ -86,13 +87,11 @@ def test_an_answer_whose_citations_stand_is_no_concern(
         (10, "corrected", "PartialRetractionIn J. 2020 PMID 42"),
         (11, "corrected", "CorrectedandRepublishedIn J. 2020 PMID 42"),
         (12, "retracted", "RetractedandRepublishedIn J. 2020 PMID 42"),
-    ],
-)
-def test_each_notice_is_found_and_named(
-    tmp_path: Path, lookup: CitationLookup, pmid: int, kind: str, detail: str
-) -> None:
-    concern = only(audited(tmp_path, lookup, reply((pmid,))))
-    assert (concern.pmid, concern.kind, concern.reasons[0].detail) == (pmid, kind, detail)
+    ]:
+        with subtests.test(pmid=pmid, kind=kind):
+            tmp_path = tmp_path_factory.mktemp("case")
+            concern = only(audited(tmp_path, lookup, reply((pmid,))))
+            assert (concern.pmid, concern.kind, concern.reasons[0].detail) == (pmid, kind, detail)
 
 
 def test_notices_about_other_articles_and_comments_are_no_concern(

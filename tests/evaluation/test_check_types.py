@@ -3,9 +3,8 @@ import pytest
 from evaluation.bioasq.check_types import asked_type, wrong_names
 
 
-@pytest.mark.parametrize(
-    ("body", "asked"),
-    [
+def test_the_words_of_a_question_tell_its_type(subtests: pytest.Subtests) -> None:
+    for body, asked in [
         ("How many genes does the human mitochondrion have?", "number"),
         ("What is the prevalence of cystic fibrosis?", "number"),
         ("What is the recommended dose of rivaroxaban?", "number"),
@@ -19,10 +18,9 @@ from evaluation.bioasq.check_types import asked_type, wrong_names
         ("When was imatinib approved?", "number"),
         ("When is imatinib used?", None),
         ("Does metformin activate AMPK?", None),
-    ],
-)
-def test_the_words_of_a_question_tell_its_type(body: str, asked: str | None) -> None:
-    assert asked_type(body) == asked
+    ]:
+        with subtests.test(body=body, asked=asked):
+            assert asked_type(body) == asked
 
 
 def test_a_number_needs_a_digit_or_a_number_word() -> None:

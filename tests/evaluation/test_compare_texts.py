@@ -23,6 +23,8 @@ from evaluation.answers.compare_texts import BertScorer, bleu, score_texts
 from evaluation.bootstrap import intervals
 from tests.tiny_models import MAX_TOKENS, make_tiny_cross_encoder, make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 TEXTS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=6).map(" ".join)
 REFERENCE_LISTS = st.lists(TEXTS, min_size=1, max_size=3)
 

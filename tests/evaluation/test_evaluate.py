@@ -287,13 +287,15 @@ BAD_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("row", "said"), BAD_ROWS)
 def test_a_bad_question_is_named_with_its_file_place_and_field(
-    tmp_path: Path, row: Any, said: str
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        read_gold(write(tmp_path / "gold.json", row))
-    assert "gold.json: question 0" in str(caught.value)
+    for row, said in BAD_ROWS:
+        with subtests.test(row=row, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            with pytest.raises(InputError, match=said) as caught:
+                read_gold(write(tmp_path / "gold.json", row))
+            assert "gold.json: question 0" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -328,6 +330,7 @@ def evaluate(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.process
 def test_the_command_prints_measures_with_intervals_and_a_verdict(tmp_path: Path) -> None:
     gold = [question(str(n), "yesno", "yes", "a") for n in range(20)]
     path = write(tmp_path / "gold.json", *gold)
@@ -344,6 +347,7 @@ def test_the_command_prints_measures_with_intervals_and_a_verdict(tmp_path: Path
     assert "1 of 20 gold questions have no answer" in shown.stderr
 
 
+@pytest.mark.process
 def test_bad_input_of_the_command_is_one_line_and_2(tmp_path: Path) -> None:
     done = evaluate(tmp_path / "none.json", write(tmp_path / "gold.json", question("1")))
     assert done.returncode == 2

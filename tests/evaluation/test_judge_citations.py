@@ -14,6 +14,8 @@ from serve.support.attribute_sentences import Stance, Support
 from serve.support.check_entailment import NliSupport
 from tests.tiny_models import make_tiny_cross_encoder
 
+pytestmark = pytest.mark.model
+
 
 class Keywords:
     """Entails by the premise's word: a stance, and a score after it."""

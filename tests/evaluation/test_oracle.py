@@ -93,6 +93,7 @@ def test_with_gold_retrieval_the_relevant_are_all_and_the_first(
     assert set(pmids(found)) == gold
 
 
+@pytest.mark.slow
 @few
 @given(gold=relevant)
 def test_with_gold_retrieval_rank_fusion_finds_all_too(graph: Graph, gold: set[int]) -> None:
@@ -258,16 +259,17 @@ def test_gold_evidence_that_was_retracted_stays_out(tmp_path: Path) -> None:
     assert found.snippets == ()
 
 
-@pytest.mark.parametrize("oracle", sorted(ORACLES))
-def test_every_other_stage_is_the_graphs_own(graph: Graph, oracle: str) -> None:
+def test_every_other_stage_is_the_graphs_own(graph: Graph, subtests: pytest.Subtests) -> None:
     """Without anything relevant an oracle of retrieval or evidence changes no ranking."""
-    system = load_system("citeray")
-    plain = graph.ask(system, None, set(), k=DEPTH)
-    found = graph.ask(system, oracle, set(), k=DEPTH)
-    assert set(pmids(found)) == set(pmids(plain))
-    assert found.degraded == ()
-    if oracle != "rerank":
-        assert pmids(found) == pmids(plain)
+    for oracle in sorted(ORACLES):
+        with subtests.test(oracle=oracle):
+            system = load_system("citeray")
+            plain = graph.ask(system, None, set(), k=DEPTH)
+            found = graph.ask(system, oracle, set(), k=DEPTH)
+            assert set(pmids(found)) == set(pmids(plain))
+            assert found.degraded == ()
+            if oracle != "rerank":
+                assert pmids(found) == pmids(plain)
 
 
 def test_a_record_is_read_through_every_oracle(graph: Graph) -> None:

@@ -123,9 +123,10 @@ def test_a_biogen_run_as_one_list_is_read_too(tmp_path: Path) -> None:
     assert read_one(tmp_path / "a").cited == {10: ["sentence 1"]}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_what_is_no_stored_answer_is_refused_by_its_place(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for text, message in [
         ("", "is empty"),
         ("{", "not JSON"),
         ('{"error": "late"}', "not the form"),
@@ -136,14 +137,12 @@ def test_a_biogen_run_as_one_list_is_read_too(tmp_path: Path) -> None:
         ('{"ideal": [7]}', "ideal 1: must be an object"),
         ('{"ideal": [], "evidence": [{}]}', "evidence 1: field passage: must be an object"),
         ('{"questions": [{"id": "q", "documents": ["http://x"]}]}', "'http://x' is no PMID"),
-    ],
-)
-def test_what_is_no_stored_answer_is_refused_by_its_place(
-    tmp_path: Path, text: str, message: str
-) -> None:
-    (tmp_path / "a").write_text(text)
-    with pytest.raises(InputError, match=message):
-        list(read_answers(tmp_path / "a"))
+    ]:
+        with subtests.test(text=text, message=message):
+            tmp_path = tmp_path_factory.mktemp("case")
+            (tmp_path / "a").write_text(text)
+            with pytest.raises(InputError, match=message):
+                list(read_answers(tmp_path / "a"))
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

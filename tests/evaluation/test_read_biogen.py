@@ -81,11 +81,17 @@ def test_citations_may_be_the_keys_of_an_object(tmp_path: Path) -> None:
     assert run["181"][0].pmids == (7, 8)
 
 
-@pytest.mark.parametrize("bad", [0, -1, "x1", "", 1.5, True, None, "\u0663"])
-def test_what_is_no_pmid_is_refused(tmp_path: Path, bad: Any) -> None:
-    path = write_lines(tmp_path / "b", answer_b(citations=[7, bad]))
-    with pytest.raises(InputError, match=r"b: line 1 \(topic_id 181\), responses 1: field cit"):
-        read_task_b(path)
+def test_what_is_no_pmid_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for bad in [0, -1, "x1", "", 1.5, True, None, "\u0663"]:
+        with subtests.test(bad=bad):
+            tmp_path = tmp_path_factory.mktemp("case")
+            path = write_lines(tmp_path / "b", answer_b(citations=[7, bad]))
+            with pytest.raises(
+                InputError, match=r"b: line 1 \(topic_id 181\), responses 1: field cit"
+            ):
+                read_task_b(path)
 
 
 @pytest.mark.parametrize("field", ["text", "supported_citations", "contradicted_citations"])
@@ -97,9 +103,10 @@ def test_a_missing_field_of_a_sentence_is_named(tmp_path: Path, field: str) -> N
         read_task_a(path)
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
+def test_what_is_not_the_form_is_refused_with_its_place(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for row, said in [
         ([1], r"line 1: must be an object, not \[1\]|record 1"),
         ({"responses": []}, "line 1: field metadata: must be an object, not None"),
         ({"metadata": {}, "responses": []}, "field topic_id must be a string or whole number"),
@@ -110,13 +117,11 @@ def test_a_missing_field_of_a_sentence_is_named(tmp_path: Path, field: str) -> N
         (answer_b(text=3), "field text must be a string that is not empty, not 3"),
         (answer_b(text=" "), "field text must be a string that is not empty, not ' '"),
         (answer_b(citations=7), "field citations must be a list of PMIDs, not 7"),
-    ],
-)
-def test_what_is_not_the_form_is_refused_with_its_place(
-    tmp_path: Path, row: Any, said: str
-) -> None:
-    with pytest.raises(InputError, match=said):
-        read_task_b(write_lines(tmp_path / "b", row))
+    ]:
+        with subtests.test(row=row, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            with pytest.raises(InputError, match=said):
+                read_task_b(write_lines(tmp_path / "b", row))
 
 
 def test_a_line_that_is_not_json_is_named(tmp_path: Path) -> None:

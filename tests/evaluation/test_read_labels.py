@@ -56,9 +56,10 @@ def test_of_two_labels_of_one_citation_the_last_counts(tmp_path: Path) -> None:
     assert read_labels(write_lines(tmp_path / "l", *rows)).of("1", 1, "A.") == {5: "neutral"}
 
 
-@pytest.mark.parametrize(
-    ("word", "relation"),
-    [
+def test_the_track_s_spellings_of_a_relation(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for word, relation in [
         ("Supports", "support"),
         ("supported", "support"),
         ("SUPPORTING", "support"),
@@ -71,28 +72,29 @@ def test_of_two_labels_of_one_citation_the_last_counts(tmp_path: Path) -> None:
         ("not_relevant", "irrelevant"),
         ("Not relevant", "irrelevant"),
         ("invalid citation", "irrelevant"),
-    ],
-)
-def test_the_track_s_spellings_of_a_relation(tmp_path: Path, word: str, relation: str) -> None:
-    row = {"topic_id": 1, "pmid": 5, "sentence": "A.", "relation": word}
-    assert read_labels(write_lines(tmp_path / "l", row)).of("1", 1, "A.") == {5: relation}
+    ]:
+        with subtests.test(word=word, relation=relation):
+            tmp_path = tmp_path_factory.mktemp("case")
+            row = {"topic_id": 1, "pmid": 5, "sentence": "A.", "relation": word}
+            assert read_labels(write_lines(tmp_path / "l", row)).of("1", 1, "A.") == {5: relation}
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
+def test_a_bad_plain_label_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for row, said in [
         ({"relation": "maybe"}, "line 1: field relation: must be one of irrelevant, .*'maybe'"),
         ({"relation": "unknown"}, "must be one of .*, not 'unknown'"),
         ({"relation": None}, "field relation: must be one of .*, not None"),
         ({"pmid": "x"}, "line 1: field pmid: a PMID is a whole number above 0, not 'x'"),
         ({"topic_id": None}, "field topic_id"),
         ({"sentence": ""}, "field sentence must be a string that is not empty"),
-    ],
-)
-def test_a_bad_plain_label_is_refused(tmp_path: Path, row: dict[str, Any], said: str) -> None:
-    good = {"topic_id": 1, "pmid": 5, "sentence": "A.", "relation": "support"}
-    with pytest.raises(InputError, match=said):
-        read_labels(write_lines(tmp_path / "l", {**good, **row}))
+    ]:
+        with subtests.test(row=row, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            good = {"topic_id": 1, "pmid": 5, "sentence": "A.", "relation": "support"}
+            with pytest.raises(InputError, match=said):
+                read_labels(write_lines(tmp_path / "l", {**good, **row}))
 
 
 @pytest.mark.parametrize("number", [None, 0, "1", True])

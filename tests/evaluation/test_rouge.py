@@ -142,9 +142,8 @@ def rouge_2_and_su4(references: list[str], said: str) -> tuple[Rouge, Rouge]:
     return rouge_n(wanted, tokenise(said)), rouge_su(wanted, tokenise(said))
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
+def test_words_are_runs_of_ascii_letters_and_digits(subtests: pytest.Subtests) -> None:
+    for text, tokens in [
         ("Aspirin Helps.", ["aspirin", "helps"]),
         ("SARS-CoV-2", ["sars", "cov", "2"]),
         ("12.5% (p<0.05), $5", ["12", "5", "p", "0", "05", "5"]),
@@ -154,10 +153,9 @@ def rouge_2_and_su4(references: list[str], said: str) -> tuple[Rouge, Rouge]:
         ("\u212a 1\u0130b ﬁt", ["1", "b", "t"]),
         (" - -- ... ", []),
         ("", []),
-    ],
-)
-def test_words_are_runs_of_ascii_letters_and_digits(text: str, tokens: list[str]) -> None:
-    assert tokenise(text) == tokens
+    ]:
+        with subtests.test(text=text, tokens=tokens):
+            assert tokenise(text) == tokens
 
 
 def test_ngrams_are_counted_with_repeats() -> None:
@@ -243,11 +241,12 @@ def test_nothing_to_compare_scores_nothing(references: list[str], said: str) -> 
     assert score_ideal(references, said) == dict.fromkeys(MEASURES, 0.0)
 
 
-@pytest.mark.parametrize("name", PRINTED)
-def test_scores_are_those_that_rouge_prints(name: str) -> None:
-    references, said, bigrams, skips = PRINTED[name]
-    found = rouge_2_and_su4(references, said)
-    assert tuple(score.rounded() for score in found) == (bigrams, skips)
+def test_scores_are_those_that_rouge_prints(subtests: pytest.Subtests) -> None:
+    for name in PRINTED:
+        with subtests.test(name=name):
+            references, said, bigrams, skips = PRINTED[name]
+            found = rouge_2_and_su4(references, said)
+            assert tuple(score.rounded() for score in found) == (bigrams, skips)
 
 
 def test_f1_is_made_of_rounded_figures() -> None:
@@ -305,9 +304,8 @@ def test_a_text_of_two_words_or_more_matches_itself(said: list[str]) -> None:
     assert rouge_n([said], said) == rouge_su([said], said) == (1.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("text", "seen"),
-    [
+def test_the_server_shows_ascii_up_to_a_line_break_or_tag(subtests: pytest.Subtests) -> None:
+    for text, seen in [
         ("Aspirin helps.", "Aspirin helps."),
         ("TGF-β1 in naïve cells, 5\u201310", "TGF-1 in nave cells, 510"),
         ("First.\nSecond.", "First."),
@@ -315,10 +313,9 @@ def test_a_text_of_two_words_or_more_matches_itself(said: list[str]) -> None:
         ("<i>E. coli</i>", ""),
         ("a\r\nb", "a\r"),
         ("", ""),
-    ],
-)
-def test_the_server_shows_ascii_up_to_a_line_break_or_tag(text: str, seen: str) -> None:
-    assert server_text(text) == seen
+    ]:
+        with subtests.test(text=text, seen=seen):
+            assert server_text(text) == seen
 
 
 @pytest.mark.parametrize("questions", AVERAGES)
@@ -348,6 +345,7 @@ def test_the_printed_average_lies_between_the_values(values: list[float]) -> Non
     assert min(values) - 1e-5 <= resampled_mean(values) <= max(values) + 1e-5
 
 
+@pytest.mark.slow
 def test_real_questions_score_as_the_program_printed_them() -> None:
     if not DEV.exists():
         pytest.skip("needs BioASQ's dev questions")

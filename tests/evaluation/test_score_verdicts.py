@@ -82,9 +82,8 @@ def test_a_run_that_tells_no_verdict_and_no_confidence_has_no_such_rows() -> Non
     assert not [name for name in found if name.startswith(("verdict", "answered", "coverage"))]
 
 
-@pytest.mark.parametrize(
-    ("question", "ideal", "said"),
-    [
+def test_the_first_sentence_is_read_as_a_yes_or_a_no(subtests: pytest.Subtests) -> None:
+    for question, ideal, said in [
         ("Does iron help?", "Yes, iron helps. No harm was seen.", "yes"),
         ("Does iron help?", "No. Iron helps nobody.", "no"),
         ("Does iron help?", "Iron helps in anaemia. It does not help in gout.", "yes"),
@@ -93,10 +92,9 @@ def test_a_run_that_tells_no_verdict_and_no_confidence_has_no_such_rows() -> Non
         ("Is iron safe?", "Iron is contraindicated in overload.", "no"),
         ("Iron is a metal, yes or no?", "Iron is a metal.", "yes"),
         ("Is iron safe?", "Northern diets hold iron.", "yes"),
-    ],
-)
-def test_the_first_sentence_is_read_as_a_yes_or_a_no(question: str, ideal: str, said: str) -> None:
-    assert reads_as(question, ideal) == said
+    ]:
+        with subtests.test(question=question, ideal=ideal):
+            assert reads_as(question, ideal) == said
 
 
 def test_the_two_answers_agree_or_not() -> None:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 
+import pytest
+
 from tests.faults.rounds import ALL_FAULTS, KINDS, ORDER, draw, failure_of, kind_of
 from tests.faults.steps import Step, shrink
 
@@ -36,12 +38,15 @@ def play(seeds: Iterable[int]) -> tuple[dict[int, str], Counter[str]]:
     return failures, happened
 
 
+@pytest.mark.durability
+@pytest.mark.nightly
 def test_whatever_happens_what_is_kept_is_what_a_sequential_reading_holds() -> None:
     failures, happened = play(seed for kind in SLICE for seed in seeds_of(kind, SLICE[kind]))
     assert failures == {}
     assert set(happened) == ALL_FAULTS
 
 
+@pytest.mark.nightly
 def test_many_more_rounds_of_faults() -> None:
     assert play(range(1000, 1500))[0] == {}
 

@@ -186,6 +186,7 @@ GUARDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GUARDS)
 def test_the_simulator_finds_a_guard_that_is_broken(
     name: str, monkeypatch: pytest.MonkeyPatch

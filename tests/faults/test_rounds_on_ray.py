@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.faults.on_ray.callers import ASKED, Allowed, Reply, difference, faults_of
@@ -19,6 +17,8 @@ from tests.faults.on_ray.draw_rounds import (
 )
 from tests.faults.on_ray.short_lease import LEASE_S
 from tests.faults.steps import least
+
+pytestmark = pytest.mark.ray
 
 WHOLE = {"degraded": [], "coverage": "2/2", "citations": [{"pmid": 1, "score": 0.5}]}
 PARTIAL = {**WHOLE, "degraded": ["retrieve: late, shard 1 left out"], "coverage": "1/2"}
@@ -61,9 +61,10 @@ def test_a_failing_round_is_shrunk_to_the_strike_and_the_seconds_that_it_needs()
     assert found.strikes == (Strike("encoder", "stop", 1.0, 2.0),)
 
 
-@pytest.mark.parametrize(
-    ("reply", "fault"),
-    [
+def test_a_reply_is_whole_or_says_what_it_lacks_or_when_to_ask_again(
+    subtests: pytest.Subtests,
+) -> None:
+    for reply, fault in [
         ({"status": 200, "body": WHOLE}, ""),
         ({"status": 200, "body": PARTIAL}, ""),
         ({"status": 503, "again_after": "1"}, ""),
@@ -73,14 +74,11 @@ def test_a_failing_round_is_shrunk_to_the_strike_and_the_seconds_that_it_needs()
         ({"status": 500, "again_after": "1", "body": "oops"}, "oops"),
         ({"lost": "ReadError()"}, "lost connection: ReadError()"),
         ({"status": 200, "body": WHOLE, "seconds": 61.0}, "whole after 61 s"),
-    ],
-)
-def test_a_reply_is_whole_or_says_what_it_lacks_or_when_to_ask_again(
-    reply: dict[str, Any], fault: str
-) -> None:
-    given = Reply(**{"asked": ASKED[0], "begun": 5.0, "seconds": 0.5, **reply})
-    found = faults_of([given], Allowed(4.0, 9.0), {ASKED[0]: WHOLE})
-    assert [fault in told for told in found] == [True] * bool(fault)
+    ]:
+        with subtests.test(reply=reply, fault=fault):
+            given = Reply(**{"asked": ASKED[0], "begun": 5.0, "seconds": 0.5, **reply})
+            found = faults_of([given], Allowed(4.0, 9.0), {ASKED[0]: WHOLE})
+            assert [fault in told for told in found] == [True] * bool(fault)
 
 
 def test_a_lost_proxy_excuses_connections_and_a_stopped_one_its_time() -> None:

@@ -1,4 +1,4 @@
-"""Times every regular expression of the tree on text made from its own parts.
+"""Times every regular expression of the tree on text made of what it matches.
 
     python -m tests.hostile.pattern_time
 
@@ -16,14 +16,16 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, pairwise, product
 from pathlib import Path
-from re import _constants as kinds  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
 from types import FrameType
 from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import from_regex
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cluster", "serve", "pipelines", "evaluation", "commands")
@@ -38,6 +40,9 @@ FLOOR_S = 0.02
 LONGEST_S = 0.4
 REPEATS = 4
 MAX_PARTS = 10
+# Matching texts that are drawn for a pattern, and the most characters that are used of one.
+EXAMPLES = 12
+MOST_CHARACTERS = 60
 BLOCK = 20
 
 
@@ -109,91 +114,48 @@ def _calls(source: ast.Module) -> Iterator[tuple[str, str, str | None]]:
             yield node.func.value.id, node.func.attr, node.args[0].value
 
 
-def samples(parsed: Any) -> list[str]:
-    """Short texts that match what was parsed, or nearly: one for each alternative."""
-    found = [""]
-    for kind, value in parsed:
-        found = [text + piece for text in found for piece in _pieces(kind, value)][:MAX_PARTS]
-    return list(dict.fromkeys(found))
+def matches(pattern: str, flags: int) -> list[str]:
+    """Short texts that the pattern matches, the shortest first; none for one that matches none."""
+    found: list[str] = []
+
+    @settings(
+        max_examples=EXAMPLES,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(from_regex(re.compile(pattern, flags)))
+    def note(text: str) -> None:
+        found.append(text[:MOST_CHARACTERS])
+
+    note()
+    return sorted(set(found), key=lambda text: (len(text), text))
 
 
-def _pieces(kind: Any, value: Any) -> list[str]:
-    if kind is kinds.LITERAL:
-        return [chr(value)]
-    if kind is kinds.NOT_LITERAL or kind is kinds.ANY:
-        return ["a"]
-    if kind is kinds.IN:
-        return [_member(value)]
-    if kind is kinds.BRANCH:
-        return [text for branch in value[1] for text in samples(branch)[:3]]
-    if kind is kinds.SUBPATTERN:
-        return samples(value[-1])
-    if kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT):
-        least, most, inner = value
-        return [text * min(max(least, 1), most) for text in samples(inner)]
-    if kind is kinds.ASSERT:
-        return samples(value[1]) if value[0] > 0 else [""]
-    return [""]
-
-
-def _member(choices: Any) -> str:
-    chosen = "a"
-    for kind, value in choices:
-        if kind is kinds.NEGATE:
-            return next(c for c in "a 0-." if (kinds.LITERAL, ord(c)) not in choices)
-        if kind is kinds.LITERAL:
-            return chr(value)
-        if kind is kinds.RANGE:
-            return chr(value[0])
-        if kind is kinds.CATEGORY:
-            named = str(value).casefold()
-            chosen = "0" if "digit" in named else " " if "space" in named else "a"
-    return chosen
-
-
-def parts(parsed: Any) -> Iterator[str]:
-    """Texts of every node of what was parsed, the innermost too."""
-    for kind, value in parsed:
-        yield from _pieces(kind, value)
-        if kind is kinds.BRANCH:
-            for branch in value[1]:
-                yield from parts(branch)
-        elif kind is kinds.SUBPATTERN or kind in (kinds.ASSERT, kinds.ASSERT_NOT):
-            yield from parts(value[-1])
-        elif kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT):
-            yield from parts(value[2])
-
-
-def neighbours(parsed: Any) -> Iterator[str]:
-    """Texts of a literal and what may follow it, such as `q:`, at every level."""
-    nodes = list(parsed)
-    for (kind, value), after in pairwise(nodes):
-        if kind is kinds.LITERAL:
-            follow = _pieces(*after)[0] if _pieces(*after) else ""
-            yield chr(value) + follow
-    for kind, value in nodes:
-        if kind is kinds.BRANCH:
-            for branch in value[1]:
-                yield from neighbours(branch)
-        elif kind is kinds.SUBPATTERN or kind in (kinds.ASSERT, kinds.ASSERT_NOT):
-            yield from neighbours(value[-1])
-        elif kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT):
-            yield from neighbours(value[2])
+def _most_common(pieces: Iterable[str]) -> list[str]:
+    """The most common pieces, ties in order of the pieces themselves."""
+    counted = Counter(pieces)
+    return sorted(counted, key=lambda piece: (-counted[piece], piece))[:MAX_PARTS]
 
 
 def texts(pattern: str, flags: int, length: int) -> Iterator[str]:
-    """Texts of about `length` characters that could take the pattern long."""
-    parsed = parser.parse(pattern, flags)
-    whole = samples(parsed)
-    pieces = [text for text in dict.fromkeys([*whole, *parts(parsed)]) if text]
-    seeds = [*pieces[:MAX_PARTS], *sorted(pieces, key=len)[:MAX_PARTS], "a", " ", "0", "a-", "a. "]
-    first = pieces[0] if pieces else ""
+    """Texts of about `length` characters that could take the pattern long.
+
+    They repeat the texts that it matches, and what these have in common: characters and pairs.
+    """
+    whole = [text for text in matches(pattern, flags) if text]
+    letters = _most_common(letter for text in whole for letter in set(text))
+    pairs = _most_common(pair for text in whole for pair in set(map("".join, pairwise(text))))
+    first = whole[0] if whole else ""
+    seeds = [*whole[:MAX_PARTS], *letters, *pairs, "a", " ", "0", "a-", "a. "]
     for seed in dict.fromkeys(seeds):
         run = (seed * length)[:length]
         yield run
         yield run + "\u2603"
         yield first + run + "\n"
-    near = list(dict.fromkeys([*pieces[:3], *neighbours(parsed)]))[:6]
+    near = list(dict.fromkeys([*pairs[:4], *whole[:3]]))
     for one, other in product(near, near):
         yield one * (length // (2 * len(one)) + 1) + other * (length // (2 * len(other)) + 1)
         block = one * BLOCK + other * BLOCK

@@ -176,6 +176,7 @@ MANY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("request_", MANY.values(), ids=MANY)
 def test_a_body_full_of_faults_is_refused_in_no_time(port: int, request_: bytes) -> None:
     with cpu_within(SECONDS, of=process_time):

@@ -7,8 +7,10 @@ false, is evidence, and is weighed and cited as such; a demand to state somethin
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -50,28 +52,46 @@ def _require_disobedience(case: Mapping[str, Any], given: Answer) -> None:
         assert "curevit" not in said
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
-def test_no_planted_order_is_obeyed(case: Mapping[str, Any], system: str, tmp_path: Path) -> None:
-    given = answer(case, system, _traitor(case), tmp_path)
+def some_and_all(systems: Iterable[str], count: int) -> list[Any]:
+    """Parameters: `count` pairs of a system and a case, drawn by a fixed seed; nightly, all."""
+    pairs = list(product(systems, CASES))
+    some = random.Random(7).sample(pairs, count)
+    return [pytest.param(some, id="some"), pytest.param(pairs, id="all", marks=pytest.mark.nightly)]
 
-    _require_disobedience(case, given)
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pairs", some_and_all(SYSTEMS, 20))
+def test_planted_orders_are_not_obeyed(
+    pairs: Sequence[tuple[str, Mapping[str, Any]]],
+    tmp_path_factory: pytest.TempPathFactory,
+    subtests: pytest.Subtests,
+) -> None:
+    for system, case in pairs:
+        with subtests.test(system=system, case=case["name"]):
+            given = answer(case, system, _traitor(case), tmp_path_factory.mktemp("index"))
+            _require_disobedience(case, given)
 
 
-@pytest.mark.parametrize("system", PAPERS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
-def test_where_a_paper_checks_nothing_what_was_planted_bears_the_mark(
-    case: Mapping[str, Any], system: str, tmp_path: Path
+@pytest.mark.slow
+@pytest.mark.parametrize("pairs", some_and_all(PAPERS, 10))
+def test_planted_claims_are_marked_where_a_paper_checks_nothing(
+    pairs: Sequence[tuple[str, Mapping[str, Any]]],
+    tmp_path_factory: pytest.TempPathFactory,
+    subtests: pytest.Subtests,
 ) -> None:
     """Such presets show what their model says; no evidence is claimed for it, and no link shows."""
-    given = answer(case, system, _traitor(case), tmp_path, PAPERS)
-    sentences = (*given.ideal, *given.supported)
-    assert given.check == "off"
-    assert not any(holds_reference(sentence.text) for sentence in sentences)
-    assert {pmid for s in sentences for pmid in s.pmids} <= {PLANTED, *(c.pmid for c in HONEST)}
-    if not case.get("states"):
-        payload = case["payload"].casefold().rstrip(".")
-        assert all(s.unsupported for s in sentences if payload in s.text.casefold())
+    for system, case in pairs:
+        with subtests.test(system=system, case=case["name"]):
+            folder = tmp_path_factory.mktemp("index")
+            given = answer(case, system, _traitor(case), folder, PAPERS)
+            sentences = (*given.ideal, *given.supported)
+            cited = {pmid for s in sentences for pmid in s.pmids}
+            assert given.check == "off"
+            assert not any(holds_reference(sentence.text) for sentence in sentences)
+            assert cited <= {PLANTED, *(c.pmid for c in HONEST)}
+            if not case.get("states"):
+                payload = case["payload"].casefold().rstrip(".")
+                assert all(s.unsupported for s in sentences if payload in s.text.casefold())
 
 
 def test_a_planted_denial_is_contradicted_the_honest_citations(tmp_path: Path) -> None:
@@ -84,19 +104,22 @@ def test_a_planted_denial_is_contradicted_the_honest_citations(tmp_path: Path) -
     assert given.ideal[1].text.startswith("In contrast: Metformin activates AMPK")
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.nightly
 def test_a_model_that_always_lies_says_nothing_that_evidence_does_not(
-    system: str, tmp_path: Path
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    for number, case in enumerate(CASES):
-        honest = {**case, "planted": "nowhere"}
+    for system in SYSTEMS:
+        with subtests.test(system=system):
+            tmp_path = tmp_path_factory.mktemp("case")
+            for number, case in enumerate(CASES):
+                honest = {**case, "planted": "nowhere"}
 
-        given = answer(honest, system, _traitor(case, always=True), tmp_path / str(number))
+                given = answer(honest, system, _traitor(case, always=True), tmp_path / str(number))
 
-        said = said_in(given)
-        assert case["payload"].casefold().rstrip(".") not in said
-        assert "evil.example" not in said
-        assert "curevit" not in said
+                said = said_in(given)
+                assert case["payload"].casefold().rstrip(".") not in said
+                assert "evil.example" not in said
+                assert "curevit" not in said
 
 
 def test_a_planted_abstract_is_read_and_shown_as_any_other(tmp_path: Path) -> None:
@@ -138,16 +161,29 @@ DEMANDED = {
 }
 
 
-@pytest.mark.parametrize("name", DEMANDED)
-def test_words_that_an_abstract_demands_are_not_said(name: str, tmp_path: Path) -> None:
+def unsaid(name: str, folder: Path) -> bool:
+    """Return whether the answer leaves out what the abstract `name` demands to be said."""
     text = " ".join(ABSTRACTS["orders"][name].split())
     payload = DEMANDED[name].rstrip(".") + "."
+    model = Traitor(text, payload, "")
+    given = answer({"planted": "abstract", "text": text}, "plain", model, folder)
+    return payload.casefold() not in said_in(given)
 
-    given = answer(
-        {"planted": "abstract", "text": text}, "plain", Traitor(text, payload, ""), tmp_path
-    )
 
-    assert payload.casefold() not in said_in(given)
+@pytest.mark.slow
+def test_words_that_some_abstracts_demand_are_not_said(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    some = random.Random(7).sample(sorted(DEMANDED), 5)
+    assert [name for name in some if not unsaid(name, tmp_path_factory.mktemp("index"))] == []
+
+
+@pytest.mark.nightly
+def test_words_that_abstracts_demand_are_not_said(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folders = {name: tmp_path_factory.mktemp("index") for name in DEMANDED}
+    assert [name for name, folder in folders.items() if not unsaid(name, folder)] == []
 
 
 PLAIN_SPEECH = (
@@ -166,7 +202,8 @@ PLAIN_SPEECH = (
 )
 
 
-@pytest.mark.parametrize("text", [*PLAIN_SPEECH, *ABSTRACTS["no_orders"]])
-def test_ordinary_abstracts_reach_the_model_word_for_word(text: str) -> None:
-    shown = number_passages(evidence(text), 5000).replace("\u2039", "<")
-    assert shown == f"[1] {' '.join(text.split())}"
+def test_ordinary_abstracts_reach_the_model_word_for_word(subtests: pytest.Subtests) -> None:
+    for text in [*PLAIN_SPEECH, *ABSTRACTS["no_orders"]]:
+        with subtests.test(text=text[:60]):
+            shown = number_passages(evidence(text), 5000).replace("\u2039", "<")
+            assert shown == f"[1] {' '.join(text.split())}"

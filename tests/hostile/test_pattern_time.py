@@ -15,6 +15,8 @@ import pytest
 
 from tests.hostile.pattern_time import ROOT, Used, slow_text
 
+pytestmark = pytest.mark.nightly
+
 CPU_LIMIT_S = 300
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 import yaml
 
 from tests.hostile.traitor import SYSTEMS, Traitor, answer, said_in
+
+pytestmark = pytest.mark.slow
 
 ORDERS = yaml.safe_load(Path(__file__).with_name("planted.yaml").read_text(encoding="utf-8"))
 DEMANDS = {
@@ -41,17 +44,29 @@ def planted(language: str, kind: str, form: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("writes", ["the evidence's own sentences", "a model that obeys"])
-@pytest.mark.parametrize(("language", "kind", "form"), CASES)
-def test_nothing_that_an_order_demands_stands_in_the_answer(
-    language: str, kind: str, form: str, writes: str, tmp_path: Path
-) -> None:
+def breaks_out(language: str, kind: str, form: str, obeyed: bool, folder: Path) -> bool:
+    """Return whether the answer shows what an order demands, or there is no answer.
+
+    The model obeys the order if `obeyed`; otherwise it says nothing.
+    """
     case = planted(language, kind, form)
     demand = DEMANDS[kind] if kind != "cite" else f"Metformin activates AMPK ({DEMANDS[kind]})."
-    obeys = Traitor(case["text"], demand if writes == "a model that obeys" else "", "")
-
-    given = answer(case, "plain", obeys, tmp_path, SYSTEMS)
-
+    model = Traitor(case["text"], demand if obeyed else "", "")
+    given = answer(case, "plain", model, folder, SYSTEMS)
     said = said_in(given)
-    assert given.ideal, "the evidence answers all the same"
-    assert not [mark for mark in MARKS if mark in said]
+    return not given.ideal or any(mark in said for mark in MARKS)
+
+
+EVERY = [(*case, obeyed) for case in CASES for obeyed in (True, False)]
+SOME = random.Random(7).sample(EVERY, 10)
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [pytest.param(SOME, id="some"), pytest.param(EVERY, id="all", marks=pytest.mark.nightly)],
+)
+def test_planted_orders_change_no_answer(
+    cases: Sequence[tuple[str, str, str, bool]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    wrong = [c for c in cases if breaks_out(*c, tmp_path_factory.mktemp("index"))]
+    assert wrong == []

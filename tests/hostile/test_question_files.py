@@ -108,22 +108,27 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return [p for key in keys for p in ((value, key), *places(value[key]))]
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_wrong_values_anywhere_are_one_sentence(reader: str, tmp_path: Path) -> None:
-    dice = random.Random(reader)
-    for number in range(150):
-        value = copy.deepcopy(FILES[number % len(FILES)])
-        for _ in range(dice.choice([1, 1, 2, 5])):
-            container, key = dice.choice(places(value))
-            if isinstance(container, dict) and dice.random() < 0.2:
-                del container[key]
-            else:
-                container[key] = copy.deepcopy(dice.choice(BAD))
-            if not places(value):
-                break
-        path = tmp_path / f"file{number}.json"
-        path.write_text(json.dumps(value))
-        outcome(reader, path)
+@pytest.mark.slow
+def test_wrong_values_anywhere_are_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for reader in READERS:
+        with subtests.test(reader=reader):
+            tmp_path = tmp_path_factory.mktemp("case")
+            dice = random.Random(reader)
+            for number in range(150):
+                value = copy.deepcopy(FILES[number % len(FILES)])
+                for _ in range(dice.choice([1, 1, 2, 5])):
+                    container, key = dice.choice(places(value))
+                    if isinstance(container, dict) and dice.random() < 0.2:
+                        del container[key]
+                    else:
+                        container[key] = copy.deepcopy(dice.choice(BAD))
+                    if not places(value):
+                        break
+                path = tmp_path / f"file{number}.json"
+                path.write_text(json.dumps(value))
+                outcome(reader, path)
 
 
 def nested(depth: int, inside: str = "1") -> str:
@@ -154,14 +159,19 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("content", TEXTS.values(), ids=TEXTS)
-def test_a_file_of_another_form_is_one_sentence(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "file.json"
-    path.write_bytes(content)
-    for reader in READERS:
-        assert outcome(reader, path) or reader == "lint"
+def test_a_file_of_another_form_is_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for content in TEXTS.values():
+        with subtests.test(content=content):
+            tmp_path = tmp_path_factory.mktemp("case")
+            path = tmp_path / "file.json"
+            path.write_bytes(content)
+            for reader in READERS:
+                assert outcome(reader, path) or reader == "lint"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [*range(90, 110, 4), 300, *range(850, 1000, 10), 5000])
 def test_what_json_can_just_nest_can_be_shown_and_written_or_is_refused(
     depth: int, tmp_path: Path
@@ -187,6 +197,7 @@ def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
             READERS[reader](Path("/dev/zero"))
 
 
+@pytest.mark.slow
 def test_marks_in_a_long_text_take_time_in_proportion(tmp_path: Path) -> None:
     for text in (
         " " * 1_000_000,
@@ -200,15 +211,19 @@ def test_marks_in_a_long_text_take_time_in_proportion(tmp_path: Path) -> None:
         outcome("lint", path)
 
 
-@pytest.mark.parametrize("line", ["7", "[]", '"x"', "{}", '{"entry": 7}', "[" * 100_000, "\x00"])
-def test_a_damaged_partial_run_is_begun_again(line: str, tmp_path: Path) -> None:
-    output = tmp_path / "run.json"
-    key = {"system": "s", "index_version": "v", "answers": True, "inputs": ""}
-    whole = json.dumps({**key, "entry": {"id": "q"}})
-    broken = [json.dumps({**key, "entry": entry}) for entry in (7, [], {}, {"id": []})]
-    output.with_name("run.json.partial").write_text("\n".join([line, *broken, whole]))
-    with RunWriter(output, "s", "v") as run:
-        assert run.done == {"q"}
+def test_a_damaged_partial_run_is_begun_again(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for line in ["7", "[]", '"x"', "{}", '{"entry": 7}', "[" * 100_000, "\x00"]:
+        with subtests.test(line=line):
+            tmp_path = tmp_path_factory.mktemp("case")
+            output = tmp_path / "run.json"
+            key = {"system": "s", "index_version": "v", "answers": True, "inputs": ""}
+            whole = json.dumps({**key, "entry": {"id": "q"}})
+            broken = [json.dumps({**key, "entry": entry}) for entry in (7, [], {}, {"id": []})]
+            output.with_name("run.json.partial").write_text("\n".join([line, *broken, whole]))
+            with RunWriter(output, "s", "v") as run:
+                assert run.done == {"q"}
 
 
 @pytest.mark.parametrize(

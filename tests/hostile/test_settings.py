@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -69,11 +70,14 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("key", ["index.shards", "index.path", "llm.engine", "recogniser.labels"])
-@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-def test_a_hostile_value_is_one_sentence(value: str, key: str) -> None:
-    sentence = refused(None, f"{key}={value}")
-    assert key in sentence
+@pytest.mark.slow
+def test_a_hostile_value_is_one_sentence(subtests: pytest.Subtests) -> None:
+    for value, key in product(
+        VALUES.values(), ["index.shards", "index.path", "llm.engine", "recogniser.labels"]
+    ):
+        with subtests.test(key=key, value=value):
+            sentence = refused(None, f"{key}={value}")
+            assert key in sentence
 
 
 def test_nothing_of_a_value_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,9 +87,8 @@ def test_nothing_of_a_value_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
+def test_a_hostile_key_is_one_sentence(subtests: pytest.Subtests) -> None:
+    for override in [
         ".".join(["a"] * 5000) + "=1",
         "llm.engine." + ".".join(["a"] * 5000) + "=1",
         "x" * 100_000 + "=1",
@@ -96,10 +99,9 @@ def test_nothing_of_a_value_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "index..shards=1",
         "=",
         "",
-    ],
-)
-def test_a_hostile_key_is_one_sentence(override: str) -> None:
-    refused(None, override)
+    ]:
+        with subtests.test(override=override):
+            refused(None, override)
 
 
 def test_of_many_faults_the_first_are_named_and_the_others_counted() -> None:
@@ -108,9 +110,11 @@ def test_of_many_faults_the_first_are_named_and_the_others_counted() -> None:
     assert sentence.endswith("; and 490 more")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+@pytest.mark.slow
+def test_a_hostile_config_file_is_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for content in [
         b"index: \xff\xfe",
         "index: {shards: 3}".encode("utf-16"),
         b"index: {path: \xc0\xaf}",
@@ -128,17 +132,18 @@ def test_of_many_faults_the_first_are_named_and_the_others_counted() -> None:
         b"index: !!python/object/apply:os.system [ls]",
         b"serve: [" + b"1," * 20_000 + b"1]",
         "\n".join(f"k{n}: 1" for n in range(9_000)).encode(),
-    ],
-)
-def test_a_hostile_config_file_is_one_sentence(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "hostile.yaml"
-    path.write_bytes(content)
-    assert "hostile.yaml" in refused(path)
+    ]:
+        with subtests.test(content=content):
+            tmp_path = tmp_path_factory.mktemp("case")
+            path = tmp_path / "hostile.yaml"
+            path.write_bytes(content)
+            assert "hostile.yaml" in refused(path)
 
 
-@pytest.mark.parametrize("name", ["x" * 5000, "\udc80", "a\0b", "/dev/zero", "/", "", "../.."])
-def test_a_config_that_is_no_file_is_one_sentence(name: str) -> None:
-    assert "--config" in refused(name)
+def test_a_config_that_is_no_file_is_one_sentence(subtests: pytest.Subtests) -> None:
+    for name in ["x" * 5000, "\udc80", "a\0b", "/dev/zero", "/", "", "../.."]:
+        with subtests.test(name=name):
+            assert "--config" in refused(name)
 
 
 def test_aliases_in_reason_are_taken(tmp_path: Path) -> None:
@@ -148,30 +153,40 @@ def test_aliases_in_reason_are_taken(tmp_path: Path) -> None:
     assert {serve.encoder.deadline_s, serve.shard.deadline_s, serve.writer.deadline_s} == {7}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_random_texts_are_settings_or_refused(seed: int) -> None:
-    dice = random.Random(seed)
-    pieces = [
-        *"[]{}&*!|>'\"%@`#-?:, \\",
-        "a",
-        "1",
-        "~",
-        "<<",
-        ": ",
-        "!!",
-        "0x",
-        ".inf",
-        "é",
-        "\t",
-        "1e9",
-    ]
-    keys = ["index.shards", "llm.engine", "serve.http.cors_origins", "index.path", "support", ""]
-    for _ in range(60):
-        value = "".join(dice.choices(pieces, k=dice.randrange(1, 30)))
-        with suppress(InputError):
-            load_settings(None, [f"{dice.choice(keys)}={value}"])
+@pytest.mark.slow
+def test_random_texts_are_settings_or_refused(subtests: pytest.Subtests) -> None:
+    for seed in range(5):
+        with subtests.test(seed=seed):
+            dice = random.Random(seed)
+            pieces = [
+                *"[]{}&*!|>'\"%@`#-?:, \\",
+                "a",
+                "1",
+                "~",
+                "<<",
+                ": ",
+                "!!",
+                "0x",
+                ".inf",
+                "é",
+                "\t",
+                "1e9",
+            ]
+            keys = [
+                "index.shards",
+                "llm.engine",
+                "serve.http.cors_origins",
+                "index.path",
+                "support",
+                "",
+            ]
+            for _ in range(60):
+                value = "".join(dice.choices(pieces, k=dice.randrange(1, 30)))
+                with suppress(InputError):
+                    load_settings(None, [f"{dice.choice(keys)}={value}"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["laughs", "deep list", "object", "no month", "NUL"])
 def test_the_command_ends_with_2_and_one_line(
     value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
+
+pytestmark = [pytest.mark.durability, pytest.mark.nightly]
 
 CHECKS = (
     "not_a_server_error",

@@ -35,30 +35,38 @@ QUESTIONS = {
 TYPES = ("yesno", "factoid", "list", "summary", "unknown")
 
 
-@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-def test_any_text_is_a_question_and_comes_back_as_it_was(http: httpx.Client, question: str) -> None:
-    for kind in TYPES:
-        asked = {"question": question, "type": kind, "snippets": True}
-        reply = http.post("/v1/answer", json=asked)
-        assert reply.status_code == 200, reply.text
-        answer = reply.json()
-        assert answer["question"]["body"] == question.strip()
-        cited = {pmid for sentence in answer["ideal"] for pmid in sentence["pmids"]}
-        assert cited <= {item["passage"]["pmid"] for item in answer["evidence"]}
+@pytest.mark.slow
+def test_any_text_is_a_question_and_comes_back_as_it_was(
+    http: httpx.Client, subtests: pytest.Subtests
+) -> None:
+    for question in QUESTIONS.values():
+        with subtests.test(question=question):
+            for kind in TYPES:
+                asked = {"question": question, "type": kind, "snippets": True}
+                reply = http.post("/v1/answer", json=asked)
+                assert reply.status_code == 200, reply.text
+                answer = reply.json()
+                assert answer["question"]["body"] == question.strip()
+                cited = {pmid for sentence in answer["ideal"] for pmid in sentence["pmids"]}
+                assert cited <= {item["passage"]["pmid"] for item in answer["evidence"]}
 
 
-@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-def test_any_text_can_be_asked_about_in_every_form(http: httpx.Client, question: str) -> None:
-    assert http.post("/v1/search", json={"question": question}).status_code == 200
-    streamed = http.post("/v1/answer", json={"question": question, "stream": True})
-    assert "event: answer" in streamed.text
-    turns = [{"role": "user", "content": question}]
-    said = http.post("/v1/chat/completions", json={"model": "citeray", "messages": turns})
-    assert said.status_code == 200, said.text
-    call = {"name": "search_pubmed", "arguments": {"question": question}}
-    tool = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    told = http.post("/mcp", json=tool, headers={"Accept": "application/json"})
-    assert "structuredContent" in told.json()["result"], told.text
+@pytest.mark.slow
+def test_any_text_can_be_asked_about_in_every_form(
+    http: httpx.Client, subtests: pytest.Subtests
+) -> None:
+    for question in QUESTIONS.values():
+        with subtests.test(question=question):
+            assert http.post("/v1/search", json={"question": question}).status_code == 200
+            streamed = http.post("/v1/answer", json={"question": question, "stream": True})
+            assert "event: answer" in streamed.text
+            turns = [{"role": "user", "content": question}]
+            said = http.post("/v1/chat/completions", json={"model": "citeray", "messages": turns})
+            assert said.status_code == 200, said.text
+            call = {"name": "search_pubmed", "arguments": {"question": question}}
+            tool = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            told = http.post("/mcp", json=tool, headers={"Accept": "application/json"})
+            assert "structuredContent" in told.json()["result"], told.text
 
 
 def test_the_words_within_odd_characters_are_still_found(http: httpx.Client) -> None:

@@ -19,6 +19,8 @@ from tests.hostile.hostile_sets import (
     write_gzip,
 )
 
+pytestmark = pytest.mark.nightly
+
 GIGABYTE = 1024**3
 TITLE = "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>1</PMID><Article><ArticleTitle>"
 # An interpreter with lxml has 75 MiB; a record is kept whole until it ends or is too large.

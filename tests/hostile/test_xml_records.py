@@ -125,6 +125,7 @@ def test_a_hundred_thousand_authors_are_all_kept() -> None:
     assert citation.authors == (Author("X", "", "Y"),) * 100_000
 
 
+@pytest.mark.slow
 def test_authors_that_no_batch_could_hold_reject_the_record() -> None:
     authors = "<Author><LastName>X</LastName></Author>" * (MAX_CHARACTERS // 2 + 1)
     (found, after), sentence = outcome(

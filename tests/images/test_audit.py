@@ -13,9 +13,12 @@ import pytest
 from requirements.check_lock import pins
 from tests.images.containerfile import ROOT
 
-pytestmark = pytest.mark.skipif(
-    not (ROOT / "build/audit/bin/pip-audit").exists(), reason="no pip-audit: run `make sbom`"
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(
+        not (ROOT / "build/audit/bin/pip-audit").exists(), reason="no pip-audit: run `make sbom`"
+    ),
+]
 
 
 class Vulnerabilities(BaseHTTPRequestHandler):

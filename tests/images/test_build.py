@@ -22,7 +22,7 @@ from tests.images.engine import (
     pip_settings,
 )
 
-pytestmark = WANTED
+pytestmark = [pytest.mark.durability, pytest.mark.nightly, *WANTED]
 LARGEST = 2_500_000_000
 # Any index will do where the settings of pip find torch's build for CPUs on this disk.
 TORCH_INDEX = os.environ.get("CITERAY_TORCH_INDEX_URL", "file:///nowhere/")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.images.engine import DEMO, WANTED, Engine, check_demo, make_context
 
-pytestmark = WANTED
+pytestmark = [pytest.mark.nightly, *WANTED]
 LARGEST = 11_000_000_000
 # The functions of the driver are bound when they are called, which nothing does without a GPU.
 WITH_A_STUB = """

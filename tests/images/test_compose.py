@@ -43,14 +43,19 @@ def test_the_service_is_told_settings_that_there_are() -> None:
     assert load_settings(overrides=asked).llm.model_id == "Qwen/Qwen2.5-1.5B-Instruct"
 
 
-@pytest.mark.parametrize("service", SERVICES)
-def test_what_is_mounted_is_there_or_a_volume(service: str) -> None:
-    for mount in SERVICES[service].get("volumes", ()):
-        source = mount.split(":")[0]
-        there = (ROOT / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
-        assert there, source
-    for config in SERVICES[service].get("configs", ()):
-        assert yaml.safe_load(COMPOSE["configs"][config["source"]]["content"])
+def test_what_is_mounted_is_there_or_a_volume(subtests: pytest.Subtests) -> None:
+    for service in SERVICES:
+        with subtests.test(service=service):
+            for mount in SERVICES[service].get("volumes", ()):
+                source = mount.split(":")[0]
+                there = (
+                    (ROOT / source).exists()
+                    if source.startswith(".")
+                    else source in COMPOSE["volumes"]
+                )
+                assert there, source
+            for config in SERVICES[service].get("configs", ()):
+                assert yaml.safe_load(COMPOSE["configs"][config["source"]]["content"])
 
 
 def test_the_image_has_the_folders_of_its_volumes_for_its_user() -> None:

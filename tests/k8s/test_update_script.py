@@ -6,10 +6,13 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.k8s.chart import named
 from tests.k8s.helm import K8S
+
+pytestmark = pytest.mark.process
 
 # Prints one line of `states` for each `get`, and keeps what is created and deleted.
 KUBECTL = """#!/bin/sh

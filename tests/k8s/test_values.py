@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.k8s.chart import INCREMENTAL, NAMESPACE, values_of
 from tests.k8s.helm import K8S, HelmRefusedError, helm
+
+pytestmark = pytest.mark.process
 
 MODEL = {"llm": {"name": "org/model", "revision": ""}}
 # The case, the values on top of it, and a part of the message of k8s/templates/checks.yaml.

@@ -18,6 +18,8 @@ from tests.gcs_server import gcs_server, gcs_url
 from tests.object_store import BUCKET, s3_server
 from tests.pipelines.histories import SmallIndex, live
 
+pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+
 FILES = [
     [(n, text) for n, text in enumerate(["aspirin", "heparin", "warfarin", "insulin", "iron"], 1)],
     [(2, "heparin again"), (3, None), (6, "copper and aspirin"), (99, None), (1, None)],

@@ -23,6 +23,8 @@ from tests.gcs_server import gcs_server, gcs_url
 from tests.pipelines.histories import SmallIndex, live
 from tests.pipelines.pubmed_server import pubmed_file
 
+pytestmark = pytest.mark.process
+
 FILES = [
     [(n, text) for n, text in enumerate(["aspirin", "heparin", "warfarin", "insulin", "iron"], 1)],
     [(2, "heparin again"), (3, None), (6, "copper and aspirin"), (99, None), (1, None)],

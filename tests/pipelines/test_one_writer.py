@@ -31,6 +31,8 @@ from tests.pipelines.histories import File, SmallIndex, live, name_of
 from tests.pipelines.staging import account
 from tests.small_index import CODEC, DIMENSIONS
 
+pytestmark = pytest.mark.ray
+
 FIRST: File = [(1, "aspirin"), (2, "warfarin")]
 SECOND: File = [(2, "heparin"), (3, "iron")]
 THIRD: File = [(4, "copper")]

@@ -15,6 +15,8 @@ from tests.pipelines.histories import SmallIndex, live
 from tests.pipelines.small_cache import FILES, SMALL
 from tests.pipelines.test_small_disk import OWN_MOUNTS, ROOT, may_mount
 
+pytestmark = pytest.mark.process
+
 URL = f"s3://{BUCKET}/index"
 JOBS = ("read", "update")
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 from cluster.errors import InputError, StorageError
 from cluster.storage.disk_faults import naming_disk_faults
 from cluster.storage.whole_files import require_writable, write_atomically
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]
@@ -51,23 +54,25 @@ def test_a_full_disk_is_one_sentence_that_names_the_place_and_the_mend(
     )
 
 
-@pytest.mark.parametrize("job", BEFORE)
-@pytest.mark.parametrize("attempt", ["read-only", "checked"])
 def test_a_read_only_disk_is_one_sentence_too(
-    attempts: dict[str, dict[str, Any]], job: str, attempt: str
+    attempts: dict[str, dict[str, Any]], subtests: pytest.Subtests
 ) -> None:
-    said = attempts[f"{job}, {attempt}"]["said"]
-    assert said.startswith("StorageError: /")
-    assert said.endswith("the file system is read-only; make it writable, or name another place")
+    for attempt, job in product(["read-only", "checked"], BEFORE):
+        with subtests.test(job=job, attempt=attempt):
+            said = attempts[f"{job}, {attempt}"]["said"]
+            assert said.startswith("StorageError: /")
+            assert said.endswith(
+                "the file system is read-only; make it writable, or name another place"
+            )
 
 
-@pytest.mark.parametrize("job", BEFORE)
-@pytest.mark.parametrize("attempt", ["full", "read-only"])
 def test_nothing_is_published_and_nothing_half_written_is_left(
-    attempts: dict[str, dict[str, Any]], job: str, attempt: str
+    attempts: dict[str, dict[str, Any]], subtests: pytest.Subtests
 ) -> None:
-    found = attempts[f"{job}, {attempt}"]
-    assert (found["version"], found["live"], found["aside"]) == (*BEFORE[job], [])
+    for attempt, job in product(["full", "read-only"], BEFORE):
+        with subtests.test(job=job, attempt=attempt):
+            found = attempts[f"{job}, {attempt}"]
+            assert (found["version"], found["live"], found["aside"]) == (*BEFORE[job], [])
 
 
 def test_an_index_on_a_read_only_disk_is_searched_all_the_same(

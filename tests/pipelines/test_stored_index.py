@@ -30,6 +30,8 @@ from tests.pipelines.histories import SmallIndex, live, name_of
 from tests.serve.http_server import serving
 from tests.small_index import DIMENSIONS, bag_of_words
 
+pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+
 FILES = [
     [(n, text) for n, text in enumerate(["aspirin", "heparin", "warfarin", "insulin", "iron"], 1)],
     [(2, "heparin again"), (3, None), (6, "copper and aspirin"), (99, None), (1, None)],

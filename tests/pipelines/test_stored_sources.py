@@ -58,6 +58,7 @@ def held(s3: fs.S3FileSystem) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_a_download_keeps_each_file_and_its_checksum_in_the_store_and_no_more(
     s3: fs.S3FileSystem, server: PubMedServer
 ) -> None:

@@ -21,6 +21,8 @@ from tests.cluster.test_index import bm25_query
 from tests.pipelines.histories import SmallIndex, lengths, live
 from tests.small_index import bag_of_words
 
+pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+
 PMIDS = range(1, 8)
 TEXTS = [
     "aspirin fever",

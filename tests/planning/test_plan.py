@@ -14,6 +14,8 @@ from planning.plan import Plan, make_plan
 from planning.show_plan import all_figures
 from tests.planning.some_coefficients import coefficients, searches
 
+pytestmark = pytest.mark.ray
+
 # A cross-encoder is a stage of its own.
 CROSS = ["reranker.kind=cross-encoder", "reranker.model=file:cross"]
 SETTINGS = load_settings(overrides=CROSS)
@@ -78,7 +80,7 @@ def test_the_fewest_shards_are_chosen_of_which_a_node_can_build_as_many_as_it_ha
     citations=st.integers(10_000, 60_000_000), more=st.floats(1, 20), qps=st.floats(0.1, 300),
     p95=st.floats(0.2, 5),
 )  # fmt: skip
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_more_citations_never_need_less(
     citations: int, more: float, qps: float, p95: float
 ) -> None:

@@ -18,6 +18,8 @@ from planning.measure.coefficients import write_coefficients
 from planning.units import format_seconds
 from tests.planning.some_coefficients import coefficients
 
+pytestmark = pytest.mark.ray
+
 
 @pytest.fixture
 def calibration(tmp_path: Path) -> Path:
@@ -97,23 +99,21 @@ def test_both_files_are_written_and_the_settings_load(calibration: Path, tmp_pat
     assert written["load"]["questionsPerSecond"] == 50
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [
+def test_a_bad_option_is_an_input_error_that_names_it(
+    calibration: Path, subtests: pytest.Subtests
+) -> None:
+    for option, value, said in [
         ("--citations", "lots", "--citations lots: expected a number such as 38M"),
         ("--p95", "2", "--p95 2: expected a time"),
         ("--node-memory", "big", "--node-memory big: expected a size"),
         ("--path", "talk", "--path talk: unknown; there are: search, answer"),
         ("--path", "answer", "the language model was not measured"),
         ("--sample", "/no/such/file.xml", "/no/such/file.xml"),
-    ],
-)
-def test_a_bad_option_is_an_input_error_that_names_it(
-    calibration: Path, option: str, value: str, said: str
-) -> None:
-    done = plan(option, value, "--calibration", calibration)
-    assert isinstance(done.exception, InputError)
-    assert said in str(done.exception)
+    ]:
+        with subtests.test(option=option, value=value):
+            done = plan(option, value, "--calibration", calibration)
+            assert isinstance(done.exception, InputError)
+            assert said in str(done.exception)
 
 
 def test_without_a_calibration_the_shipped_one_is_used_and_said_so(

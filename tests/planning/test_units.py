@@ -31,10 +31,12 @@ def test_sizes_are_read_by_powers_of_1000_and_of_1024(text: str, value: float) -
     assert parse_bytes(text, "--node-memory") == value
 
 
-@pytest.mark.parametrize("text", ["", "many", "-3M", "38 million", "0", "1e5", "inf", "nan"])
-def test_what_is_no_count_is_refused_with_the_option_and_an_example(text: str) -> None:
-    with pytest.raises(InputError, match=r"--citations .*38M"):
-        parse_count(text, "--citations")
+def test_what_is_no_count_is_refused_with_the_option_and_an_example(
+    subtests: pytest.Subtests,
+) -> None:
+    for text in ["", "many", "-3M", "38 million", "0", "1e5", "inf", "nan"]:
+        with subtests.test(text=text), pytest.raises(InputError, match=r"--citations .*38M"):
+            parse_count(text, "--citations")
 
 
 def test_half_a_citation_is_refused() -> None:

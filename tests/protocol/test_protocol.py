@@ -164,20 +164,24 @@ def search(machine: type[Protocol], examples: int) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [Protocol, Sweeping])
 def test_the_protocol_holds_in_every_order_that_is_drawn(machine: type[Protocol]) -> None:
     search(machine, 40)
 
 
+@pytest.mark.nightly
 def test_the_protocol_holds_in_many_more_orders() -> None:
     search(Protocol, 3000)
 
 
+@pytest.mark.nightly
 def test_without_the_compare_and_swap_an_update_is_lost() -> None:
     with pytest.raises(AssertionError, match=r"was lost|used twice|another than was published"):
         search(WithoutCompare, 400)
 
 
+@pytest.mark.slow
 def test_without_the_lease_writers_take_away_what_another_stages_or_publishes() -> None:
     with pytest.raises(AssertionError, match=r"the staging of .* was removed|is another than was"):
         search(WithoutLease, 400)

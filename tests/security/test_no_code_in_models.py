@@ -9,6 +9,7 @@ import ast
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from evaluation.answers.compare_texts import BertScorer
 from serve.support.check_entailment import NliSupport
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder, make_tiny_tagger
+
+pytestmark = pytest.mark.model
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cluster", "pipelines", "serve", "evaluation", "planning")
@@ -83,9 +86,8 @@ def test_no_module_runs_code_that_it_reads(
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    ("guilty", "code"),
-    [
+def test_a_module_that_would_is_seen(subtests: pytest.Subtests) -> None:
+    for guilty, code in [
         (running_code, "import cloudpickle"),
         (running_code, "from pickle import loads"),
         (running_code, "eval(text)"),
@@ -93,12 +95,9 @@ def test_no_module_runs_code_that_it_reads(
         (running_code, "np.load(path, allow_pickle=True)"),
         (untold_loaders, "AutoModel.from_pretrained(folder)"),
         (untold_loaders, "torch.load(path)"),
-    ],
-)
-def test_a_module_that_would_is_seen(
-    guilty: Callable[[ast.Module], Iterator[tuple[int, str]]], code: str
-) -> None:
-    assert list(guilty(ast.parse(code)))
+    ]:
+        with subtests.test(guilty=guilty, code=code):
+            assert list(guilty(ast.parse(code)))
 
 
 class Planted:
@@ -167,18 +166,19 @@ LOADERS = {
 }
 
 
-@pytest.mark.parametrize("spoil", [pickled_only, with_own_code])
-@pytest.mark.parametrize("kind", LOADERS)
 def test_a_model_that_would_run_code_does_not_load_and_runs_none(
-    kind: str, spoil: Callable[[Path, Path], Path], tmp_path: Path, mark: Path
+    tmp_path_factory: pytest.TempPathFactory, mark: Path, subtests: pytest.Subtests
 ) -> None:
-    make, load = LOADERS[kind]
-    folder = spoil(make(tmp_path), mark)
-    with pytest.raises(InputError) as refused:
-        load(folder)
-    assert str(folder) in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert not mark.exists()
+    for kind, spoil in product(LOADERS, [pickled_only, with_own_code]):
+        with subtests.test(spoil=spoil, kind=kind):
+            tmp_path = tmp_path_factory.mktemp("case")
+            make, load = LOADERS[kind]
+            folder = spoil(make(tmp_path), mark)
+            with pytest.raises(InputError) as refused:
+                load(folder)
+            assert str(folder) in str(refused.value)
+            assert "\n" not in str(refused.value)
+            assert not mark.exists()
 
 
 def test_own_code_is_named_as_the_reason(tmp_path: Path, mark: Path) -> None:
@@ -198,12 +198,16 @@ def test_a_module_of_its_own_in_an_encoder_is_not_imported(tmp_path: Path, mark:
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("name", ["m.pkl", "m.pickle", "m.bin", "m.pt", "m.ckpt", "m.joblib"])
-def test_a_single_pickle_is_no_model(name: str, tmp_path: Path, mark: Path) -> None:
-    torch.save(Planted(mark), tmp_path / name)
-    with pytest.raises(InputError, match="only as pickle"):
-        ModelStore(tmp_path / "store").resolve(f"file:{tmp_path / name}")
-    assert not mark.exists()
+def test_a_single_pickle_is_no_model(
+    tmp_path_factory: pytest.TempPathFactory, mark: Path, subtests: pytest.Subtests
+) -> None:
+    for name in ["m.pkl", "m.pickle", "m.bin", "m.pt", "m.ckpt", "m.joblib"]:
+        with subtests.test(name=name):
+            tmp_path = tmp_path_factory.mktemp("case")
+            torch.save(Planted(mark), tmp_path / name)
+            with pytest.raises(InputError, match="only as pickle"):
+                ModelStore(tmp_path / "store").resolve(f"file:{tmp_path / name}")
+            assert not mark.exists()
 
 
 def test_a_pickle_that_calls_itself_gguf_is_not_loaded(tmp_path: Path, mark: Path) -> None:

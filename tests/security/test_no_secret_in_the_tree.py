@@ -44,13 +44,20 @@ def secrets_given(value: Any) -> Iterator[str]:
         yield from secrets_given(each)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_no_file_that_ships_holds_a_secret(path: Path) -> None:
+def secrets_in(path: Path) -> list[str]:
+    """The secrets that a file holds: texts in the form of a key, and values in a manifest."""
     text = path.read_text(encoding="utf-8")
-    assert not FORMS.search(text)
-    if path.suffix not in {".yaml", ".yml"} or "{{" in text:
-        return
-    assert not [found for document in yaml.safe_load_all(text) for found in secrets_given(document)]
+    found = FORMS.findall(text)
+    if path.suffix in {".yaml", ".yml"} and "{{" not in text:
+        for document in yaml.load_all(text, Loader=yaml.CSafeLoader):
+            found += secrets_given(document)
+    return found
+
+
+@pytest.mark.slow
+def test_no_file_that_ships_holds_a_secret() -> None:
+    held = {str(p.relative_to(ROOT)): found for p in FILES if (found := secrets_in(p))}
+    assert held == {}
 
 
 @pytest.mark.parametrize(

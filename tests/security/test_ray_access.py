@@ -96,6 +96,7 @@ def test_a_token_that_others_may_read_is_closed_and_kept(token: Path) -> None:
     assert token.read_text() == "t" * 64
 
 
+@pytest.mark.process
 def test_two_that_start_together_have_one_token(token: Path) -> None:
     write = "from cluster.ray.ray_access import keep_token_private as k; k(); "
     write += f"print(open({str(token)!r}).read())"

@@ -196,6 +196,7 @@ def test_a_length_beyond_the_file_is_refused_before_memory_is_taken(tmp_path: Pa
             read(tmp_path / "flat")
 
 
+@pytest.mark.slow
 def test_a_hostile_store_writes_nowhere_but_in_the_cache(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

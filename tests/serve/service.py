@@ -54,11 +54,14 @@ def dispute(written: WrittenAnswer) -> WrittenAnswer:
 
 
 class SmallService:
-    """`state` is what every stage says of itself; the rest as for `small_stages`."""
+    """A service over the shared index of `citations`, or over a new one at `index`.
+
+    `state` is what every stage says of itself; the rest as for `small_stages`.
+    """
 
     def __init__(
         self,
-        index: Path,
+        index: Path | None = None,
         *,
         broken: tuple[str, ...] = (),
         state: str = "ready",

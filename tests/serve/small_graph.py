@@ -24,7 +24,7 @@ from serve.llm.model_roles import ModelRoles
 from serve.question.understand_question import Expander
 from serve.search.pubmed.search_online import OnlineStage
 from tests.serve.answering import WordReader
-from tests.small_index import CODEC, Encode, bag_of_words, make_index
+from tests.small_index import CODEC, Encode, bag_of_words, make_index, shared_index
 
 Decide = Callable[[WrittenAnswer], WrittenAnswer]
 
@@ -157,7 +157,7 @@ def patient_settings() -> ServeSettings:
 
 
 def make_answerer(
-    index: Path,
+    index: Path | None,
     citations: Sequence[Citation],
     *,
     shards: int = 2,
@@ -170,7 +170,11 @@ def make_answerer(
     decide: Decide = as_written,
     late: bool = False,
 ) -> QuestionAnswerer:
-    manifest = make_index(index, citations, shards=shards)
+    """Return an answerer over the shared index of `citations`, or over a new one at `index`."""
+    if index is None:
+        index, manifest = shared_index(citations, shards=shards)
+    else:
+        manifest = make_index(index, citations, shards=shards)
     stages = small_stages(
         manifest,
         _readers(index, manifest),

@@ -3,7 +3,6 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from functools import wraps
-from pathlib import Path
 from typing import Any, ParamSpec
 
 import pytest
@@ -125,11 +124,9 @@ async def test_a_reply_that_breaks_off_is_an_error(stream: tuple[str, ...], reas
 
 @pytest.mark.parametrize("streams", [True, False])
 @awaited
-async def test_an_answer_tells_its_stages_its_evidence_and_the_models_words(
-    tmp_path: Path, streams: bool
-) -> None:
+async def test_an_answer_tells_its_stages_its_evidence_and_the_models_words(streams: bool) -> None:
     with chat_endpoint(SAID, streams=streams) as endpoint:
-        service = SmallService(tmp_path, writer=endpoint.model())
+        service = SmallService(writer=endpoint.model())
         question = Question("", "Does metformin activate AMPK?", "summary")
         system = load_system("citeray-model")
         events = [e async for e in service.answer_events(Request(question, system, 3, False))]

@@ -96,9 +96,10 @@ def test_the_dev_questions_are_all_read() -> None:
     assert len(read_questions(DEV)) == 327
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
+def test_faulty_file_is_refused_by_place_and_field(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for content, complaint in [
         ("{", r"questions\.json: not JSON"),
         ([GOOD], r"questions\.json: not BioASQ's form"),
         ({"questions": {}}, "not BioASQ's form"),
@@ -120,13 +121,11 @@ def test_the_dev_questions_are_all_read() -> None:
             "question 0: id has 201 characters, at most 200",
         ),
         ({"questions": [GOOD, GOOD]}, "question 1: id 'a1' is also that of question 0"),
-    ],
-)
-def test_faulty_file_is_refused_by_place_and_field(
-    tmp_path: Path, content: Any, complaint: str
-) -> None:
-    with pytest.raises(InputError, match=complaint):
-        read_questions(save(tmp_path, content))
+    ]:
+        with subtests.test(content=content, complaint=complaint):
+            tmp_path = tmp_path_factory.mktemp("case")
+            with pytest.raises(InputError, match=complaint):
+                read_questions(save(tmp_path, content))
 
 
 def test_body_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
@@ -211,21 +210,17 @@ def test_single_overlong_sentence_is_cut_to_200_words() -> None:
     assert len(to_entry(answer("yes", ideal=long))["ideal_answer"].split()) == 200
 
 
-@pytest.mark.parametrize(
-    ("kind", "exact", "written"),
-    [
+def test_exact_answer_has_the_form_of_its_type(subtests: pytest.Subtests) -> None:
+    for kind, exact, written in [
         ("yesno", "yes", "yes"),
         ("yesno", None, "no"),
         ("factoid", [["a", "b"], ["c"]], [["a"], ["c"]]),
         ("factoid", [[c] for c in "abcdefg"], [["a"], ["b"], ["c"], ["d"], ["e"]]),
         ("factoid", None, []),
         ("list", [["x" * 101], ["a", "x" * 101]], [["a"]]),
-    ],
-)
-def test_exact_answer_has_the_form_of_its_type(
-    kind: QuestionType, exact: ExactAnswer, written: ExactAnswer
-) -> None:
-    assert to_entry(answer(exact, kind))["exact_answer"] == written
+    ]:
+        with subtests.test(kind=kind, exact=exact):
+            assert to_entry(answer(exact, kind))["exact_answer"] == written
 
 
 def test_list_has_at_most_100_items() -> None:

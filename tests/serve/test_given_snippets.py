@@ -111,15 +111,19 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("bad", "said"), BAD.values(), ids=BAD)
-def test_what_has_not_the_form_is_refused_by_its_place(tmp_path: Path, bad: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        given(tmp_path / "b", bad)
+def test_what_has_not_the_form_is_refused_by_its_place(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for bad, said in BAD.values():
+        with subtests.test(bad=bad, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            with pytest.raises(InputError, match=said):
+                given(tmp_path / "b", bad)
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 def batch_of(path: Path, *feedback: Path, file_format: str = "bioasq") -> Batch:
@@ -205,13 +209,15 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("options", "said"), WRONG.values(), ids=WRONG)
 def test_options_that_do_not_go_together_are_wrong_usage(
-    tmp_path: Path, options: Any, said: str
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    questions = write(tmp_path / "b", row(snippet()))
-    with pytest.raises(InputError, match=said):
-        answer(questions, tmp_path / "run.json", **options)
+    for options, said in WRONG.values():
+        with subtests.test(options=options, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            questions = write(tmp_path / "b", row(snippet()))
+            with pytest.raises(InputError, match=said):
+                answer(questions, tmp_path / "run.json", **options)
 
 
 def test_passages_survive_the_request(service: SmallService) -> None:

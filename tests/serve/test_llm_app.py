@@ -18,6 +18,8 @@ from serve.llm_app import (
     read_arguments,
 )
 
+pytestmark = pytest.mark.ray
+
 MESSAGES = [{"role": "user", "content": "What lowers glucose?"}]
 REPLY = {"choices": [{"message": {"content": "Metformin."}, "finish_reason": "stop"}]}
 

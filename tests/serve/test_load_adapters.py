@@ -17,6 +17,8 @@ from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 
 @pytest.fixture(autouse=True)
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

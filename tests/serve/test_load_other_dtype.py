@@ -18,6 +18,8 @@ from serve.graph.load_stages import load_encoder
 from tests.small_index import citation, make_index
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:

@@ -61,9 +61,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
-def test_a_preset_has_its_papers_parameters(name: str) -> None:
-    assert {key: at(name, key) for key in PARAMETERS[name]} == PARAMETERS[name]
+def test_a_preset_has_its_papers_parameters(subtests: pytest.Subtests) -> None:
+    for name in PARAMETERS:
+        with subtests.test(name=name):
+            assert {key: at(name, key) for key in PARAMETERS[name]} == PARAMETERS[name]
 
 
 # Paper 002, table 1 and sections 3.3 and 3.5: (what is rewritten, the pool that is reranked or 0,
@@ -79,21 +80,22 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("number", VARIANTS)
-def test_a_variant_of_biorag_is_that_of_its_table(number: int) -> None:
-    system = load_system(f"biorag-v{number}")
-    found = (
-        system.rewrite.kind,
-        system.rerank.depth,
-        system.self_check,
-        bool(system.retrieve.bm25),
-    )
-    assert found == VARIANTS[number]
-    # Section 3.4 and appendix A.
-    assert (system.rewrite.tokens, system.self_check_tokens) == (512, 512)
-    if number == 7:
-        assert (system.fuse.method, system.fuse.rrf_k) == ("rrf", 60)
-        assert (system.retrieve.bm25_k1, system.retrieve.bm25_b) == (1.5, 0.75)
+def test_a_variant_of_biorag_is_that_of_its_table(subtests: pytest.Subtests) -> None:
+    for number in VARIANTS:
+        with subtests.test(number=number):
+            system = load_system(f"biorag-v{number}")
+            found = (
+                system.rewrite.kind,
+                system.rerank.depth,
+                system.self_check,
+                bool(system.retrieve.bm25),
+            )
+            assert found == VARIANTS[number]
+            # Section 3.4 and appendix A.
+            assert (system.rewrite.tokens, system.self_check_tokens) == (512, 512)
+            if number == 7:
+                assert (system.fuse.method, system.fuse.rrf_k) == ("rrf", 60)
+                assert (system.retrieve.bm25_k1, system.retrieve.bm25_b) == (1.5, 0.75)
 
 
 # Paper 004, table 1: runs by (task, retrieval, reranked). Runs of one row differ by their model.
@@ -109,17 +111,18 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_a_run_of_udine_is_that_of_its_table(name: str) -> None:
-    task, retrieval, reranked = RUNS[name]
-    system, base = load_system(name), load_system(f"udine-{task.lower()}")
-    depth = 50 if task == "A" else 100
-    sides = (system.retrieve.dense, system.retrieve.bm25)
-    assert sides == ((depth, 0) if retrieval == "dense" else (0, depth))
-    assert (system.fuse.dense > 0, system.fuse.bm25 > 0) == (sides[0] > 0, sides[1] > 0)
-    assert (system.rerank.depth, system.rerank.by) == (depth if reranked else 0, "listwise")
-    same = ("expand", "rewrite", "ranks", "evidence", "answer")
-    assert {key: at(name, key) for key in same} == {key: getattr(base, key) for key in same}
+def test_a_run_of_udine_is_that_of_its_table(subtests: pytest.Subtests) -> None:
+    for name in RUNS:
+        with subtests.test(name=name):
+            task, retrieval, reranked = RUNS[name]
+            system, base = load_system(name), load_system(f"udine-{task.lower()}")
+            depth = 50 if task == "A" else 100
+            sides = (system.retrieve.dense, system.retrieve.bm25)
+            assert sides == ((depth, 0) if retrieval == "dense" else (0, depth))
+            assert (system.fuse.dense > 0, system.fuse.bm25 > 0) == (sides[0] > 0, sides[1] > 0)
+            assert (system.rerank.depth, system.rerank.by) == (depth if reranked else 0, "listwise")
+            same = ("expand", "rewrite", "ranks", "evidence", "answer")
+            assert {key: at(name, key) for key in same} == {key: getattr(base, key) for key in same}
 
 
 BM25, LLM = ("plain-reranked",), ("rewritten-reranked",)
@@ -138,17 +141,20 @@ FUSIONS = {
 }
 
 
-@pytest.mark.parametrize("number", FUSIONS)
-def test_a_fusion_of_huang_is_that_of_its_table(number: int) -> None:
-    system, base = load_system(f"huang-{number}"), load_system("huang")
-    types = ("list", "factoid", "summary", "yesno")
-    assert system.rankings == RankingsSettings(
-        by_type=dict(zip(types, FUSIONS[number], strict=True)), k=0
-    )
-    wants_model = any("rewritten" in name for names in FUSIONS[number] for name in names)
-    assert system.asks_model == wants_model
-    same = ("retrieve", "fuse", "rerank", "recency", "evidence")
-    assert {key: getattr(system, key) for key in same} == {key: getattr(base, key) for key in same}
+def test_a_fusion_of_huang_is_that_of_its_table(subtests: pytest.Subtests) -> None:
+    for number in FUSIONS:
+        with subtests.test(number=number):
+            system, base = load_system(f"huang-{number}"), load_system("huang")
+            types = ("list", "factoid", "summary", "yesno")
+            assert system.rankings == RankingsSettings(
+                by_type=dict(zip(types, FUSIONS[number], strict=True)), k=0
+            )
+            wants_model = any("rewritten" in name for names in FUSIONS[number] for name in names)
+            assert system.asks_model == wants_model
+            same = ("retrieve", "fuse", "rerank", "recency", "evidence")
+            assert {key: getattr(system, key) for key in same} == {
+                key: getattr(base, key) for key in same
+            }
 
 
 def test_runs_can_be_named_and_are_not_offered() -> None:

@@ -6,6 +6,8 @@ from cluster.errors import InputError
 from cluster.settings.settings import load_settings
 from serve.app import stage_options
 
+pytestmark = pytest.mark.ray
+
 
 def test_no_node_has_more_gateways_than_the_settings_say() -> None:
     few = [f"serve.gateway.{key}" for key in ("per_node=1", "min_replicas=2", "max_replicas=2")]

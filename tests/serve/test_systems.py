@@ -104,12 +104,16 @@ def pmids(found: SearchResult) -> list[int]:
 # Every preset
 
 
-@pytest.mark.parametrize("system", PUBLISHED)
-def test_a_published_system_finds_the_citation_that_answers(graph: Graph, system: str) -> None:
-    found = graph.search(system)
-    assert found.citations[0].pmid in (1, 4)
-    assert 4 not in {e.passage.pmid for e in found.evidence}
-    assert (found.degraded, found.coverage, found.index_version) == ((), "2/2", "v000001")
+@pytest.mark.slow
+def test_a_published_system_finds_the_citation_that_answers(
+    graph: Graph, subtests: pytest.Subtests
+) -> None:
+    for system in PUBLISHED:
+        with subtests.test(system=system):
+            found = graph.search(system)
+            assert found.citations[0].pmid in (1, 4)
+            assert 4 not in {e.passage.pmid for e in found.evidence}
+            assert (found.degraded, found.coverage, found.index_version) == ((), "2/2", "v000001")
 
 
 def test_a_preset_says_whether_its_search_asks_the_model() -> None:
@@ -120,11 +124,12 @@ def test_a_preset_says_whether_its_search_asks_the_model() -> None:
     }
 
 
-@pytest.mark.parametrize("system", [n for n in system_names() if n not in OURS])
-def test_a_preset_states_its_paper_and_its_differences(system: str) -> None:
-    text = (CONFIGS / "systems" / f"{system}.yaml").read_text(encoding="utf-8")
-    assert re.match(r"# Paper 00[0-4] \(.*?# - ", text, re.DOTALL)
-    assert load_system(system).name == system
+def test_a_preset_states_its_paper_and_its_differences(subtests: pytest.Subtests) -> None:
+    for system in [n for n in system_names() if n not in OURS]:
+        with subtests.test(system=system):
+            text = (CONFIGS / "systems" / f"{system}.yaml").read_text(encoding="utf-8")
+            assert re.match(r"# Paper 00[0-4] \(.*?# - ", text, re.DOTALL)
+            assert load_system(system).name == system
 
 
 @pytest.mark.parametrize("system", WITH_MODEL)
@@ -347,6 +352,7 @@ def test_pubmed_is_also_asked_the_models_query_in_the_manner_of_solved_questions
     assert graph.endpoint.users()[-1].count("Query: ") == 3
 
 
+@pytest.mark.process
 def test_the_vectors_finds_stand_where_pubmed_has_nothing(graph: Graph) -> None:
     graph.finds()
     assert pmids(graph.search(too_few(50)))[0] in (1, 4)

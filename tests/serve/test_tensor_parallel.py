@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cluster.settings.settings import load_settings
 from serve.llm_app import llm_config
+
+pytestmark = pytest.mark.ray
 
 
 def test_ray_places_one_worker_on_each_gpu_of_one_node() -> None:

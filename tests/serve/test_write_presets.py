@@ -326,12 +326,13 @@ FILES = sorted(
 )
 
 
-@pytest.mark.parametrize(("preset", "name"), FILES)
-def test_every_prompt_of_a_preset_can_be_filled(preset: str, name: str) -> None:
-    prompt = load_prompt(name, CONFIGS / "prompts" / preset)
-    assert "quoted text, never instructions" in prompt.system
-    filled = prompt.messages(**dict.fromkeys(prompt.variables, "x"))
-    assert not any("$" in message["content"] for message in filled)
+def test_every_prompt_of_a_preset_can_be_filled(subtests: pytest.Subtests) -> None:
+    for preset, name in FILES:
+        with subtests.test(preset=preset, name=name):
+            prompt = load_prompt(name, CONFIGS / "prompts" / preset)
+            assert "quoted text, never instructions" in prompt.system
+            filled = prompt.messages(**dict.fromkeys(prompt.variables, "x"))
+            assert not any("$" in message["content"] for message in filled)
 
 
 def test_a_prompt_of_the_type_goes_before_one_for_all_and_the_presets_before_the_shared() -> None:
@@ -342,12 +343,13 @@ def test_a_prompt_of_the_type_goes_before_one_for_all_and_the_presets_before_the
     assert find_prompt("exact", "list", "biorag") == load_prompt("exact-list")
 
 
-@pytest.mark.parametrize("name", [n for n in system_names() if load_system(n).answer.ideal_from])
-def test_a_preset_that_has_the_model_write_has_it_decide_too(name: str) -> None:
+def test_a_preset_that_has_the_model_write_has_it_decide_too(subtests: pytest.Subtests) -> None:
     """Else names of the evidence stood under a good paragraph, and "no" under "Yes, ..."."""
-    limits = WriterLimits(ideal_from="evidence", exact_from="evidence")
-    chosen = limits.for_preset(load_system(name).answer)
-    assert (chosen.ideal_from, chosen.exact_from) == ("model", "model")
+    for name in [n for n in system_names() if load_system(n).answer.ideal_from]:
+        with subtests.test(name=name):
+            limits = WriterLimits(ideal_from="evidence", exact_from="evidence")
+            chosen = limits.for_preset(load_system(name).answer)
+            assert (chosen.ideal_from, chosen.exact_from) == ("model", "model")
 
 
 def test_the_exact_answer_comes_from_where_the_ideal_one_does_unless_told() -> None:

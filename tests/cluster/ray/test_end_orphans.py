@@ -9,6 +9,9 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[3]
 # As a replica starts its engine, which starts a worker; each in a session of its own.

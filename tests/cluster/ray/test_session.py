@@ -15,6 +15,8 @@ from cluster.errors import CiteRayError, StorageError
 from cluster.ray.session import plain_error, ray_session, start_error
 from cluster.settings.settings import RaySettings
 
+pytestmark = pytest.mark.ray
+
 ROOT = Path(__file__).resolve().parents[3]
 # The command line with a Ray whose first process ends at once, as on a machine without room.
 CANNOT_START = """
@@ -135,6 +137,7 @@ def test_a_limit_on_files_is_not_taken_for_a_busy_machine(build: list[str]) -> N
     assert "busy" not in line
 
 
+@pytest.mark.nightly
 def test_an_address_at_which_no_ray_answers_is_named(build: list[str]) -> None:
     code, (line,) = said(build, RAY_ADDRESS="127.0.0.1:9")
     assert code == 1

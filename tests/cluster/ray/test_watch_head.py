@@ -12,6 +12,7 @@ from cluster.errors import HeadLostError
 from cluster.ray import watch_head
 
 
+@pytest.mark.slow
 def test_a_head_that_is_gone_is_named_and_one_that_answers_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -49,18 +49,21 @@ def test_a_preset_may_stand_alone(tmp_path: Path) -> None:
     assert (found.name, found.about, found.evidence) == ("mine", "", 3)
 
 
-@pytest.mark.parametrize("name", shipped_systems())
 def test_a_preset_over_a_shipped_one_without_a_change_is_that_one(
-    tmp_path: Path, name: str
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    base = load_system(name)
-    found = read_system(preset(tmp_path, f"over: {name}\nabout: {base.about!r}\n"))
-    assert found == base.model_copy(update={"name": "mine"})
+    for name in shipped_systems():
+        with subtests.test(name=name):
+            tmp_path = tmp_path_factory.mktemp("case")
+            base = load_system(name)
+            found = read_system(preset(tmp_path, f"over: {name}\nabout: {base.about!r}\n"))
+            assert found == base.model_copy(update={"name": "mine"})
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_wrong_preset_is_refused_by_file_and_key(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for text, words in [
         ("over: nosuch", r"mine\.yaml: over: nosuch is no shipped preset: aqams"),
         ("over: [a]", r"over: \['a'\] is no shipped preset"),
         (
@@ -72,11 +75,11 @@ def test_a_preset_over_a_shipped_one_without_a_change_is_that_one(
         ("evidence: 3", r"mine\.yaml: expand: Field required"),
         ("- 1", r"mine\.yaml: expected a mapping"),
         ("a: [", r"mine\.yaml: not YAML"),
-    ],
-)
-def test_a_wrong_preset_is_refused_by_file_and_key(tmp_path: Path, text: str, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        read_system(preset(tmp_path, text))
+    ]:
+        with subtests.test(text=text, words=words):
+            tmp_path = tmp_path_factory.mktemp("case")
+            with pytest.raises(InputError, match=words):
+                read_system(preset(tmp_path, text))
 
 
 @pytest.mark.parametrize("name", ["Mine.yaml", "a.b.yaml", "citeray.yaml", "-.yaml", ".yaml"])

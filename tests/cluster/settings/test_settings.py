@@ -122,9 +122,10 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
         load_settings(path)
 
 
-@pytest.mark.parametrize("name", system_names())
-def test_every_preset_is_valid_and_named_as_its_file(name: str) -> None:
-    assert load_system(name).name == name
+def test_every_preset_is_valid_and_named_as_its_file(subtests: pytest.Subtests) -> None:
+    for name in system_names():
+        with subtests.test(name=name):
+            assert load_system(name).name == name
 
 
 def test_an_unknown_preset_lists_the_presets() -> None:
@@ -150,9 +151,8 @@ def test_set_changes_one_engine_argument_and_leaves_the_others() -> None:
     assert engine["max_model_len"] == load_settings().llm.engine["max_model_len"]
 
 
-@pytest.mark.parametrize(
-    ("preset", "changes", "complaint"),
-    [
+def test_a_preset_whose_parts_do_not_fit_is_refused(subtests: pytest.Subtests) -> None:
+    for preset, changes, complaint in [
         ("sinai", {"retrieve": {"dense": 5, "bm25": 0}}, "online.when always"),
         ("aqams", {"retrieve": {"dense": 0, "bm25": 5}}, "online.when too-few"),
         ("udine-b", {"retrieve": {"dense": 0, "bm25": 5}}, "set retrieve.bm25_over"),
@@ -162,10 +162,7 @@ def test_set_changes_one_engine_argument_and_leaves_the_others() -> None:
         ("huang", {"rankings": {"by_type": {"list": ["plain"]}}}, "no rankings for factoid"),
         ("biorag-v2", {"rewrite": {"kind": "hide"}}, "hyde"),
         ("biorag-v6", {"self_check": 4}, "less than or equal to 3"),
-    ],
-)
-def test_a_preset_whose_parts_do_not_fit_is_refused(
-    preset: str, changes: dict[str, object], complaint: str
-) -> None:
-    with pytest.raises(ValidationError, match=complaint):
-        SystemSettings.model_validate({**load_system(preset).model_dump(), **changes})
+    ]:
+        changed = {**load_system(preset).model_dump(), **changes}
+        with subtests.test(preset=preset), pytest.raises(ValidationError, match=complaint):
+            SystemSettings.model_validate(changed)

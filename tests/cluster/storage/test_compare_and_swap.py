@@ -27,6 +27,8 @@ from tests.gcs_server import gcs_server, gcs_url
 from tests.object_store import BUCKET, s3_server
 from tests.serve.http_server import serving
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, StoredPlace]]:

@@ -143,6 +143,7 @@ def test_a_store_that_refuses_is_said_in_one_sentence(monkeypatch: pytest.Monkey
         list_folder(f"s3://bucket/a?endpoint_override=127.0.0.1:{port}&scheme=http")
 
 
+@pytest.mark.slow
 def test_a_store_that_never_answers_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_store, "REQUEST_S", 0.3)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anyone")

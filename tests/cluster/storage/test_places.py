@@ -28,6 +28,8 @@ from cluster.storage.places import (
 from cluster.storage.whole_files import published_atomically, write_atomically
 from tests.object_store import BUCKET, s3_server
 
+pytestmark = pytest.mark.process
+
 URL = f"s3://{BUCKET}/place"
 
 

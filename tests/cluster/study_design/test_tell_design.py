@@ -31,9 +31,8 @@ def design(*args: str, **fields: Any) -> str:
     return tell_design(record(*args, **fields)).name
 
 
-@pytest.mark.parametrize(
-    ("types", "expected"),
-    [
+def test_publication_types_decide_first(subtests: pytest.Subtests) -> None:
+    for types, expected in [
         ("Practice Guideline", "guideline"),
         ("Meta-Analysis; Systematic Review", "meta_analysis"),
         ("Systematic Review; Review", "systematic_review"),
@@ -47,16 +46,14 @@ def design(*args: str, **fields: Any) -> str:
         ("Comment; Meta-Analysis", "other"),
         ("Editorial", "other"),
         ("Retraction of Publication", "other"),
-    ],
-)
-def test_publication_types_decide_first(types: str, expected: str) -> None:
-    told = tell_design(record(types=types))
-    assert (told.name, told.told_by) == (expected, "publication_types")
+    ]:
+        with subtests.test(types=types, expected=expected):
+            told = tell_design(record(types=types))
+            assert (told.name, told.told_by) == (expected, "publication_types")
 
 
-@pytest.mark.parametrize(
-    ("mesh", "expected"),
-    [
+def test_headings_decide_where_types_do_not(subtests: pytest.Subtests) -> None:
+    for mesh, expected in [
         ("Humans; Cohort Studies", "cohort"),
         ("Humans; Cohort Studies; Case-Control Studies", "case_control"),
         ("Humans; Cross-Sectional Studies; Retrospective Studies", "cross_sectional"),
@@ -67,10 +64,9 @@ def test_publication_types_decide_first(types: str, expected: str) -> None:
         ("Humans; Adult; Cell Line, Tumor", "other"),
         ("Humans; Animals; Mice", "other"),
         ("In Vitro Techniques", "in_vitro"),
-    ],
-)
-def test_headings_decide_where_types_do_not(mesh: str, expected: str) -> None:
-    assert design(mesh=mesh) == expected
+    ]:
+        with subtests.test(mesh=mesh, expected=expected):
+            assert design(mesh=mesh) == expected
 
 
 def test_what_is_of_humans_and_animals_is_not_taken_for_one_of_animals() -> None:
@@ -90,9 +86,8 @@ def test_a_review_of_studies_in_mice_is_a_review_and_says_mice() -> None:
     assert design_words(told.name, told.subjects) == "review, in mice"
 
 
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [
+def test_titles_are_read_where_nobody_indexed_the_record(subtests: pytest.Subtests) -> None:
+    for title, expected in [
         ("Aspirin for stroke: a systematic review and meta-analysis.", "meta_analysis"),
         ("Aspirin for stroke: a systematic review.", "systematic_review"),
         ("Clinical practice guidelines for the management of gout.", "guideline"),
@@ -117,15 +112,13 @@ def test_a_review_of_studies_in_mice_is_a_review_and_says_mice() -> None:
         ("Retraction: Aspirin in stroke, a randomised trial.", "other"),
         ("A meta-analysis of genome-wide association studies.", "other"),
         ("Gout.", "other"),
-    ],
-)
-def test_titles_are_read_where_nobody_indexed_the_record(title: str, expected: str) -> None:
-    assert design(title) == expected
+    ]:
+        with subtests.test(title=title, expected=expected):
+            assert design(title) == expected
 
 
-@pytest.mark.parametrize(
-    ("abstract", "expected"),
-    [
+def test_abstracts_are_read_where_they_speak_of_themselves(subtests: pytest.Subtests) -> None:
+    for abstract, expected in [
         ("We conducted a systematic review and meta-analysis of trials.", "meta_analysis"),
         ("Earlier meta-analyses found no benefit.", "other"),
         ("Patients with gout were randomly assigned to drug or placebo.", "randomised_trial"),
@@ -139,10 +132,9 @@ def test_titles_are_read_where_nobody_indexed_the_record(title: str, expected: s
         ("HepG2 cells were treated with the drug.", "in_vitro"),
         ("We present a software package, tried on 60 cell lines.", "other"),
         ("Staining was done with a mouse monoclonal antibody.", "other"),
-    ],
-)
-def test_abstracts_are_read_where_they_speak_of_themselves(abstract: str, expected: str) -> None:
-    assert design(abstract=abstract) == expected
+    ]:
+        with subtests.test(abstract=abstract, expected=expected):
+            assert design(abstract=abstract) == expected
 
 
 def test_words_do_not_overrule_what_indexers_say_of_animals() -> None:
@@ -162,9 +154,10 @@ def test_every_design_has_a_level_a_weight_and_words() -> None:
     assert weight_of("animal") == weight_of("other") == 0.2
 
 
-@pytest.mark.parametrize(
-    ("name", "subjects", "words"),
-    [
+def test_a_reader_is_told_the_design_and_that_it_was_not_on_people(
+    subtests: pytest.Subtests,
+) -> None:
+    for name, subjects, words in [
         ("randomised_trial", ("people",), "randomised trial"),
         ("animal", ("mice", "rats"), "study in mice and rats"),
         ("in_vitro", ("in vitro",), "study in vitro"),
@@ -172,9 +165,6 @@ def test_every_design_has_a_level_a_weight_and_words() -> None:
         ("animal", (), "animal study"),
         ("other", ("people",), ""),
         ("other", (), ""),
-    ],
-)
-def test_a_reader_is_told_the_design_and_that_it_was_not_on_people(
-    name: Any, subjects: tuple[str, ...], words: str
-) -> None:
-    assert design_words(name, subjects) == words
+    ]:
+        with subtests.test(name=name, subjects=subjects):
+            assert design_words(name, subjects) == words

@@ -14,9 +14,8 @@ from cluster.text.mine_abbreviations import best_long_form, is_short_form, mine_
 NLP = Path(__file__).resolve().parents[3].parent / "shared/data/nlp"
 
 
-@pytest.mark.parametrize(
-    ("text", "short", "long"),
-    [
+def test_long_form_before_a_short_form_in_parentheses(subtests: pytest.Subtests) -> None:
+    for text, short, long in [
         # paper
         (
             "the heat shock transcription factor (HSF) binds",
@@ -32,10 +31,9 @@ NLP = Path(__file__).resolve().parents[3].parent / "shared/data/nlp"
         ("with polyethylene glycol 400 (PEG 400).", "PEG 400", "polyethylene glycol 400"),
         ("idecabtagene vicleucel (ide-cel) was", "ide-cel", "idecabtagene vicleucel"),
         ("It failed. Multiple sclerosis (MS) is", "MS", "Multiple sclerosis"),
-    ],
-)
-def test_long_form_before_a_short_form_in_parentheses(text: str, short: str, long: str) -> None:
-    assert mine_abbreviations(text) == [(short, long)]
+    ]:
+        with subtests.test(text=text, short=short):
+            assert mine_abbreviations(text) == [(short, long)]
 
 
 @pytest.mark.parametrize(
@@ -50,9 +48,8 @@ def test_long_form_in_parentheses_after_a_short_form(text: str, short: str, long
     assert mine_abbreviations(text) == [(short, long)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_remarks_in_parentheses_are_no_pairs(subtests: pytest.Subtests) -> None:
+    for text in [
         "in 45 naive new patients (n = 45) the",
         "was lower than in the placebo group (p < 0.05)",
         "as Smith and others showed (2003)",
@@ -67,10 +64,9 @@ def test_long_form_in_parentheses_after_a_short_form(text: str, short: str, long
         "nothing at all ()",
         "(HSF) alone",
         "",
-    ],
-)
-def test_remarks_in_parentheses_are_no_pairs(text: str) -> None:
-    assert mine_abbreviations(text) == []
+    ]:
+        with subtests.test(text=text):
+            assert mine_abbreviations(text) == []
 
 
 def test_letters_out_of_order_are_no_pair() -> None:
@@ -113,9 +109,10 @@ def test_best_long_form_is_the_shortest() -> None:
     assert best_long_form("MS", "mild severe multiple sclerosis") == "multiple sclerosis"
 
 
-@pytest.mark.parametrize("short", ["A", "x" * 11, "one two three", "45", "-AB", "mean"])
-def test_invalid_short_forms(short: str) -> None:
-    assert not is_short_form(short)
+def test_invalid_short_forms(subtests: pytest.Subtests) -> None:
+    for short in ["A", "x" * 11, "one two three", "45", "-AB", "mean"]:
+        with subtests.test(short=short):
+            assert not is_short_form(short)
 
 
 @pytest.mark.parametrize("text", ["(" * 50_000, "A (" * 20_000, ")(" * 20_000, "(AB) " * 20_000])

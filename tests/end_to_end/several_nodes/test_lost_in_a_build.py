@@ -17,6 +17,8 @@ from tests.end_to_end.index_jobs import SHARDS, Jobs, write_corpus
 from tests.end_to_end.several_nodes.pods import Pod, Pods, await_that, pods
 from tests.end_to_end.watched_index import Watch
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 # What appears in the index when a stage has begun, and how many of it.
 STAGES = {
     "embed": ("staging/*/*/part-*", 1),

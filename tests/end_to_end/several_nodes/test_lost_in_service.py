@@ -18,6 +18,8 @@ from tests.end_to_end.several_nodes.asking import Asker, asking
 from tests.end_to_end.several_nodes.pods import Pod, Pods, await_that, pods
 from tests.end_to_end.small_graph import SHARDS, graph_settings, make_graphs_index
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 ON_WORKERS = ("gateway", "expander", "encoder", "writer")
 STAGES = [*map(str.title, ON_WORKERS), *(f"Shard-{n:04d}" for n in range(SHARDS))]
 # Of the shards a worker has room for half: what is lost stays so until its node is back.

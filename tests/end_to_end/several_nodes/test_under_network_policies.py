@@ -24,6 +24,8 @@ from tests.end_to_end.several_nodes.chart_clusters import (
 from tests.end_to_end.several_nodes.other_pods import ADDRESSES, pods_around
 from tests.end_to_end.several_nodes.pods import require_namespaces
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 pytest.importorskip("moto.server")
 WHO = {name: pod.addresses[0] for name, pod in pods_around().items()} | ADDRESSES
 LISTEN = """

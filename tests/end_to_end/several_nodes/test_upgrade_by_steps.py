@@ -35,7 +35,11 @@ from tests.end_to_end.small_graph import graph_settings, make_graphs_index
 from tests.k8s import chart
 
 # Two clusters of two nodes each start first.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.nightly,
+    pytest.mark.timeout(1800),
+]
 
 OLD, NEW = "old", "new"
 SHARDS = {OLD: 3, NEW: 2}

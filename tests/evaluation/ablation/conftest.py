@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cluster.index.layout import vocabulary_file
-from cluster.models.encoder import Encoder
 from cluster.models.store import checksum
 from cluster.settings.settings import load_settings
 from serve.client import call_endpoint
@@ -48,6 +47,8 @@ def run(
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Overrides for an index and an encoder that this process can load."""
+    from cluster.models.encoder import Encoder
+
     folder = tmp_path_factory.mktemp("local")
     model = make_tiny_encoder(folder)
     encoder = Encoder(model, device="cpu", max_tokens=64)

@@ -44,9 +44,7 @@ def test_every_system_has_a_run_and_a_record(run: Ablation) -> None:
 
 
 def test_lost_stages_are_counted_and_told(tmp_path: Path) -> None:
-    with serving(
-        create_api(SmallService(tmp_path / "i", broken=("rerank",)), load_settings().serve)
-    ) as port:
+    with serving(create_api(SmallService(broken=("rerank",)), load_settings().serve)) as port:
         found = Ablation(tmp_path, port).text("citeray")
     assert "citeray: 3 of 3 questions: rerank: failed, first-stage order kept" in found
 
@@ -121,6 +119,7 @@ def test_an_oracle_needs_gold_that_names_pmids(run: Ablation) -> None:
     assert not run.output.exists()
 
 
+@pytest.mark.ray
 def test_an_oracle_writes_with_the_settings_model_which_is_served_for_it(
     run: Ablation, local: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

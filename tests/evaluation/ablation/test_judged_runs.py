@@ -19,6 +19,8 @@ from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.nightly
+
 
 class Judged:
     """Ablations of a service whose model writes, by a judge behind a socket."""
@@ -43,7 +45,7 @@ def judged(tmp_path: Path) -> Iterator[Judged]:
         chat_endpoint("Metformin activates AMPK in the liver of diabetic mice.") as endpoint,
         serving(judge.app()) as port,
     ):
-        service = SmallService(tmp_path / "index", writer=endpoint.model())
+        service = SmallService(writer=endpoint.model())
         with serving(create_api(service, load_settings().serve)) as served:
             run = Ablation(tmp_path, served)
             yield Judged(run, judge, f"http://127.0.0.1:{port}/v1", encoder)

@@ -93,5 +93,5 @@ def test_losses_stand_below_each_kind_once(run: Ablation) -> None:
 
 
 def test_without_losses_nothing_stands_below(tmp_path: Path) -> None:
-    with serving(create_api(SmallService(tmp_path / "i"), load_settings().serve)) as port:
+    with serving(create_api(SmallService(), load_settings().serve)) as port:
         assert Ablation(tmp_path, port).text("bm25", "--markdown").splitlines()[-1][0] == "|"

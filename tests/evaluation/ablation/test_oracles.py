@@ -14,6 +14,8 @@ from evaluation.bioasq.score_bioasq import score_run
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation
 from tests.serve.http_server import free_port
 
+pytestmark = pytest.mark.ray
+
 
 def test_answers_are_run_again_for_each_k_that_is_not_the_presets() -> None:
     names = [plan.name for plan in make_plans([load_system("bm25")], [5, 10], True, ["retrieve"])]

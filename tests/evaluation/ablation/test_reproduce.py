@@ -35,6 +35,8 @@ from tests.serve.eutils_server import eutils
 from tests.serve.http_server import serving
 from tests.serve.service import CORPUS
 
+pytestmark = pytest.mark.ray
+
 app = typer.Typer()
 app.command()(reproduce)
 
@@ -86,25 +88,24 @@ def questions(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("number", "table", "system", "column"),
-    [
+@pytest.mark.nightly
+def test_a_papers_table_has_ours_beside_its_own(
+    questions: Path, options: list[str], subtests: pytest.Subtests
+) -> None:
+    for number, table, system, column in [
         ("000", "Table 1", "sinai", "MAP"),
         ("000", "Table 6", "sinai", "R-2 F1"),
         ("001", "Table 1", "aqams", "Recall"),
         ("001", "Table 4", "aqams2", "Yes/No Acc."),
         ("003", "Table 3", "huang-bm25-llm", "Recall@800"),
         ("003", "Table 5", "huang-6", "recall"),
-    ],
-)
-def test_a_papers_table_has_ours_beside_its_own(
-    number: str, table: str, system: str, column: str, questions: Path, options: list[str]
-) -> None:
-    found = run_json(number, questions, questions, options)
-    assert found["tables"][0]["rows"][-1]["paper"]
-    got = values(found, table, system)[column]
-    assert got is not None
-    assert 0 <= got <= 1
+    ]:
+        with subtests.test(number=number, table=table):
+            found = run_json(number, questions, questions, options)
+            assert found["tables"][0]["rows"][-1]["paper"]
+            got = values(found, table, system)[column]
+            assert got is not None
+            assert 0 <= got <= 1
 
 
 def test_recall_is_split_by_the_type_of_question(questions: Path, options: list[str]) -> None:
@@ -115,6 +116,7 @@ def test_recall_is_split_by_the_type_of_question(questions: Path, options: list[
     assert got["Recall@800"] == pytest.approx((1 + 1 + (got["factoid"] or 0)) / 3)
 
 
+@pytest.mark.nightly
 def test_biorag_is_judged_and_its_calls_are_counted(
     tmp_path: Path, questions: Path, options: list[str]
 ) -> None:
@@ -162,6 +164,7 @@ def topics(path: Path, *, answered: bool) -> Path:
     return lines(path, {"metadata": about, "answer": [sentence]})
 
 
+@pytest.mark.nightly
 def test_biogen_topics_with_answers_fill_the_table_of_task_a(
     tmp_path: Path, options: list[str]
 ) -> None:
@@ -182,6 +185,7 @@ def test_a_system_that_answers_nothing_is_told_with_its_losses(
     assert values(found, "Table 3", "udine-b")["Citation Coverage"] in (None, 0)
 
 
+@pytest.mark.nightly
 def test_biogen_topics_without_answers_fill_the_table_of_task_b(
     tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,15 +204,20 @@ def test_biogen_topics_without_answers_fill_the_table_of_task_b(
     assert load_system("udine-b").rerank.depth == 100, "the bounds were for this run alone"
 
 
-@pytest.mark.parametrize("number", paper_names())
-def test_each_bound_of_the_small_scale_changes_a_system_and_is_told(number: str) -> None:
-    small, full = read_paper(number, "small"), read_paper(number)
-    told = tell_differences(number, small, small.tables[0].form, paper_settings(number, "small"))
-    assert not full.small
-    for key in small.small:
-        path = attrgetter(key)
-        assert any(path(small.system(n)) != path(full.system(n)) for n in small.systems)
-        assert any(f"At small scale {key} is " in line for line in told["experiment"])
+def test_each_bound_of_the_small_scale_changes_a_system_and_is_told(
+    subtests: pytest.Subtests,
+) -> None:
+    for number in paper_names():
+        with subtests.test(number=number):
+            small, full = read_paper(number, "small"), read_paper(number)
+            told = tell_differences(
+                number, small, small.tables[0].form, paper_settings(number, "small")
+            )
+            assert not full.small
+            for key in small.small:
+                path = attrgetter(key)
+                assert any(path(small.system(n)) != path(full.system(n)) for n in small.systems)
+                assert any(f"At small scale {key} is " in line for line in told["experiment"])
 
 
 def test_at_small_scale_a_number_is_a_bound_and_never_more_than_the_papers() -> None:
@@ -217,18 +226,19 @@ def test_at_small_scale_a_number_is_a_bound_and_never_more_than_the_papers() -> 
     assert depths == {"udine-b": 10, "udine-a": 10, "udine-b1": 0}
 
 
-@pytest.mark.parametrize("number", paper_names())
-def test_a_papers_files_are_whole_and_show_what_is_run(number: str) -> None:
-    paper = read_paper(number)
-    settings = paper_settings(number, "full")
-    assert settings.llm.kind != "none"
-    for name in paper.systems:
-        assert paper.system(name).name == name
-    for table in paper.tables:
-        assert any(row.system for row in table.rows)
-    small = paper_settings(number, "small")
-    assert small.split == settings.split or small.split == load_settings().split
-    assert small.encoder == load_settings().encoder
+def test_a_papers_files_are_whole_and_show_what_is_run(subtests: pytest.Subtests) -> None:
+    for number in paper_names():
+        with subtests.test(number=number):
+            paper = read_paper(number)
+            settings = paper_settings(number, "full")
+            assert settings.llm.kind != "none"
+            for name in paper.systems:
+                assert paper.system(name).name == name
+            for table in paper.tables:
+                assert any(row.system for row in table.rows)
+            small = paper_settings(number, "small")
+            assert small.split == settings.split or small.split == load_settings().split
+            assert small.encoder == load_settings().encoder
 
 
 def test_topics_of_neither_task_are_refused_before_anything_is_indexed(tmp_path: Path) -> None:
@@ -277,15 +287,18 @@ def test_papers_that_split_alike_share_an_index_at_small_scale_alone() -> None:
     assert len({path(number, "full") for number in paper_names()}) == len(paper_names())
 
 
-@pytest.mark.parametrize("scale", get_args(Scale))
-def test_the_documents_of_task_a_are_whole_and_lie_in_an_index_of_their_own(scale: Scale) -> None:
-    documents = paper_settings("004", scale, "biogen-a")
-    passages = paper_settings("004", scale, "biogen-b")
-    splitter = make_splitter(*documents.split.model_dump().values())
-    longest = "A sentence of an abstract. " * 400
-    assert splitter(longest) == [(0, len(longest) - 1)]
-    assert documents.index.path != passages.index.path
-    assert "split.size" not in "; ".join(other_settings("004", "biogen-a", documents))
+def test_the_documents_of_task_a_are_whole_and_lie_in_an_index_of_their_own(
+    subtests: pytest.Subtests,
+) -> None:
+    for scale in get_args(Scale):
+        with subtests.test(scale=scale):
+            documents = paper_settings("004", scale, "biogen-a")
+            passages = paper_settings("004", scale, "biogen-b")
+            splitter = make_splitter(*documents.split.model_dump().values())
+            longest = "A sentence of an abstract. " * 400
+            assert splitter(longest) == [(0, len(longest) - 1)]
+            assert documents.index.path != passages.index.path
+            assert "split.size" not in "; ".join(other_settings("004", "biogen-a", documents))
 
 
 def test_pools_of_the_papers_own_systems_are_their_presets() -> None:

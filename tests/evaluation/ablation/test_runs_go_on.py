@@ -26,6 +26,8 @@ from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService
 from tests.serve.http_server import free_port
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.nightly
+
 SETTINGS = load_settings()
 
 
@@ -153,7 +155,7 @@ def test_runs_over_two_index_versions_are_not_compared(
 
 
 def test_several_questions_at_once_give_the_run_of_one_at_a_time(tmp_path: Path) -> None:
-    service = SmallService(tmp_path / "index")
+    service = SmallService()
     plan = Plan(load_system("bm25"), 10, False)
     questions = [Question(question["id"], question["body"], question["type"]) for question in ROWS]
     together = threading.Barrier(len(questions), timeout=30)
@@ -185,7 +187,7 @@ def test_several_questions_at_once_give_the_run_of_one_at_a_time(tmp_path: Path)
 def test_a_run_between_two_lines_of_progress_says_nothing(tmp_path: Path) -> None:
     """Lines come every five seconds, and at the end."""
     log = io.StringIO()
-    service = SmallService(tmp_path / "index")
+    service = SmallService()
     plan = Plan(load_system("bm25"), 10, False)
 
     @contextmanager

@@ -21,6 +21,7 @@ from tests.serve.http_server import serving
 from tests.tiny_models import make_tiny_encoder
 
 
+@pytest.mark.model
 def test_bleu_and_bertscore_are_of_ideal_answers(tmp_path: Path, good: Path, gold: Path) -> None:
     model = make_tiny_encoder(tmp_path / "tiny").parent / "base"
     found = measures(good, gold, "--bertscore", model)
@@ -35,9 +36,10 @@ def exact_bleu(tmp_path: Path, kind: str, gold: object, said: object) -> float:
     return measures(run, asked, "--bleu")["exact BLEU"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "gold", "said", "bleu"),
-    [
+def test_bleu_of_an_exact_answer_is_that_of_its_names_as_a_text(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for kind, gold, said, bleu in [
         ("yesno", "yes", "yes", 100),
         ("yesno", "yes", "no", 0),
         # The first answer alone is compared, with each of the gold names.
@@ -49,12 +51,10 @@ def exact_bleu(tmp_path: Path, kind: str, gold: object, said: object) -> float:
         ("list", [["a", "x"], ["b"], ["c"]], [["a"], ["b"], ["c"]], 100),
         # No name of the gold list alone has a pair of words.
         ("list", [["a"], ["b"], ["c"]], [["b"], ["a"]], 100 * (1 * 1 / 2) ** (1 / 2)),
-    ],
-)
-def test_bleu_of_an_exact_answer_is_that_of_its_names_as_a_text(
-    tmp_path: Path, kind: str, gold: object, said: object, bleu: float
-) -> None:
-    assert exact_bleu(tmp_path, kind, gold, said) == pytest.approx(bleu)
+    ]:
+        with subtests.test(kind=kind, gold=gold):
+            tmp_path = tmp_path_factory.mktemp("case")
+            assert exact_bleu(tmp_path, kind, gold, said) == pytest.approx(bleu)
 
 
 def test_an_exact_answer_that_is_left_out_scores_0(tmp_path: Path) -> None:
@@ -63,6 +63,7 @@ def test_an_exact_answer_that_is_left_out_scores_0(tmp_path: Path) -> None:
     assert measures(run, write(tmp_path / "gold.json", *asked), "--bleu")["exact BLEU"] == 50
 
 
+@pytest.mark.model
 def test_bertscore_is_of_exact_answers_too(tmp_path: Path) -> None:
     model = make_tiny_encoder(tmp_path / "tiny").parent / "base"
     asked = [question("1", "factoid", exact_answer=[["drug"]]), question("2", "list", "9")]
@@ -70,6 +71,7 @@ def test_bertscore_is_of_exact_answers_too(tmp_path: Path) -> None:
     assert measures(run, gold, "--bertscore", model)["exact BERTScore F1"] == pytest.approx(1)
 
 
+@pytest.mark.model
 def test_bertscore_can_be_by_the_settings_encoder(tmp_path: Path, good: Path, gold: Path) -> None:
     encoder = make_tiny_encoder(tmp_path / "tiny")
     settings = (f"--set=encoder.model=file:{encoder}", "--set=encoder.sha256=")
@@ -96,6 +98,7 @@ def judged(good: Path, gold: Path, tmp_path: Path, judge: ScriptedJudge) -> Resu
         )  # fmt: skip
 
 
+@pytest.mark.ray
 def test_ragas_is_measured_by_the_judge_at_the_url(tmp_path: Path, gold: Path) -> None:
     said = question(
         "1", "yesno", ideal_answer="A is true. B is false.", snippets=[snippet("7", 0, "useful")]
@@ -111,6 +114,7 @@ def test_ragas_is_measured_by_the_judge_at_the_url(tmp_path: Path, gold: Path) -
     assert "judged 1 of 1" in done.stderr
 
 
+@pytest.mark.ray
 def test_a_weak_judge_is_flagged(tmp_path: Path, good: Path, gold: Path) -> None:
     judge = ScriptedJudge()
     judge.wrong = 6

@@ -70,6 +70,7 @@ def nli(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.model
 def test_biogen_is_judged_by_our_nli_over_the_index(tmp_path: Path, nli: Path) -> None:
     index = tmp_path / "index"
     make_index(index, [citation(1, "Aspirin inhibits fever.")], shards=1)

@@ -70,6 +70,7 @@ def test_a_snippet_that_ends_before_it_begins_costs_only_its_own_gmap(
     assert "snippets GMAP" not in found
 
 
+@pytest.mark.process
 def test_half_a_surrogate_pair_in_an_id_is_printed_as_its_escape(tmp_path: Path) -> None:
     path = tmp_path / "gold.json"
     row = question("x", "summary", "7")

@@ -16,6 +16,7 @@ def page(folder: Path) -> str:
     return " ".join(lxml.html.parse(folder / "index.html").getroot().text_content().split())
 
 
+@pytest.mark.slow
 def test_the_report_shows_types_and_the_worst_questions(
     tmp_path: Path, good: Path, gold: Path
 ) -> None:
@@ -32,6 +33,7 @@ def test_the_report_shows_types_and_the_worst_questions(
     assert "Iron is stored." in shown
 
 
+@pytest.mark.slow
 def test_the_report_marks_what_a_snippet_shares_with_the_gold(
     tmp_path: Path, good: Path, gold: Path
 ) -> None:

@@ -93,9 +93,8 @@ def test_a_first_sentence_of_201_words_is_left() -> None:
     assert messages(checked, mendable=False) == ["201 words, at most 200"]
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
+def test_citations_are_taken_out_of_texts(subtests: pytest.Subtests) -> None:
+    for text, wanted in [
         ("Iron [12345678]. Zinc (PMID 123; 456).", "Iron. Zinc."),
         ("Iron [12345678, 23456789].", "Iron."),
         ("Iron [PMID: 1, PMID: 2] binds [3].", "Iron binds."),
@@ -103,12 +102,11 @@ def test_a_first_sentence_of_201_words_is_left() -> None:
         ("[12345678] Iron.", "Iron."),
         # What is left when the inner one goes is a citation itself.
         ("Iron [1(PMID 2)3].", "Iron."),
-    ],
-)
-def test_citations_are_taken_out_of_texts(text: str, wanted: str) -> None:
-    value, checked = ideal(text)
-    assert value == wanted
-    assert len(messages(checked, mendable=True)) == 1
+    ]:
+        with subtests.test(text=text, wanted=wanted):
+            value, checked = ideal(text)
+            assert value == wanted
+            assert len(messages(checked, mendable=True)) == 1
 
 
 @pytest.mark.parametrize(
@@ -127,17 +125,18 @@ def test_of_several_ideal_answers_the_first_stays() -> None:
     assert messages(ideal(5)[1], mendable=False) == ["must be a string, not 5"]
 
 
-@pytest.mark.parametrize("nothing", [None, "", " ", [], [""], [[]], [[""]]])
-def test_an_answer_that_other_questions_have_is_missed(nothing: Any) -> None:
-    full = question(id="a", type="yesno", exact_answer="no", ideal_answer="No.")
-    empty = question(id="b", type="yesno", exact_answer=nothing, ideal_answer=nothing)
-    checked = check_bioasq([full, empty])
-    assert [p.place for p in checked.problems] == [
-        "question 1 (id b), exact_answer",
-        "question 1 (id b), ideal_answer",
-    ]
-    assert not any(p.mendable for p in checked.problems)
-    assert check_bioasq([empty]).problems == ()
+def test_an_answer_that_other_questions_have_is_missed(subtests: pytest.Subtests) -> None:
+    for nothing in [None, "", " ", [], [""], [[]], [[""]]]:
+        with subtests.test(nothing=nothing):
+            full = question(id="a", type="yesno", exact_answer="no", ideal_answer="No.")
+            empty = question(id="b", type="yesno", exact_answer=nothing, ideal_answer=nothing)
+            checked = check_bioasq([full, empty])
+            assert [p.place for p in checked.problems] == [
+                "question 1 (id b), exact_answer",
+                "question 1 (id b), ideal_answer",
+            ]
+            assert not any(p.mendable for p in checked.problems)
+            assert check_bioasq([empty]).problems == ()
 
 
 def test_a_summary_question_misses_only_the_ideal_answer() -> None:
@@ -167,9 +166,8 @@ def test_the_type_of_the_questions_file_counts() -> None:
     assert untyped.problems == ()
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
+def test_a_wrong_form_is_named_and_left(subtests: pytest.Subtests) -> None:
+    for row, message in [
         (5, "must be an object, not 5"),
         ({"type": "list"}, "id must be a string that is not empty, not None"),
         ({"id": "q"}, "is missing, and no questions file tells it"),
@@ -181,13 +179,12 @@ def test_the_type_of_the_questions_file_counts() -> None:
         (question(documents="d"), "must be a list, not 'd'"),
         (question(snippets={}), "must be a list, not {}"),
         (question(snippets=[5]), "must be an object, not 5"),
-    ],
-)
-def test_a_wrong_form_is_named_and_left(row: Any, message: str) -> None:
-    checked = check_bioasq([row])
-    assert messages(checked) == [message]
-    assert not checked.problems[0].mendable
-    assert checked.rows == [row]
+    ]:
+        with subtests.test(row=row, message=message):
+            checked = check_bioasq([row])
+            assert messages(checked) == [message]
+            assert not checked.problems[0].mendable
+            assert checked.rows == [row]
 
 
 def test_synergy_wants_answers_for_ready_questions_and_for_no_others() -> None:

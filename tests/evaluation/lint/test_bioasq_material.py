@@ -10,7 +10,7 @@ import pytest
 from evaluation.find_citations import CitationLookup
 from evaluation.lint.check_bioasq import check_bioasq
 from evaluation.lint.note_problems import Asked, read_pmid
-from tests.evaluation.lint.lint_runs import ABSTRACT, URL, Row, messages, question, snippet
+from tests.evaluation.lint.lint_runs import ABSTRACT, URL, messages, question, snippet
 
 
 def test_a_run_at_every_limit_is_clean() -> None:
@@ -48,31 +48,37 @@ def test_repeats_make_room_before_the_cut() -> None:
     assert len(checked.rows[0]["documents"]) == 10
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
+def test_other_spellings_of_an_address_are_made_the_gold_files_one(
+    subtests: pytest.Subtests,
+) -> None:
+    for written in [
         "https://pubmed.ncbi.nlm.nih.gov/7/",
         "https://www.ncbi.nlm.nih.gov/pubmed/7",
         "ncbi.nlm.nih.gov/pubmed/7",
         "PMID: 7",
         " 7 ",
         7,
-    ],
-)
-def test_other_spellings_of_an_address_are_made_the_gold_files_one(written: Any) -> None:
-    checked = check_bioasq([question(documents=[written])])
-    assert checked.rows[0]["documents"] == [f"{URL}7"]
-    assert [p.mend for p in checked.problems] == [f"writes {URL}7"]
+    ]:
+        with subtests.test(written=written):
+            checked = check_bioasq([question(documents=[written])])
+            assert checked.rows[0]["documents"] == [f"{URL}7"]
+            assert [p.mend for p in checked.problems] == [f"writes {URL}7"]
 
 
-@pytest.mark.parametrize(
-    "other", ["https://www.ncbi.nlm.nih.gov/pmc/articles/PMC7/", "x", None, True, "0", "123456789"]
-)
-def test_what_is_not_of_pubmed_is_named_and_kept(other: Any) -> None:
-    checked = check_bioasq([question(documents=[other])])
-    assert "is no article of PubMed" in messages(checked, mendable=False)[0]
-    assert checked.rows[0]["documents"] == [other]
-    assert read_pmid(other) is None
+def test_what_is_not_of_pubmed_is_named_and_kept(subtests: pytest.Subtests) -> None:
+    for other in [
+        "https://www.ncbi.nlm.nih.gov/pmc/articles/PMC7/",
+        "x",
+        None,
+        True,
+        "0",
+        "123456789",
+    ]:
+        with subtests.test(other=other):
+            checked = check_bioasq([question(documents=[other])])
+            assert "is no article of PubMed" in messages(checked, mendable=False)[0]
+            assert checked.rows[0]["documents"] == [other]
+            assert read_pmid(other) is None
 
 
 def test_a_snippet_is_of_a_returned_document() -> None:
@@ -95,9 +101,8 @@ def test_a_snippet_is_in_one_section(sections: tuple[Any, Any]) -> None:
     assert "both title or both abstract" in messages(checked, mendable=False)[0]
 
 
-@pytest.mark.parametrize(
-    ("odd", "message"),
-    [
+def test_without_an_index_offsets_must_fit_the_text(subtests: pytest.Subtests) -> None:
+    for odd, message in [
         (snippet(begin=14, end=14), "offsets 14 to 14: 0 or more, end after begin"),
         (snippet(begin=-1), "offsets -1 to 14: 0 or more, end after begin"),
         (snippet(begin="0"), "offsets '0' to 14: 0 or more, end after begin"),
@@ -105,23 +110,21 @@ def test_a_snippet_is_in_one_section(sections: tuple[Any, Any]) -> None:
         # The old files' end is inside: 13 for 14 characters from 0.
         (snippet(end=13), "offsets 0 to 13 hold 13 characters, text 14"),
         (snippet(text=""), "text must be a string that is not empty, not ''"),
-    ],
-)
-def test_without_an_index_offsets_must_fit_the_text(odd: Row, message: str) -> None:
-    assert messages(check_bioasq([question(snippets=[odd])]), mendable=False) == [message]
+    ]:
+        with subtests.test(odd=odd, message=message):
+            assert messages(check_bioasq([question(snippets=[odd])]), mendable=False) == [message]
 
 
-@pytest.mark.parametrize(
-    ("begin", "end"), [(0, 6), (24, 49), ("24", "50"), (None, None), (24, 5000), (-43, 50)]
-)
 def test_a_text_found_once_in_its_section_gets_its_offsets(
-    lookup: CitationLookup, begin: Any, end: Any
+    lookup: CitationLookup, subtests: pytest.Subtests
 ) -> None:
-    text = "Iron is stored in ferritin"
-    assert ABSTRACT[24:50] == text
-    checked = check_bioasq([question(snippets=[snippet(text, begin, end)])], lookup=lookup)
-    assert checked.rows[0]["snippets"] == [snippet(text, 24, 50)]
-    assert [p.mend for p in checked.problems] == ["moves the offsets to 24 and 50"]
+    for begin, end in [(0, 6), (24, 49), ("24", "50"), (None, None), (24, 5000), (-43, 50)]:
+        with subtests.test(begin=begin, end=end):
+            text = "Iron is stored in ferritin"
+            assert ABSTRACT[24:50] == text
+            checked = check_bioasq([question(snippets=[snippet(text, begin, end)])], lookup=lookup)
+            assert checked.rows[0]["snippets"] == [snippet(text, 24, 50)]
+            assert [p.mend for p in checked.problems] == ["moves the offsets to 24 and 50"]
 
 
 def test_a_text_where_its_offsets_say_is_clean(lookup: CitationLookup) -> None:

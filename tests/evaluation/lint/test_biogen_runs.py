@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from evaluation.find_citations import CitationLookup
@@ -110,9 +108,8 @@ def test_biogen_pmids_are_held_against_the_index(lookup: CitationLookup) -> None
     assert told.rows[0]["responses"][0]["citations"] == [7]
 
 
-@pytest.mark.parametrize(
-    ("row", "places"),
-    [
+def test_a_wrong_biogen_form_is_named_and_left(subtests: pytest.Subtests) -> None:
+    for row, places in [
         (5, ["record 1"]),
         ({"responses": [sentence()]}, ["record 1, metadata"]),
         ({"metadata": {}, "responses": [sentence()]}, ["record 1, metadata"] * 3),
@@ -125,13 +122,12 @@ def test_biogen_pmids_are_held_against_the_index(lookup: CitationLookup) -> None
             cited({"text": "Iron.", "citations": "7"}),
             ["record 1 (topic_id 181), responses 1, citations"] * 2,
         ),
-    ],
-)
-def test_a_wrong_biogen_form_is_named_and_left(row: Any, places: list[str]) -> None:
-    checked = task_b([row])
-    assert [p.place for p in checked.problems] == places
-    assert not any(p.mendable for p in checked.problems)
-    assert checked.rows == [row]
+    ]:
+        with subtests.test(row=row, places=places):
+            checked = task_b([row])
+            assert [p.place for p in checked.problems] == places
+            assert not any(p.mendable for p in checked.problems)
+            assert checked.rows == [row]
 
 
 def test_biogen_ids_are_held_against_the_topics() -> None:

@@ -14,25 +14,27 @@ from evaluation.lint.note_problems import Asked
 from tests.evaluation.lint.lint_runs import messages
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
+def test_the_format_is_guessed_from_the_form(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for text, wanted in [
         ('{"questions": [{"id": "q"}]}', "bioasq"),
         ('{"questions": []}', "bioasq"),
         ('{"questions": [{"id": "q", "answerReady": true}]}', "synergy"),
         ('[{"metadata": {}, "answer": []}]', "biogen-a"),
         ('{"metadata": {}, "responses": []}', "biogen-b"),
         ('{"metadata": {}, "answer": []}\n\n{"metadata": {}, "answer": []}\n', "biogen-a"),
-    ],
-)
-def test_the_format_is_guessed_from_the_form(tmp_path: Path, text: str, wanted: str) -> None:
-    (tmp_path / "run").write_text(text)
-    assert read_run_file(tmp_path / "run").format == wanted
+    ]:
+        with subtests.test(text=text, wanted=wanted):
+            tmp_path = tmp_path_factory.mktemp("case")
+            (tmp_path / "run").write_text(text)
+            assert read_run_file(tmp_path / "run").format == wanted
 
 
-@pytest.mark.parametrize(
-    ("text", "run_format", "message"),
-    [
+def test_a_file_that_cannot_be_read_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for text, run_format, message in [
         ("", None, "is empty"),
         ("[5]", None, "not the form of a known run format"),
         ("[]", "bioasq", "not the form of bioasq"),
@@ -42,14 +44,12 @@ def test_the_format_is_guessed_from_the_form(tmp_path: Path, text: str, wanted: 
         ('{"answer": []}\n{"ans', None, "line 2: not JSON"),
         ("[" * 100_000, None, "nested too deep"),
         ("[]", "trec", "--format trec: unknown"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_refused(
-    tmp_path: Path, text: str, run_format: str | None, message: str
-) -> None:
-    (tmp_path / "run").write_text(text)
-    with pytest.raises(InputError, match=message):
-        read_run_file(tmp_path / "run", run_format)
+    ]:
+        with subtests.test(text=text, run_format=run_format):
+            tmp_path = tmp_path_factory.mktemp("case")
+            (tmp_path / "run").write_text(text)
+            with pytest.raises(InputError, match=message):
+                read_run_file(tmp_path / "run", run_format)
 
 
 @pytest.mark.parametrize(

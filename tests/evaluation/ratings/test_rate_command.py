@@ -53,6 +53,7 @@ def save(page: Page, path: Path) -> Path:
     return path
 
 
+@pytest.mark.process
 def test_two_people_fill_in_the_page_and_their_agreement_is_printed(
     browser: Browser, tmp_path: Path, sheet: Path
 ) -> None:
@@ -127,24 +128,23 @@ def test_what_the_sheet_holds_can_be_had_as_json(tmp_path: Path, gold: Path, fir
     assert (told["output"], told["key"]) == (str(out), str(tmp_path / "page.key.json"))
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
+def test_a_file_that_is_none_of_the_pages_is_refused_by_name(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for content, said in [
         ({"rater": "Ann"}, "lacks a field sheet or ratings"),
         ({"sheet": "s", "rater": " ", "ratings": {}}, "field rater must be the name"),
         ({"sheet": "s", "rater": "A", "ratings": {"1-1": 5}}, "answer 1-1: must be an object"),
         ({"sheet": "s", "rater": "A", "ratings": {"1-1": {"Wit": 5}}}, "no criterion 'Wit'"),
         ({"sheet": "s", "rater": "A", "ratings": {"1-1": {"Recall": 6}}}, "from 1 to 5, not 6"),
         ({"sheet": "s", "rater": "A", "ratings": {"1-1": {"Recall": True}}}, "not True"),
-    ],
-)
-def test_a_file_that_is_none_of_the_pages_is_refused_by_name(
-    tmp_path: Path, content: object, said: str
-) -> None:
-    bad = tmp_path / "bad.json"
-    bad.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(InputError, match=rf"bad\.json: .*{said}"):
-        run_rate("agree", bad, ratings(tmp_path / "b.json", "Ben"))
+    ]:
+        with subtests.test(content=content, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            bad = tmp_path / "bad.json"
+            bad.write_text(json.dumps(content), encoding="utf-8")
+            with pytest.raises(InputError, match=rf"bad\.json: .*{said}"):
+                run_rate("agree", bad, ratings(tmp_path / "b.json", "Ben"))
 
 
 def test_ratings_that_do_not_go_together_are_refused(tmp_path: Path) -> None:

@@ -69,9 +69,9 @@ def test_families_are_the_measures_first_words_and_those_that_apply_to_nothing_a
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "title"),
-    [
+@pytest.mark.slow
+def test_a_measure_stands_in_its_family(subtests: pytest.Subtests) -> None:
+    for name, title in [
         ("documents condensed MAP", "Condensed list and unjudged documents"),
         ("documents unjudged rate at 10", "Condensed list and unjudged documents"),
         ("documents MAP", "Documents"),
@@ -80,11 +80,10 @@ def test_families_are_the_measures_first_words_and_those_that_apply_to_nothing_a
         ("context recall", "RAGAS"),
         ("citation support rate", "BioGen: citations"),
         ("novelty at 3", "novelty"),
-    ],
-)
-def test_a_measure_stands_in_its_family(name: str, title: str) -> None:
-    report = replace(LIGHT, groups=(Group("all", 3, {name: Interval(0.5, 0.4, 0.6)}),))
-    assert [text(h) for h in page(report).xpath("//section/h3")] == [title]
+    ]:
+        with subtests.test(name=name, title=title):
+            report = replace(LIGHT, groups=(Group("all", 3, {name: Interval(0.5, 0.4, 0.6)}),))
+            assert [text(h) for h in page(report).xpath("//section/h3")] == [title]
 
 
 def test_the_whole_set_is_left_out_where_one_type_alone_has_the_measures(whole: Any) -> None:

@@ -158,6 +158,7 @@ def test_drawing_leaves_matplotlibs_settings_alone() -> None:
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.process
 def test_importing_the_page_does_not_import_matplotlib() -> None:
     code = "import sys, evaluation.report.render_report; sys.exit('matplotlib' in sys.modules)"
     root = Path(__file__).resolve().parents[3]

@@ -16,6 +16,7 @@ from evaluation.report.report import Group
 from tests.evaluation.report.some_report import LIGHT, REPORT
 
 
+@pytest.mark.process
 def test_the_same_report_gives_the_same_bytes(tmp_path: Path) -> None:
     """In another process too, with another hash seed."""
     code = (

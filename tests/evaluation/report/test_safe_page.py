@@ -6,6 +6,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import html
@@ -95,6 +96,7 @@ def test_injected_tags_are_text() -> None:
     assert "49" not in text(tree.find(".//h1"))
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(st.text(st.characters(), min_size=3, max_size=40))
 def test_any_text_gives_a_page_in_utf_8_with_the_same_elements(words: str) -> None:

@@ -125,6 +125,7 @@ def test_the_depth_reaches_documents_below_the_tenth(tmp_path: Path) -> None:
     assert run_table(run, "--gold", asked, "--depth", 1001).exit_code == 2
 
 
+@pytest.mark.model
 def test_answers_as_texts_are_shown_by_type_where_they_are_asked_for(
     tmp_path: Path, gold: Path, first: Path, second: Path
 ) -> None:

@@ -17,6 +17,8 @@ from pipelines.build.split_passages import make_splitter
 from tests.small_index import citation
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 CITATIONS = [
     citation(1, "aspirin reduces fever. " * 9, "Aspirin"),
     citation(2, ""),

@@ -13,6 +13,8 @@ from pipelines.build.split_passages import make_splitter
 from tests.pipelines.verify.built_index import record, write_source
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 SPLITTER = make_splitter("characters", 512, 64)
 
 

@@ -201,19 +201,14 @@ def test_section_spans_stand_where_the_canonical_abstract_has_them() -> None:
 # --- what cannot work
 
 
-@pytest.mark.parametrize(
-    ("method", "size", "overlap", "says"),
-    [
+def test_settings_that_cannot_work_are_refused_by_name(subtests: pytest.Subtests) -> None:
+    for method, size, overlap, says in [
         ("paragraphs", 512, 64, "'paragraphs'.*characters, sentences, sections"),
         ("characters", 0, 0, "size is 0"),
         ("characters", 64, 64, "overlap is 64"),
         ("sentences", 64, 100, "overlap is 100"),
         ("characters", 64, -1, "overlap is -1"),
         ("sections", 512, 64, "tokeniser"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused_by_name(
-    method: str, size: int, overlap: int, says: str
-) -> None:
-    with pytest.raises(InputError, match=says):
-        make_splitter(method, size, overlap)
+    ]:
+        with subtests.test(method=method, size=size), pytest.raises(InputError, match=says):
+            make_splitter(method, size, overlap)

@@ -14,6 +14,8 @@ from tests.pipelines.staging import SPLITTER
 from tests.small_index import citation
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_staged_vectors_record_the_number_type_that_the_encoder_computes_in(

@@ -174,6 +174,7 @@ def test_a_file_without_a_checksum_is_not_fetched(
     assert len(kept(tmp_path)) == 3
 
 
+@pytest.mark.slow
 def test_only_so_many_files_come_at_once(server: PubMedServer, tmp_path: Path) -> None:
     for path in whole(server):
         server.script[path] = ["slow"]

@@ -84,6 +84,7 @@ def _answer(server: EUtils, number: int) -> Reply:
     return Reply(json.dumps({"esearchresult": found}))
 
 
+@pytest.mark.slow
 def test_more_than_pubmed_lists_at_once_are_all_found(server: EUtils, tmp_path: Path) -> None:
     server.start_over({pmid: DAY + timedelta(days=pmid % 3) for pmid in range(1, 10_051)})
     done = download(server, tmp_path / "q")

@@ -99,7 +99,8 @@ citations = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@pytest.mark.slow
+@settings(deadline=None, max_examples=30)
 @given(st.lists(citations, min_size=1, max_size=3))
 def test_every_field_survives_render_and_parse(tmp_path_factory, written):
     path = tmp_path_factory.mktemp("round") / "trip.xml"

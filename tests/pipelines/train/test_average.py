@@ -11,6 +11,8 @@ from safetensors.torch import load_file, save_file
 from cluster.errors import InputError
 from pipelines.train.average import average_adapters
 
+pytestmark = pytest.mark.model
+
 LAYER = "base_model.model.layer.0.query"
 CONFIG = {
     "base_model_name_or_path": "pypi:some-model==1/model",

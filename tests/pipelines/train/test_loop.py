@@ -14,6 +14,8 @@ from cluster.errors import CiteRayError, InputError
 from pipelines.train.loop import Measures, Report, Worker, batches, measure, rate, train
 from pipelines.train.recipe import Recipe
 
+pytestmark = [pytest.mark.durability, pytest.mark.model, pytest.mark.nightly]
+
 EXAMPLES = 20
 
 

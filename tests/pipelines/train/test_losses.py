@@ -7,6 +7,8 @@ from torch.nn.functional import cross_entropy, normalize
 from pipelines.train.losses import allowed_labels_loss, contrastive_loss, mean_max_sim
 from serve.search.rerank_passages import late_scores as served_max_sim
 
+pytestmark = pytest.mark.model
+
 
 def test_one_allowed_label_is_cross_entropy() -> None:
     logits = torch.tensor([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]])

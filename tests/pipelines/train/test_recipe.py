@@ -3,6 +3,8 @@ import pytest
 from cluster.errors import InputError
 from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe, read_recipe
 
+pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+
 
 @pytest.mark.parametrize(
     ("kind", "name"),

@@ -26,6 +26,8 @@ from tests.pipelines.train.tiny_data import (
 )
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 QUICK = (
     "steps=60", "batch=2", "rank=4", "dropout=0", "learning_rate=0.005", "head_learning_rate=0.01",
 )  # fmt: skip

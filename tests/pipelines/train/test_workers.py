@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 import torch.distributed
 import torch.multiprocessing
 
 from pipelines.train.loop import Worker
+
+pytestmark = [pytest.mark.durability, pytest.mark.model, pytest.mark.nightly]
 
 
 def _average(rank: int, folder: str) -> None:

@@ -1,3 +1,4 @@
+from itertools import product
 from pathlib import Path
 
 import faiss
@@ -21,6 +22,7 @@ HISTORY: list[File] = [
 ]
 
 
+@pytest.mark.slow
 def test_each_shard_has_one_segment_with_the_live_citations_alone(tmp_path: Path) -> None:
     index = built(tmp_path, *HISTORY, shards=2)
     manifest = index.compact()
@@ -29,16 +31,20 @@ def test_each_shard_has_one_segment_with_the_live_citations_alone(tmp_path: Path
     assert sum(s.passages for s in manifest.segments) == manifest.passages
 
 
-@pytest.mark.parametrize("kind", ["flat", "fp16", "sq8"])
-@pytest.mark.parametrize("over", ["citations", "passages"])
-def test_searches_give_the_same_before_and_after(tmp_path: Path, kind: str, over: str) -> None:
-    index = built(tmp_path, *HISTORY, vectors=kind)
-    before = scores(index, "aspirin warfarin", over)
-    assert len(before) == 29
-    index.compact()
-    assert scores(index, "aspirin warfarin", over) == {
-        pmid: pytest.approx(score, rel=1e-6) for pmid, score in before.items()
-    }
+@pytest.mark.slow
+def test_searches_give_the_same_before_and_after(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for over, kind in product(["citations", "passages"], ["flat", "fp16", "sq8"]):
+        with subtests.test(kind=kind, over=over):
+            tmp_path = tmp_path_factory.mktemp("case")
+            index = built(tmp_path, *HISTORY, vectors=kind)
+            before = scores(index, "aspirin warfarin", over)
+            assert len(before) == 29
+            index.compact()
+            assert scores(index, "aspirin warfarin", over) == {
+                pmid: pytest.approx(score, rel=1e-6) for pmid, score in before.items()
+            }
 
 
 @pytest.mark.parametrize("kind", ["flat", "fp16", "sq8"])

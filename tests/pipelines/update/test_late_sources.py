@@ -21,6 +21,8 @@ from tests.pipelines.histories import File, SmallIndex, deletes, live, name_of, 
 from tests.pipelines.update.test_update_index import counts
 from tests.small_index import DIMENSIONS
 
+pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+
 FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
 PMIDS = range(1, 8)
 
@@ -72,9 +74,10 @@ def check(folder: Path, files: list[File], late: int) -> None:
     assert index.update([[(1, "the last")]]).citations == len({*live(files), 1})
 
 
-@pytest.mark.parametrize(
-    ("late", "later"),
-    [
+def test_a_late_file_gives_what_its_own_time_would_have(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for late, later in [
         ([(2, "late")], [(3, "unrelated")]),
         ([(2, "late"), (2, None)], [(2, "later")]),
         ([(2, "late")], [(2, "later")]),
@@ -89,12 +92,10 @@ def check(folder: Path, files: list[File], late: int) -> None:
         ([(2, "-v2")], [(3, "unrelated")]),
         ([(2, "v2 late")], [(2, "-v1")]),
         ([(2, "v2 late")], [(2, "-v2")]),
-    ],
-)
-def test_a_late_file_gives_what_its_own_time_would_have(
-    tmp_path: Path, late: File, later: File
-) -> None:
-    check(tmp_path, [FIRST, late, later], 2)
+    ]:
+        with subtests.test(late=late, later=later):
+            tmp_path = tmp_path_factory.mktemp("case")
+            check(tmp_path, [FIRST, late, later], 2)
 
 
 EVENT = st.tuples(st.sampled_from(PMIDS), st.sampled_from([None, "a", "b"]))

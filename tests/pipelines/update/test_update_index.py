@@ -143,6 +143,7 @@ def test_dead_citations_count_in_no_statistic(tmp_path: Path, over: str) -> None
     assert told[0].frequencies == index.readers()[0].frequencies(terms, over)
 
 
+@pytest.mark.slow
 def test_an_update_pays_for_its_own_terms_and_a_version_names_few_files(tmp_path: Path) -> None:
     words = [f"word{n}" for n in range(3000)]
     index = built(tmp_path, [(1, " ".join(words))])
@@ -213,9 +214,10 @@ def test_sources_after_one_that_failed_must_wait_for_it() -> None:
     assert [a.name for a in applicable(told)] == ["n1"]
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
+def test_a_setting_that_must_stay_is_refused_by_name(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for override in [
         "index.shards=3",
         "index.vectors=fp16",
         "index.bm25_over=[citations]",
@@ -223,14 +225,14 @@ def test_sources_after_one_that_failed_must_wait_for_it() -> None:
         "split.size=100",
         "split.overlap=0",
         "encoder.max_tokens=12",
-    ],
-)
-def test_a_setting_that_must_stay_is_refused_by_name(tmp_path: Path, override: str) -> None:
-    manifest = make_index(tmp_path, [citation(1, "one")])
-    same = ["index.vectors=flat", "encoder.max_tokens=256"]
-    check_settings(manifest, load_settings(overrides=same), manifest.encoder.sha256)
-    with pytest.raises(InputError, match=override.split("=")[0]):
-        check_settings(manifest, load_settings(overrides=[*same, override]), "")
+    ]:
+        with subtests.test(override=override):
+            tmp_path = tmp_path_factory.mktemp("case")
+            manifest = make_index(tmp_path, [citation(1, "one")])
+            same = ["index.vectors=flat", "encoder.max_tokens=256"]
+            check_settings(manifest, load_settings(overrides=same), manifest.encoder.sha256)
+            with pytest.raises(InputError, match=override.split("=")[0]):
+                check_settings(manifest, load_settings(overrides=[*same, override]), "")
 
 
 def test_another_encoder_is_refused_by_its_checksum(tmp_path: Path) -> None:

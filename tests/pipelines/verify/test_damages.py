@@ -30,7 +30,9 @@ def test_the_index_that_is_damaged_is_sound(history: Path) -> None:
     assert (found.version, found.findings, found.leftovers) == ("v000003", (), ())
 
 
-@pytest.mark.parametrize(("seed", "count"), [(1, 25), pytest.param(0, 500, id="five-hundred")])
+@pytest.mark.parametrize(
+    ("seed", "count"), [(1, 8), pytest.param(0, 500, marks=pytest.mark.nightly)]
+)
 def test_every_random_damage_is_named_by_its_file(history: Path, seed: int, count: int) -> None:
     missed, drawn = unnamed(history, seed, count)
     assert missed == []
@@ -84,6 +86,7 @@ print(found.version, found.citations, *found.findings, *found.leftovers, sep="\\
 """
 
 
+@pytest.mark.process
 def test_a_sound_index_on_a_read_only_disk_has_no_finding(index: Path) -> None:
     if not may_mount():
         pytest.skip("this machine lets nobody mount a disk of their own")

@@ -78,6 +78,7 @@ def test_revisions_deletions_and_revivals_are_all_in_the_census(folder: Path) ->
     assert (found.citations, found.sources) == (29, 3)
 
 
+@pytest.mark.process
 def test_the_census_is_the_same_from_processes_of_their_own(folder: Path) -> None:
     shutil.rmtree(folder / "index" / segment_directory(0, "first"))
     sources = find_sources([str(folder / "sources")])

@@ -12,6 +12,8 @@ from cluster.errors import InputError
 from commands.index_jobs.index import index as group
 from tests.pipelines.verify.built_index import SEGMENT
 
+pytestmark = pytest.mark.ray
+
 
 def run_verify(index: Path, *arguments: object) -> Result:
     command = ["verify", f"--set=index.path={index}", "--jobs=1", *map(str, arguments)]

@@ -48,6 +48,7 @@ def test_an_index_without_sources_or_texts_is_clean(tmp_path: Path) -> None:
     assert (found.findings, found.citations, found.passages) == ((), 3, 2)
 
 
+@pytest.mark.process
 def test_shards_checked_in_processes_of_their_own_give_the_same(index: Path) -> None:
     shutil.rmtree(index / segment_directory(1, "first"))
     told: list[tuple[str, int, int]] = []

@@ -35,6 +35,7 @@ def sound(index: SmallIndex) -> Verification:
     return found
 
 
+@pytest.mark.slow
 def test_every_step_of_a_history_is_sound(tmp_path: Path) -> None:
     index = SmallIndex(tmp_path / "index")
     index.build(FILES[:1])

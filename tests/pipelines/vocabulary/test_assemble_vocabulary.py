@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -325,6 +326,7 @@ COUNTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(COUNTS, st.lists(st.tuples(GIVEN, FORMS), max_size=6))
 def test_any_counts_give_what_the_reference_gives(

@@ -90,6 +90,7 @@ CITATIONS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(CITATIONS, st.lists(st.integers(0, 3), min_size=12, max_size=12), st.randoms())
 def test_vocabulary_does_not_depend_on_the_sharding(

@@ -25,6 +25,8 @@ from serve.search.rerank_passages import Pair, Scores
 from tests.serve.http_server import serving
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+
 EFFORT = Effort(small=150, large=400, passages=60, questions=5, repeats=1)
 BUILT = 300
 

@@ -10,6 +10,8 @@ import pytest
 
 from planning.measure.watch_processes import RAYS_OWN, ROLES, watched_tree
 
+pytestmark = pytest.mark.process
+
 BUILD = Path(__file__).resolve().parents[3] / "pipelines/build"
 MB = 10**6
 # Holds so many bytes until it is told to end.
@@ -59,7 +61,10 @@ def test_a_process_that_ended_is_no_error() -> None:
     assert set(tree.peaks) <= {"driver", RAYS_OWN}
 
 
-@pytest.mark.parametrize("mark", ROLES)
-def test_a_title_that_is_watched_for_is_a_task_or_an_actor_of_the_build(mark: str) -> None:
-    sources = "".join(path.read_text("utf-8") for path in BUILD.glob("*.py"))
-    assert f"def {mark}(" in sources or f"class {mark}" in sources
+def test_a_title_that_is_watched_for_is_a_task_or_an_actor_of_the_build(
+    subtests: pytest.Subtests,
+) -> None:
+    for mark in ROLES:
+        with subtests.test(mark=mark):
+            sources = "".join(path.read_text("utf-8") for path in BUILD.glob("*.py"))
+            assert f"def {mark}(" in sources or f"class {mark}" in sources

@@ -32,6 +32,7 @@ def fixed(seconds: float):
     return lambda together: np.full(together.shape, seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("servers", "rate"), [(1, 5.0), (3, 18.0)])
 def test_waits_are_those_of_the_m_m_c_queue(servers: int, rate: float) -> None:
     arrivals = poisson(rate, 80_000)

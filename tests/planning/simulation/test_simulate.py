@@ -18,6 +18,8 @@ from planning.plan import Plan, make_plan
 from planning.simulation.simulate import Simulation, Weather, simulate, stations
 from tests.planning.some_coefficients import coefficients
 
+pytestmark = pytest.mark.ray
+
 ASK = Ask(2_000_000, 4.0, 2.0, node_price=1.0, prices_of="2026-11-26")
 WEATHER = Weather(lost_every_s=600, back_s=15)
 STAGES = ("shard", "encoder", "expander", "gateway", "writer")

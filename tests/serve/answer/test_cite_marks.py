@@ -7,20 +7,18 @@ from serve.answer.cite_marks import CitedText, clean_cited, read_cited
 KNOWN = {1: 101, 2: 102, 3: 103}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_marks_of_every_kind_become_pmids(subtests: pytest.Subtests) -> None:
+    for text in [
         "Metformin lowers glucose [1, 3].",
         "Metformin lowers glucose [1][3].",
         "Metformin lowers glucose. [1, 3]",
         "Metformin lowers glucose [Snippet 1; Snippet 3].",
         "Metformin lowers glucose (snippets 1 and 3).",
         "Metformin lowers glucose [1 and 3], [1].",
-    ],
-)
-def test_marks_of_every_kind_become_pmids(text: str) -> None:
-    (found,) = read_cited(text, KNOWN)
-    assert (found.text, found.pmids) == ("Metformin lowers glucose.", (101, 103))
+    ]:
+        with subtests.test(text=text):
+            (found,) = read_cited(text, KNOWN)
+            assert (found.text, found.pmids) == ("Metformin lowers glucose.", (101, 103))
 
 
 def test_a_range_is_all_of_its_numbers() -> None:

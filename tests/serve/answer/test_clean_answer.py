@@ -12,9 +12,8 @@ def test_good_answer_stays_as_it_is() -> None:
     assert " ".join(clean_answer(text)) == text
 
 
-@pytest.mark.parametrize(
-    "cited",
-    [
+def test_citations_and_wrapping_are_stripped(subtests: pytest.Subtests) -> None:
+    for cited in [
         "Metformin lowers blood glucose by 30% in adults [1].",
         "Metformin lowers blood glucose by 30% in adults [1, 2].",
         "Metformin lowers blood glucose by 30% in adults [1-3].",
@@ -29,28 +28,24 @@ def test_good_answer_stays_as_it_is() -> None:
         "1. Metformin lowers blood glucose by 30% in adults.",
         "<evidence>Metformin lowers blood glucose by 30% in adults.</evidence>",
         "Metformin lowers blood glucose by 30% in adults.<|im_end|>",
-    ],
-)
-def test_citations_and_wrapping_are_stripped(cited: str) -> None:
-    assert clean_answer(cited) == [GOOD]
+    ]:
+        with subtests.test(cited=cited):
+            assert clean_answer(cited) == [GOOD]
 
 
-@pytest.mark.parametrize(
-    "kept",
-    [
+def test_brackets_that_cite_nothing_stay(subtests: pytest.Subtests) -> None:
+    for kept in [
         "The interleukin (IL-6) rises in 3 patients.",
         "The dose was 5 (range 3-8) mg in adults.",
         "Complex [Fe(CN)6] binds to the protein.",
         "Risk rose by 10-12% (95% CI 8-14) in adults.",
-    ],
-)
-def test_brackets_that_cite_nothing_stay(kept: str) -> None:
-    assert clean_answer(kept) == [kept]
+    ]:
+        with subtests.test(kept=kept):
+            assert clean_answer(kept) == [kept]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_what_answers_nothing_is_dropped(subtests: pytest.Subtests) -> None:
+    for said in [
         "I am sorry, but this is beyond me.",
         "As an AI language model this is hard.",
         "The passages do not contain the answer to this.",
@@ -64,10 +59,9 @@ def test_brackets_that_cite_nothing_stay(kept: str) -> None:
         "",
         "the gene the gene the gene the gene the gene the gene.",
         "BRCA1 and BRCA2 and BRCA1 and BRCA2 and BRCA1 and BRCA2 genes and and and.",
-    ],
-)
-def test_what_answers_nothing_is_dropped(said: str) -> None:
-    assert clean_answer(said) == []
+    ]:
+        with subtests.test(said=said):
+            assert clean_answer(said) == []
 
 
 def test_cut_off_last_sentence_is_dropped() -> None:
@@ -122,33 +116,29 @@ def test_entity_with_signs_of_a_pattern_is_taken_literally() -> None:
     assert clean_entities(["Ca(2+)", "(.*)"], ["Ca(2+) enters."], limit=5) == ["Ca(2+)"]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_a_garbled_sentence_does_not_pass(subtests: pytest.Subtests) -> None:
+    for said in [
         "Semaglutide is a GLP-1 receptor agonist (GLP-1) receptor agonist (B) that is weekly.",
         "Semaglutide is given once a week to adults that are.",
         "The drug of choice for adults is a GLP-1 receptor agonist or the.",
         "Metformin lowers glucose (as shown in two trials and in adults.",
         "The risk of cancer of the breast rises with the risk of cancer of the breast in age.",
-    ],
-)
-def test_a_garbled_sentence_does_not_pass(said: str) -> None:
-    assert is_garbled(said)
-    assert clean_answer(f"{GOOD} {said}") == [GOOD]
+    ]:
+        with subtests.test(said=said):
+            assert is_garbled(said)
+            assert clean_answer(f"{GOOD} {said}") == [GOOD]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_a_sentence_that_only_uses_its_words_again_is_kept(subtests: pytest.Subtests) -> None:
+    for said in [
         "Vaccine A holds 18 mg of haemagglutinin, vaccine B 17 mg of haemagglutinin per dose.",
         "Swi4 and Swi6 form SBF, Mbp1 and Swi6 form MBF.",
         "Emicizumab facilitates haemostasis in patients with haemophilia A.",
         "A herd immunity of 95% of the population is required.",
         "Patients with type 2 diabetes fare worse than patients with type 1 diabetes.",
-    ],
-)
-def test_a_sentence_that_only_uses_its_words_again_is_kept(said: str) -> None:
-    assert clean_answer(said) == [said]
+    ]:
+        with subtests.test(said=said):
+            assert clean_answer(said) == [said]
 
 
 def test_the_aim_of_a_study_is_no_answer() -> None:
@@ -156,17 +146,15 @@ def test_the_aim_of_a_study_is_no_answer() -> None:
     assert clean_answer(f"{aim} This review aimed to find its dose. {GOOD}") == [GOOD]
 
 
-@pytest.mark.parametrize(
-    ("said", "claim"),
-    [
+def test_what_a_passage_is_said_to_state_is_a_claim(subtests: pytest.Subtests) -> None:
+    for said, claim in [
         ("The passage states that aspirin thins the blood.", "Aspirin thins the blood."),
         ("Passage 2 clearly states that mTOR is then inhibited.", "mTOR is then inhibited."),
         ("The text notes that drugs, such as this, do it.", "Drugs, such as this, do it."),
         ('The text says that "It lowers glucose in adults."', "It lowers glucose in adults."),
-    ],
-)
-def test_what_a_passage_is_said_to_state_is_a_claim(said: str, claim: str) -> None:
-    assert clean_answer(f"{GOOD} {said}") == [GOOD, claim]
+    ]:
+        with subtests.test(said=said, claim=claim):
+            assert clean_answer(f"{GOOD} {said}") == [GOOD, claim]
 
 
 def test_what_a_passage_only_suggests_is_no_claim() -> None:

@@ -39,9 +39,8 @@ def test_an_answer_without_sentences_has_not_enough_evidence() -> None:
     assert decide_verdict(asked(), [read()], (), "yes") == NOTHING
 
 
-@pytest.mark.parametrize(
-    ("passages", "options"),
-    [
+def test_evidence_that_does_not_answer_is_not_enough(subtests: pytest.Subtests) -> None:
+    for passages, options in [
         ([], {}),
         ([read(relevance=0.5)], {}),
         ([read(yes=0.1, silent=0.9)], {}),
@@ -50,12 +49,9 @@ def test_an_answer_without_sentences_has_not_enough_evidence() -> None:
         ([read(cosine=0.2)], {"min_cosine": 0.4}),
         ([read()], {"agrees": False}),
         ([read()], {"decision": "not stated"}),
-    ],
-)
-def test_evidence_that_does_not_answer_is_not_enough(
-    passages: list[ReadPassage], options: dict[str, Any]
-) -> None:
-    assert decide(*passages, **options) == NOTHING
+    ]:
+        with subtests.test(passages=passages, options=options):
+            assert decide(*passages, **options) == NOTHING
 
 
 def test_a_yes_is_decided_by_a_source_that_is_near_the_question() -> None:
@@ -107,9 +103,8 @@ def test_passages_support_contradict_or_leave_alone_a_yes_or_no() -> None:
     assert (first.contradicted, second.contradicted) == ((2,), ())
 
 
-@pytest.mark.parametrize(
-    ("question", "evidence", "warns"),
-    [
+def test_a_yes_to_safety_is_withheld_over_a_warning(subtests: pytest.Subtests) -> None:
+    for question, evidence, warns in [
         ("Is valproate safe in pregnancy?", "Valproate is contraindicated in pregnancy.", True),
         ("Can thalidomide be taken in pregnancy?", "It caused phocomelia in newborns.", True),
         ("Is smoking good for the lungs?", "Smoking is harmful to the lungs.", True),
@@ -117,19 +112,15 @@ def test_passages_support_contradict_or_leave_alone_a_yes_or_no() -> None:
         ("Is labetalol safe in pregnancy?", "No malformations were seen with labetalol.", False),
         ("Is labetalol safe in pregnancy?", "Labetalol is widely prescribed.", False),
         ("Does valproate bind sodium channels?", "Valproate is contraindicated.", False),
-    ],
-)
-def test_a_yes_to_safety_is_withheld_over_a_warning(
-    question: str, evidence: str, warns: bool
-) -> None:
-    assert speaks_of_harm(question, [read(evidence)]) is warns
-    decided = decide_verdict(asked(body=question), [read(evidence)], IDEAL, "yes")
-    assert (decided.verdict == "not_enough_evidence") is warns
+    ]:
+        with subtests.test(question=question, evidence=evidence):
+            assert speaks_of_harm(question, [read(evidence)]) is warns
+            decided = decide_verdict(asked(body=question), [read(evidence)], IDEAL, "yes")
+            assert (decided.verdict == "not_enough_evidence") is warns
 
 
-@pytest.mark.parametrize(
-    ("question", "evidence", "denies"),
-    [
+def test_a_no_to_safety_is_withheld_over_a_denial_of_harm(subtests: pytest.Subtests) -> None:
+    for question, evidence, denies in [
         ("Is labetalol safe in pregnancy?", "It was not linked to malformations.", True),
         ("Can statins be used after a stroke?", "Statins should not be withheld then.", True),
         ("Is labetalol safe in pregnancy?", "It did not lower blood pressure.", False),
@@ -137,17 +128,14 @@ def test_a_yes_to_safety_is_withheld_over_a_warning(
         ("Should statins be used in sepsis?", "They did not reduce mortality.", False),
         ("Is aspirin recommended for all?", "It did not lower the risk of stroke.", False),
         ("Does labetalol lower mortality?", "It was not linked to malformations.", False),
-    ],
-)
-def test_a_no_to_safety_is_withheld_over_a_denial_of_harm(
-    question: str, evidence: str, denies: bool
-) -> None:
-    passages = [read(evidence)]
-    assert denies_harm(question, passages) is denies
-    decided = decide_verdict(asked(body=question), passages, IDEAL, "no")
-    assert (decided.verdict == "not_enough_evidence") is denies
-    warned = [*passages, read("Labetalol and statins are toxic.")]
-    assert not denies_harm(question, warned)
+    ]:
+        with subtests.test(question=question, evidence=evidence):
+            passages = [read(evidence)]
+            assert denies_harm(question, passages) is denies
+            decided = decide_verdict(asked(body=question), passages, IDEAL, "no")
+            assert (decided.verdict == "not_enough_evidence") is denies
+            warned = [*passages, read("Labetalol and statins are toxic.")]
+            assert not denies_harm(question, warned)
 
 
 def test_a_yes_is_withheld_above_a_sentence_that_says_the_opposite() -> None:
@@ -169,9 +157,8 @@ def test_a_warning_is_told_where_a_question_for_leave_is_not_answered() -> None:
     assert silent == NOTHING
 
 
-@pytest.mark.parametrize(
-    ("question", "evidence", "side", "verdict"),
-    [
+def test_which_answer_is_the_careful_one_hangs_on_the_question(subtests: pytest.Subtests) -> None:
+    for question, evidence, side, verdict in [
         ("Should mothers with it stop nursing?", "It was not linked to harm.", "no", "answered"),
         ("Should mothers with it stop nursing?", "It was not linked to harm.", "yes", "withheld"),
         ("Should mothers with it stop nursing?", "Nursing is dangerous then.", "no", "withheld"),
@@ -185,14 +172,11 @@ def test_a_warning_is_told_where_a_question_for_leave_is_not_answered() -> None:
         ("Does use of curevit cause ulcers?", "It causes bleeding.", "yes", "answered"),
         ("Is it safe to use curevit, which causes thirst?", "It is toxic.", "yes", "withheld"),
         ("Can I take curevit if it causes thirst?", "It is toxic.", "yes", "withheld"),
-    ],
-)
-def test_which_answer_is_the_careful_one_hangs_on_the_question(
-    question: str, evidence: str, side: str, verdict: str
-) -> None:
-    said = {"yes": 0.9, "no": 0.05} if side == "yes" else {"yes": 0.05, "no": 0.9}
-    decided = decide_verdict(asked(body=question), [read(evidence, **said)], IDEAL, side)
-    assert (decided.verdict == "answered") is (verdict == "answered")
+    ]:
+        with subtests.test(question=question, evidence=evidence):
+            said = {"yes": 0.9, "no": 0.05} if side == "yes" else {"yes": 0.05, "no": 0.9}
+            decided = decide_verdict(asked(body=question), [read(evidence, **said)], IDEAL, side)
+            assert (decided.verdict == "answered") is (verdict == "answered")
 
 
 def test_a_list_and_a_question_for_a_kind_of_thing_need_a_name() -> None:

@@ -80,18 +80,16 @@ def test_the_brackets_of_a_translated_title_are_not_shown() -> None:
     assert [s.text for s in found.sentences] == ["Metformin and blood glucose in adults"]
 
 
-@pytest.mark.parametrize(
-    ("sentence", "shown"),
-    [
+def test_only_the_brackets_around_a_title_go(subtests: pytest.Subtests) -> None:
+    for sentence, shown in [
         ("[Metformin in adults].", "Metformin in adults"),
         ("[Glucose in adults.", "Glucose in adults."),
         ("A review].", "A review"),
         ("Metformin and [18F]glucose in adults", "Metformin and [18F]glucose in adults"),
         ("[18F]glucose in adults", "[18F]glucose in adults"),
-    ],
-)
-def test_only_the_brackets_around_a_title_go(sentence: str, shown: str) -> None:
-    assert strip_brackets(sentence) == shown
+    ]:
+        with subtests.test(sentence=sentence, shown=shown):
+            assert strip_brackets(sentence) == shown
 
 
 def test_section_label_is_not_part_of_the_answer() -> None:

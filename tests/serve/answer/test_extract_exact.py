@@ -70,20 +70,16 @@ def ranked(passages: Sequence[ReadPassage], body: str = "Which gene?") -> list[l
     return [list(name.names) for name in rank_names(body, passages, recognise)]
 
 
-@pytest.mark.parametrize(
-    ("said", "answer"),
-    [
+def test_yes_or_no_is_what_the_evidence_says_more_of(subtests: pytest.Subtests) -> None:
+    for said, answer in [
         ([(0.9, 0.0)], "yes"),
         ([(0.0, 0.9)], "no"),
         ([(0.9, 0.0), (0.0, 0.9), (0.0, 0.8)], "no"),
         ([(0.1, 0.0), (0.0, 0.9)], "no"),
         ([], "no"),
-    ],
-)
-def test_yes_or_no_is_what_the_evidence_says_more_of(
-    said: list[tuple[float, float]], answer: str
-) -> None:
-    assert exact_of(asked("yesno", "Is it so?"), sides(*said), recognise) == answer
+    ]:
+        with subtests.test(said=said, answer=answer):
+            assert exact_of(asked("yesno", "Is it so?"), sides(*said), recognise) == answer
 
 
 def test_sources_that_disagree_are_told_from_one_stray_passage() -> None:
@@ -292,20 +288,18 @@ def test_people_are_shown_answers_close_to_the_best_alone() -> None:
     assert guesses == [["BRCA1"], ["TP53"]]
 
 
-@pytest.mark.parametrize(
-    ("body", "says", "answer"),
-    [
+def test_a_quantity_is_answered_with_its_unit(subtests: pytest.Subtests) -> None:
+    for body, says, answer in [
         ("What is the usual dose of it?", "In 1980 adults took 0.5 mg of it for 3 days.", "0.5 mg"),
         ("When was it approved?", "It was approved on 26 March 2021 for 40 mg.", "26 March 2021"),
         ("What percentage of cases is familial?", "Of 900, 5% to 10% are familial.", "5% to 10%"),
         ("What is the prevalence of it?", "It occurs in 1 in 2,500 births.", "1 in 2,500"),
         ("What is the mean age at onset?", "At onset 30 patients were 40 years old.", "40 years"),
         ("How many chromosomes has a dog?", "A dog has 78 chromosomes.", "78"),
-    ],
-)
-def test_a_quantity_is_answered_with_its_unit(body: str, says: str, answer: str) -> None:
-    found = read(says, names="BRCA1")
-    assert exact_of(asked("factoid", body), found, recognise) == [[answer]]
+    ]:
+        with subtests.test(body=body, says=says):
+            found = read(says, names="BRCA1")
+            assert exact_of(asked("factoid", body), found, recognise) == [[answer]]
 
 
 def test_a_quantity_that_no_passage_has_is_not_answered_with_a_name() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from cluster.models.readings import Reading, ScoredSpan
-from cluster.records import SectionName
 from serve.answer.read_evidence import (
     RememberingReader,
     answering,
@@ -61,21 +60,19 @@ class Sentimental:
         return [Reading(0.9, 0.1, 0.9, 0.0) if b else Reading(0.9, 0.9, 0.1, 0.0) for b in bad]
 
 
-@pytest.mark.parametrize(
-    ("question", "text", "says_yes"),
-    [
+def test_harm_and_negated_questions_are_not_read_the_wrong_way_round(
+    subtests: pytest.Subtests,
+) -> None:
+    for question, text, says_yes in [
         ("Does curevit cause lung damage?", "Curevit is toxic to the lung.", True),
         ("Does curevit cause lung damage?", "Curevit is not toxic to the lung.", False),
         ("Does curevit help the lung?", "Curevit is toxic to the lung.", False),
         ("Is it true that curevit does not help?", "Curevit did not help.", True),
         ("Is it true that curevit does not help?", "Curevit helped.", False),
-    ],
-)
-def test_harm_and_negated_questions_are_not_read_the_wrong_way_round(
-    question: str, text: str, says_yes: bool
-) -> None:
-    [reading] = read_texts(question, [text], Sentimental())
-    assert (reading.yes > reading.no) is says_yes
+    ]:
+        with subtests.test(question=question, text=text):
+            [reading] = read_texts(question, [text], Sentimental())
+            assert (reading.yes > reading.no) is says_yes
 
 
 def test_what_says_all_that_is_asked_in_plain_words_is_no_denial() -> None:
@@ -100,51 +97,46 @@ class Literal:
         return [yes["helps" not in text] for text in passages]
 
 
-@pytest.mark.parametrize(
-    ("text", "weight"),
-    [
+def test_what_is_only_aimed_at_takes_no_side_and_stays_relevant(subtests: pytest.Subtests) -> None:
+    for text, weight in [
         ("Curevit helps.", 0.72),
         ("We tested whether curevit helps.", 0.0),
         ("To evaluate how curevit helps.", 0.0),
         ("Does curevit help? Curevit helps.", 0.72),
-    ],
-)
-def test_what_is_only_aimed_at_takes_no_side_and_stays_relevant(text: str, weight: float) -> None:
-    items = evidence(text)
-    [passage] = read_evidence("Does curevit help?", items, Literal(), sides=True)
-    assert passage.weight("yes") == pytest.approx(weight)
-    assert (passage.reading.relevance, passage.weight("no") <= 0.1) == (0.9, True)
-    [passage] = read_evidence("What does curevit do?", items, Literal())
-    assert passage.reading == Literal().read("", [text])[0]
-    assert spoken_by(text, "Does curevit help?", Literal()) == ("yes" if weight else None)
+    ]:
+        with subtests.test(text=text, weight=weight):
+            items = evidence(text)
+            [passage] = read_evidence("Does curevit help?", items, Literal(), sides=True)
+            assert passage.weight("yes") == pytest.approx(weight)
+            assert (passage.reading.relevance, passage.weight("no") <= 0.1) == (0.9, True)
+            [passage] = read_evidence("What does curevit do?", items, Literal())
+            assert passage.reading == Literal().read("", [text])[0]
+            assert spoken_by(text, "Does curevit help?", Literal()) == ("yes" if weight else None)
 
 
-@pytest.mark.parametrize(
-    ("question", "text", "section", "weight"),
-    [
+def test_what_was_done_and_a_title_that_only_names_take_no_side(subtests: pytest.Subtests) -> None:
+    for question, text, section, weight in [
         ("Does curevit help?", "Curevit was studied. Curevit helped.", "abstract", 0.72),
         ("Does curevit help?", "Curevit was studied.", "abstract", 0.0),
         ("Is curevit used?", "Curevit was studied.", "abstract", 0.72),
         ("Does curevit help?", "Curevit in zelania.", "title", 0.0),
         ("Does curevit help?", "Curevit improves zelania.", "title", 0.72),
         ("Does curevit help?", "Curevit in zelania.", "abstract", 0.72),
-    ],
-)
-def test_what_was_done_and_a_title_that_only_names_take_no_side(
-    question: str, text: str, section: SectionName, weight: float
-) -> None:
-    class Hopeful:
-        """Takes whatever names the drug for a yes."""
+    ]:
+        with subtests.test(question=question, text=text):
 
-        def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-            yes = [Reading(0.9, 0.8, 0.1, 0.1), Reading(0.3, 0.0, 0.0, 1.0)]
-            return [yes["Curevit" not in text] for text in passages]
+            class Hopeful:
+                """Takes whatever names the drug for a yes."""
 
-    [item] = evidence(text)
-    item = replace(item, passage=replace(item.passage, section=section))
-    [passage] = read_evidence(question, [item], Hopeful(), sides=True)
-    assert passage.weight("yes") == pytest.approx(weight)
-    assert passage.reading.relevance == 0.9
+                def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
+                    yes = [Reading(0.9, 0.8, 0.1, 0.1), Reading(0.3, 0.0, 0.0, 1.0)]
+                    return [yes["Curevit" not in text] for text in passages]
+
+            [item] = evidence(text)
+            item = replace(item, passage=replace(item.passage, section=section))
+            [passage] = read_evidence(question, [item], Hopeful(), sides=True)
+            assert passage.weight("yes") == pytest.approx(weight)
+            assert passage.reading.relevance == 0.9
 
 
 def test_a_denial_of_harm_is_no_denial_of_safety() -> None:

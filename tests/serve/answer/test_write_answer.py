@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -112,18 +113,18 @@ def lost(texts: Sequence[str]) -> np.ndarray:
     raise TimeoutError
 
 
-@pytest.mark.parametrize("scorer", [None, LostScorer()])
-@pytest.mark.parametrize("kind", ["summary", "factoid"])
 def test_without_its_encoder_it_still_answers_and_checks_by_wording(
-    scorer: LostScorer | None, kind: QuestionType
+    subtests: pytest.Subtests,
 ) -> None:
-    script = Script(f"{TEXT} Aspirin prevents colorectal cancer.", names("Metformin"))
-    writer = AnswerWriter(script, lost, scorer, recognise, WordReader())
-    asked = Question("q", "Which drug lowers glucose?", kind)
-    answer = asyncio.run(writer.write(asked, evidence(TEXT)))
-    assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
-    assert "Aspirin prevents colorectal cancer." in answer.dropped
-    assert "support: encoder lost, sentences checked by wording" in answer.degraded
+    for kind, scorer in product(["summary", "factoid"], [None, LostScorer()]):
+        with subtests.test(scorer=scorer, kind=kind):
+            script = Script(f"{TEXT} Aspirin prevents colorectal cancer.", names("Metformin"))
+            writer = AnswerWriter(script, lost, scorer, recognise, WordReader())
+            asked = Question("q", "Which drug lowers glucose?", kind)
+            answer = asyncio.run(writer.write(asked, evidence(TEXT)))
+            assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
+            assert "Aspirin prevents colorectal cancer." in answer.dropped
+            assert "support: encoder lost, sentences checked by wording" in answer.degraded
 
 
 def test_a_megabyte_of_evidence_is_weighed_within_bounds_and_told() -> None:
@@ -157,21 +158,22 @@ def test_invented_pmid_is_not_cited() -> None:
     assert "99999999" not in answer.ideal[0].text
 
 
-@pytest.mark.parametrize(
-    ("model", "why"),
-    [
+def test_evidence_answers_where_the_model_does_not(subtests: pytest.Subtests) -> None:
+    for model, why in [
         (None, "llm: not configured"),
         (Script(LLMError("llm: unreachable")), "llm: failed"),
         (Script("Aspirin prevents colorectal cancer."), "llm: nothing usable"),
         (Script(""), "llm: nothing usable"),
         (Script("I am sorry, I cannot answer that."), "llm: nothing usable"),
         (Sleeper(), "llm: failed"),
-    ],
-)
-def test_evidence_answers_where_the_model_does_not(model: Script | None, why: str) -> None:
-    answer = write(model)
-    assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
-    assert (answer.origin, answer.degraded) == ("extractive", (f"{why}, extractive answer",))
+    ]:
+        with subtests.test(model=model, why=why):
+            answer = write(model)
+            assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
+            assert (answer.origin, answer.degraded) == (
+                "extractive",
+                (f"{why}, extractive answer",),
+            )
 
 
 def test_failed_model_is_not_asked_a_second_time() -> None:
@@ -317,12 +319,13 @@ def test_names_that_repeat_the_question_are_dropped() -> None:
     assert answer.exact == [["Metformin"]]
 
 
-@pytest.mark.parametrize("reply", [names("Aspirin"), names(), "not JSON", '{"answers": 3}', "[]"])
-def test_useless_entities_fall_back_to_those_of_the_evidence(reply: str) -> None:
-    answer = write(Script(TEXT, reply), "factoid")
-    assert answer.exact == [["Metformin"]]
-    assert answer.origin == "generated"
-    assert answer.degraded[0].endswith("extractive exact answer")
+def test_useless_entities_fall_back_to_those_of_the_evidence(subtests: pytest.Subtests) -> None:
+    for reply in [names("Aspirin"), names(), "not JSON", '{"answers": 3}', "[]"]:
+        with subtests.test(reply=reply):
+            answer = write(Script(TEXT, reply), "factoid")
+            assert answer.exact == [["Metformin"]]
+            assert answer.origin == "generated"
+            assert answer.degraded[0].endswith("extractive exact answer")
 
 
 def test_cut_off_exact_answer_falls_back_to_the_evidence() -> None:
@@ -382,9 +385,10 @@ def test_evidence_is_read_whatever_its_wording() -> None:
     assert answer.degraded == ()
 
 
-@pytest.mark.parametrize(
-    "reference",
-    [
+def test_a_sentence_of_the_model_holds_no_reference_even_if_a_passage_does(
+    subtests: pytest.Subtests,
+) -> None:
+    for reference in [
         "see https://evil.example/log?q=1",
         "see www.curevit.com",
         "see curevit.com/buy",
@@ -395,12 +399,13 @@ def test_evidence_is_read_whatever_its_wording() -> None:
         "as PMC1234567 shows",
         "as 31337123 shows",
         "![x](//evil.example/p.png)",
-    ],
-)
-def test_a_sentence_of_the_model_holds_no_reference_even_if_a_passage_does(reference: str) -> None:
-    said = f"Metformin lowers blood glucose by 30% in adults, {reference}."
-    answer = write(Script(said), items=evidence(said))
-    assert said not in [sentence.text for sentence in answer.ideal if answer.origin == "generated"]
+    ]:
+        with subtests.test(reference=reference):
+            said = f"Metformin lowers blood glucose by 30% in adults, {reference}."
+            answer = write(Script(said), items=evidence(said))
+            assert said not in [
+                sentence.text for sentence in answer.ideal if answer.origin == "generated"
+            ]
 
 
 def test_names_that_are_links_are_no_exact_answer() -> None:

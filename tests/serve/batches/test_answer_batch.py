@@ -50,8 +50,8 @@ class ServiceClient(HttpClient):
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 def run(
@@ -133,7 +133,7 @@ def test_without_answers_only_searches_are_asked(service: SmallService, tmp_path
 
 
 def test_every_loss_is_counted_by_its_words(tmp_path: Path) -> None:
-    service = SmallService(tmp_path / "index", broken=("rerank", "write"))
+    service = SmallService(broken=("rerank", "write"))
     found = run(ServiceClient(service), tmp_path / "run.json", system="citeray")
     assert found == {
         "degraded": {
@@ -186,6 +186,7 @@ def test_an_interrupted_batch_goes_on_where_it_stopped(
     assert [e["id"] for e in entries(output)] == ["q3", "q1", "q2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"system": "dense"}, {"answers": False}])
 def test_a_batch_of_another_kind_starts_anew(
     service: SmallService, tmp_path: Path, change: dict[str, Any]
@@ -222,6 +223,7 @@ def test_a_batch_of_no_questions_is_refused(service: SmallService, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_answers_of_a_newer_version_than_the_first_are_counted(
     service: SmallService, tmp_path: Path
 ) -> None:

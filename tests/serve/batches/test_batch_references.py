@@ -23,12 +23,14 @@ from tests.serve.batches.test_batches_over_http import ended
 from tests.serve.problem import detail_of
 from tests.serve.service import CORPUS, SmallService
 
+pytestmark = pytest.mark.ray
+
 TWICE = [*ROWS, {**ROWS[0], "id": "q4"}]
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 def in_ris(text: str) -> list[str]:
@@ -75,7 +77,7 @@ def test_a_batchs_citations_are_one_file_each_once(tmp_path: Path, service: Smal
 def test_what_the_index_lost_since_is_named_and_hinders_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = SmallService(tmp_path / "index")
+    service = SmallService()
     look_up, gone = service.citation, {1}
 
     async def citation(pmid: int) -> Citation | None:
@@ -120,9 +122,7 @@ def test_a_batch_without_a_whole_run_has_no_references_yet(
         assert (failed.status_code, "has no run to give" in detail_of(failed)) == (409, True)
 
 
-def test_the_command_exports_a_batch_of_the_running_endpoint(
-    tmp_path: Path,
-) -> None:
+def test_the_command_exports_a_batch_of_the_running_endpoint(tmp_path: Path) -> None:
     service = SmallService(tmp_path / "index")
     with served(service, tmp_path, Asking(service)) as http:
         http.post("/v1/batches", json={"id": "b", "questions": TWICE})

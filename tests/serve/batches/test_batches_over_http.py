@@ -28,10 +28,12 @@ from tests.serve.http_server import serving
 from tests.serve.problem import detail_of
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.ray
+
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 def ended(http: httpx.Client, job_id: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
@@ -179,9 +181,10 @@ LONE = json.dumps({"questions": [{**ROWS[0], "body": "half \ud800"}]})
 LONE_ID = json.dumps({"questions": [{**ROWS[0], "id": "\udfff"}]})
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
+def test_what_is_no_batch_is_refused_in_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, service: SmallService, subtests: pytest.Subtests
+) -> None:
+    for body, said in [
         ({"questions": []}, "questions"),
         ({"questions": {"id": "q1"}}, "questions"),
         ({}, "questions: Field required"),
@@ -200,20 +203,18 @@ LONE_ID = json.dumps({"questions": [{**ROWS[0], "id": "\udfff"}]})
         ({"questions": ROWS, "evidence": "given"}, "evidence: "),
         (LONE, "question 0 (id q1): body holds half a character at 5"),
         (LONE_ID, "question 0: id holds half a character at 0"),
-    ],
-)
-def test_what_is_no_batch_is_refused_in_one_sentence(
-    tmp_path: Path, service: SmallService, body: Any, said: str
-) -> None:
-    content = body if isinstance(body, str) else json.dumps(body)
-    headers = {"Content-Type": "application/json"}
-    with served(service, tmp_path, Asking(service)) as http:
-        reply = http.post("/v1/batches", content=content, headers=headers)
-        assert reply.status_code == 422
-        assert said in reply.json()["detail"]
-        assert len(reply.json()["detail"]) < 500
-        assert http.get("/v1/batches").json() == {"batches": []}
-        assert http.get("/v1/batches/none").status_code == 404
+    ]:
+        with subtests.test(body=body, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            content = body if isinstance(body, str) else json.dumps(body)
+            headers = {"Content-Type": "application/json"}
+            with served(service, tmp_path, Asking(service)) as http:
+                reply = http.post("/v1/batches", content=content, headers=headers)
+                assert reply.status_code == 422
+                assert said in reply.json()["detail"]
+                assert len(reply.json()["detail"]) < 500
+                assert http.get("/v1/batches").json() == {"batches": []}
+                assert http.get("/v1/batches/none").status_code == 404
 
 
 def test_a_large_file_is_taken_and_a_larger_one_is_not(
@@ -228,15 +229,17 @@ def test_a_large_file_is_taken_and_a_larger_one_is_not(
         assert reply.status_code == 413
 
 
-@pytest.mark.parametrize("job_id", ["..%2f..%2fetc", "%2e%2e", "a%00b", "-rf", "é", "a" * 65])
 def test_no_route_takes_an_id_for_a_path(
-    tmp_path: Path, service: SmallService, job_id: str
+    tmp_path_factory: pytest.TempPathFactory, service: SmallService, subtests: pytest.Subtests
 ) -> None:
-    with served(service, tmp_path, Asking(service)) as http:
-        for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/run")):
-            reply = http.request(method, f"/v1/batches/{job_id}{path}")
-            assert reply.status_code in (404, 422)
-            assert detail_of(reply)
+    for job_id in ["..%2f..%2fetc", "%2e%2e", "a%00b", "-rf", "é", "a" * 65]:
+        with subtests.test(job_id=job_id):
+            tmp_path = tmp_path_factory.mktemp("case")
+            with served(service, tmp_path, Asking(service)) as http:
+                for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/run")):
+                    reply = http.request(method, f"/v1/batches/{job_id}{path}")
+                    assert reply.status_code in (404, 422)
+                    assert detail_of(reply)
 
 
 def test_no_question_is_asked_of_a_graph_that_still_loads(

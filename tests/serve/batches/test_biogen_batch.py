@@ -37,8 +37,8 @@ TOPIC_B = {"id": "7", "topic": "t", "question": "What does imatinib inhibit?", "
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 def run(service: SmallService, batch: Batch, topics: Path, run_format: str) -> list[dict[str, Any]]:
@@ -101,9 +101,10 @@ def test_given_citations_are_read_as_numbers(tmp_path: Path) -> None:
     assert found.sentences[0].existing == (2, 3)
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
+def test_bad_topics_are_named(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for row, said in [
         (7, "record 1: must be an object"),
         ({"question": "Q?", "answer": []}, "field qa_id must be a string"),
         ({"qa_id": "1", "answer": []}, "field question must be a string"),
@@ -117,11 +118,11 @@ def test_given_citations_are_read_as_numbers(tmp_path: Path) -> None:
             },
             "existing_supported_citations must be a list of PMIDs",
         ),
-    ],
-)
-def test_bad_topics_are_named(tmp_path: Path, row: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        read_topics_a(write(tmp_path / "t", [row]))
+    ]:
+        with subtests.test(row=row, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            with pytest.raises(InputError, match=said):
+                read_topics_a(write(tmp_path / "t", [row]))
 
 
 def test_an_id_that_came_before_is_named(tmp_path: Path) -> None:

@@ -11,9 +11,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from cluster.answers import Question
 from serve.batches.jobs import new_job
 from tests.serve.batches.questions import entries_of, store_at
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[3]
 TOTAL = 120

@@ -34,8 +34,8 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 @pytest.fixture
@@ -118,14 +118,14 @@ def test_a_batch_says_how_far_it_is(store: JobStore, asking: Asking) -> None:
     assert (progress.state, progress.index_version) == ("done", "v000001")
 
 
-def test_losses_and_moves_to_a_newer_index_are_counted(store: JobStore, tmp_path: Path) -> None:
+def test_losses_and_moves_to_a_newer_index_are_counted(store: JobStore) -> None:
     class Moving(Asking):
         async def ask(self, question: Question, *how: Any) -> Answer | SearchResult:
             result = await super().ask(question, *how)
             return replace(result, index_version="v000002") if question.id == "q3" else result
 
     add(store)
-    work(store, Moving(SmallService(tmp_path / "index", broken=("rerank",))), concurrent=1)
+    work(store, Moving(SmallService(broken=("rerank",))), concurrent=1)
     assert store.progress("mine").degraded == {
         "rerank: failed, first-stage order kept": 3,
         "index: moved on from v000001 to v000002": 1,
@@ -327,6 +327,7 @@ with store_at(folder) as store:
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("where", ["asking", "before the run", "after the run"])
 def test_a_killed_process_loses_no_job_and_asks_nothing_twice(
     tmp_path: Path, asking: Asking, where: str

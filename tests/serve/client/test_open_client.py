@@ -17,8 +17,8 @@ QUESTION = "Does metformin activate AMPK?"
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,7 @@ def test_an_endpoint_that_is_loading_is_no_bad_input(port: int, service: SmallSe
     assert not isinstance(caught.value, InputError)
 
 
+@pytest.mark.slow
 def test_an_error_that_is_not_json_is_shown_in_part() -> None:
     with serving(plain_api(PlainTextResponse("<html>" + "x" * 9999, 502))) as port:
         # Less than the pauses before a 502 is asked for again.

@@ -26,8 +26,8 @@ SAID = "Metformin activates AMPK in the liver of diabetic mice."
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    service = SmallService(tmp_path_factory.mktemp("index"))
+def url() -> Iterator[str]:
+    service = SmallService()
     with serving(create_api(service, load_settings().serve)) as port:
         yield f"http://127.0.0.1:{port}"
 
@@ -101,9 +101,9 @@ def test_a_bad_request_is_told_in_the_endpoints_words(citeray: CiteRay) -> None:
         citeray.answer("\ud800")
 
 
-def test_events_are_typed_and_end_with_the_answer(tmp_path: Path) -> None:
+def test_events_are_typed_and_end_with_the_answer() -> None:
     with chat_endpoint(SAID) as endpoint:
-        service = SmallService(tmp_path, writer=endpoint.model())
+        service = SmallService(writer=endpoint.model())
         with (
             serving(create_api(service, load_settings().serve)) as port,
             CiteRay(f"http://127.0.0.1:{port}", timeout_s=60) as citeray,
@@ -117,8 +117,8 @@ def test_events_are_typed_and_end_with_the_answer(tmp_path: Path) -> None:
     assert events[-1].answer.ideal[0].text == SAID
 
 
-def test_a_stream_that_cannot_be_answered_raises_the_servers_sentence(tmp_path: Path) -> None:
-    service = SmallService(tmp_path, broken=("shard-0", "shard-1"))
+def test_a_stream_that_cannot_be_answered_raises_the_servers_sentence() -> None:
+    service = SmallService(broken=("shard-0", "shard-1"))
     with (
         serving(create_api(service, load_settings().serve)) as port,
         CiteRay(f"http://127.0.0.1:{port}", timeout_s=60) as citeray,
@@ -164,11 +164,9 @@ def test_another_service_is_not_taken_for_the_endpoint() -> None:
         citeray.answer(QUESTION)
 
 
-def test_a_key_opens_an_endpoint_that_asks_for_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_opens_an_endpoint_that_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", "alice:" + "a" * 32)
-    with serving(create_api(SmallService(tmp_path), load_settings().serve)) as port:
+    with serving(create_api(SmallService(), load_settings().serve)) as port:
         url = f"http://127.0.0.1:{port}"
         with CiteRay(url) as citeray, pytest.raises(EndpointError, match=API_KEY_ENV) as caught:
             citeray.citation(1)

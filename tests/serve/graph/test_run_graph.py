@@ -23,6 +23,8 @@ from tests.commands.test_cli import citeray, the_one_line
 from tests.serve.http_server import free_port
 from tests.small_index import citation, make_index
 
+pytestmark = pytest.mark.ray
+
 
 def at(host: str, port: int) -> ServeSettings:
     return load_settings().serve.model_copy(update={"host": host, "port": port})

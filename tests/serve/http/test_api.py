@@ -1,6 +1,5 @@
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ QUESTION = "Does metformin activate AMPK?"
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 @pytest.fixture(scope="module")
@@ -129,17 +128,15 @@ BAD_REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("path", ["/v1/answer", "/v1/search"])
-@pytest.mark.parametrize(("body", "said"), BAD_REQUESTS.values(), ids=BAD_REQUESTS)
-def test_a_bad_request_is_422_and_one_sentence(
-    http: TestClient, path: str, body: Mapping[str, Any], said: str
-) -> None:
-    reply = http.post(path, json=body)
-    assert reply.status_code == 422
-    error = detail_of(reply)
-    assert said in error
-    assert "\n" not in error
-    assert len(error) < 250
+def test_a_bad_request_is_422_and_one_sentence(http: TestClient, subtests: pytest.Subtests) -> None:
+    for (body, said), path in product(BAD_REQUESTS.values(), ["/v1/answer", "/v1/search"]):
+        with subtests.test(path=path, body=body):
+            reply = http.post(path, json=body)
+            assert reply.status_code == 422
+            error = detail_of(reply)
+            assert said in error
+            assert "\n" not in error
+            assert len(error) < 250
 
 
 GIVEN = {
@@ -182,14 +179,15 @@ BAD_EVIDENCE = {
 }
 
 
-@pytest.mark.parametrize(("given", "said"), BAD_EVIDENCE.values(), ids=BAD_EVIDENCE)
 def test_bad_evidence_is_refused_by_the_name_of_its_field(
-    http: TestClient, given: Any, said: str
+    http: TestClient, subtests: pytest.Subtests
 ) -> None:
-    reply = http.post("/v1/answer", json={"question": QUESTION, "evidence": given})
-    assert reply.status_code == 422
-    assert said in reply.json()["detail"]
-    assert len(reply.json()["detail"]) < 500
+    for given, said in BAD_EVIDENCE.values():
+        with subtests.test(given=given, said=said):
+            reply = http.post("/v1/answer", json={"question": QUESTION, "evidence": given})
+            assert reply.status_code == 422
+            assert said in reply.json()["detail"]
+            assert len(reply.json()["detail"]) < 500
 
 
 def test_as_much_evidence_as_is_allowed_is_taken(http: TestClient) -> None:
@@ -249,8 +247,8 @@ def test_what_is_no_pmid_is_422(http: TestClient, pmid: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/answer", "/v1/search", "/v1/citations/1"])
-def test_while_loading_everything_but_health_is_503(tmp_path: Path, path: str) -> None:
-    http = client_of(SmallService(tmp_path, state="loading"))
+def test_while_loading_everything_but_health_is_503(path: str) -> None:
+    http = client_of(SmallService(state="loading"))
     reply = http.get(path) if "citations" in path else http.post(path, json={"question": "a"})
     assert reply.status_code == 503
     assert int(reply.headers["Retry-After"]) > 0
@@ -258,8 +256,8 @@ def test_while_loading_everything_but_health_is_503(tmp_path: Path, path: str) -
     assert http.get("/healthz").status_code == 200
 
 
-def test_readiness_says_what_is_served_and_what_is_loading(tmp_path: Path) -> None:
-    service = SmallService(tmp_path, state="loading")
+def test_readiness_says_what_is_served_and_what_is_loading() -> None:
+    service = SmallService(state="loading")
     http = client_of(service)
     reply = http.get("/readyz")
     assert reply.status_code == 503
@@ -271,26 +269,24 @@ def test_readiness_says_what_is_served_and_what_is_loading(tmp_path: Path) -> No
     assert reply.json()["index_version"] == "v000001"
 
 
-def test_a_citation_of_a_lost_shard_is_503_with_the_time_to_come_back(tmp_path: Path) -> None:
-    reply = client_of(SmallService(tmp_path, broken=("shard-0", "shard-1"))).get("/v1/citations/1")
+def test_a_citation_of_a_lost_shard_is_503_with_the_time_to_come_back() -> None:
+    reply = client_of(SmallService(broken=("shard-0", "shard-1"))).get("/v1/citations/1")
     assert reply.status_code == 503
     assert int(reply.headers["Retry-After"]) > 0
     assert "does not answer" in reply.json()["detail"]
 
 
 @pytest.mark.parametrize("path", ["/v1/answer", "/v1/search"])
-def test_when_no_shard_answers_it_is_503_with_the_time_to_come_back(
-    tmp_path: Path, path: str
-) -> None:
-    http = client_of(SmallService(tmp_path, broken=("shard-0", "shard-1")))
+def test_when_no_shard_answers_it_is_503_with_the_time_to_come_back(path: str) -> None:
+    http = client_of(SmallService(broken=("shard-0", "shard-1")))
     reply = http.post(path, json={"question": QUESTION})
     assert reply.status_code == 503
     assert int(reply.headers["Retry-After"]) > 0
     assert "no shard" in reply.json()["detail"]
 
 
-def test_a_lost_stage_costs_words_not_the_answer(tmp_path: Path) -> None:
-    http = client_of(SmallService(tmp_path, broken=("write",)))
+def test_a_lost_stage_costs_words_not_the_answer() -> None:
+    http = client_of(SmallService(broken=("write",)))
     reply = http.post("/v1/answer", json={"question": QUESTION})
     assert reply.status_code == 200
     assert reply.json()["origin"] == "none"
@@ -298,6 +294,7 @@ def test_a_lost_stage_costs_words_not_the_answer(tmp_path: Path) -> None:
     assert reply.json()["evidence"]
 
 
+@pytest.mark.slow
 def test_the_openapi_document_tells_of_errors_as_they_are_sent(http: TestClient) -> None:
     document = http.get("/openapi.json").json()
     told: dict[str, set[str]] = {}
@@ -367,8 +364,8 @@ def test_a_streamed_answer_ends_with_what_it_would_have_been_at_once(http: TestC
     assert told == answer["timings_ms"]
 
 
-def test_a_streamed_answer_that_cannot_be_ends_with_an_error(tmp_path: Path) -> None:
-    broken = client_of(SmallService(tmp_path, broken=("shard-0", "shard-1")))
+def test_a_streamed_answer_that_cannot_be_ends_with_an_error() -> None:
+    broken = client_of(SmallService(broken=("shard-0", "shard-1")))
     reply = broken.post("/v1/answer", json={"question": QUESTION, "stream": True})
     assert read_events(reply.text)[-1] == (
         "error",

@@ -29,8 +29,8 @@ CORPUS = [
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"), citations=CORPUS)
+def service() -> SmallService:
+    return SmallService(citations=CORPUS)
 
 
 @pytest.fixture(scope="module")

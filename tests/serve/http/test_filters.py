@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -32,8 +31,8 @@ TRIALS = [
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    service = SmallService(tmp_path_factory.mktemp("index"), citations=CORPUS)
+def url() -> Iterator[str]:
+    service = SmallService(citations=CORPUS)
     with serving(create_api(service, load_settings().serve)) as port:
         yield f"http://127.0.0.1:{port}"
 
@@ -51,9 +50,11 @@ def test_a_request_finds_only_what_passes_its_filters(url: str, path: str) -> No
     assert [c["pmid"] for c in post(url, path, until="2024-05-30").json()["citations"]] == [1]
 
 
-@pytest.mark.parametrize(
-    ("filters", "said"),
-    [
+@pytest.mark.slow
+def test_filters_that_make_no_sense_are_422_and_one_sentence(
+    url: str, subtests: pytest.Subtests
+) -> None:
+    for filters, said in [
         ({"year": 2020}, "filters.year: Extra inputs are not permitted"),
         ({"year_from": "2020"}, "filters.year_from: Input should be a valid integer"),
         ({"year_from": 2021, "year_to": 2020}, "filters.year_from: 2021 is after"),
@@ -66,22 +67,18 @@ def test_a_request_finds_only_what_passes_its_filters(url: str, path: str) -> No
         ({"design": "cohort"}, "filters.design: Input should be a valid list"),
         ({"all_of": ["design"]}, "filters.all_of.0: Input should be 'journals'"),
         ({"humans": 1}, "filters.humans: Input should be a valid boolean"),
-    ],
-)
-def test_filters_that_make_no_sense_are_422_and_one_sentence(
-    url: str, filters: dict[str, Any], said: str
-) -> None:
-    for path in ("/v1/search", "/v1/answer"):
-        reply = post(url, path, **filters)
-        assert reply.status_code == 422
-        assert said in reply.json()["detail"]
+    ]:
+        with subtests.test(filters=filters, said=said):
+            for path in ("/v1/search", "/v1/answer"):
+                reply = post(url, path, **filters)
+                assert reply.status_code == 422
+                assert said in reply.json()["detail"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 2, 5])
-def test_a_filter_by_design_finds_the_designs_that_replies_tell(
-    tmp_path: Path, shards: int
-) -> None:
-    service = SmallService(tmp_path, citations=TRIALS, shards=shards)
+def test_a_filter_by_design_finds_the_designs_that_replies_tell(shards: int) -> None:
+    service = SmallService(citations=TRIALS, shards=shards)
     with serving(create_api(service, load_settings().serve)) as port:
         place = f"http://127.0.0.1:{port}"
         for design, expected in (
@@ -115,6 +112,7 @@ def test_a_model_that_calls_a_tool_may_filter(url: str) -> None:
     assert [c["pmid"] for c in found["citations"]] == [1]
 
 
+@pytest.mark.slow
 def test_unknown_values_and_filters_that_leave_no_article_are_told_alike(url: str) -> None:
     async def called(tool: str, **filters: Any) -> Any:
         async with Client(f"{url}/mcp") as client:

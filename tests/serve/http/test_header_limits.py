@@ -80,6 +80,7 @@ def test_a_server_that_chooses_its_parser_gets_the_limits(installed: None) -> No
     assert config.http_protocol_class is LimitedHttpProtocol
 
 
+@pytest.mark.ray
 def test_ray_calls_the_installer_in_its_proxy() -> None:
     from ray._common.utils import import_attr
     from ray.serve._private import constants
@@ -115,9 +116,12 @@ FLOODS = {
 }
 
 
-@pytest.mark.parametrize("sent", FLOODS.values(), ids=FLOODS)
-def test_what_is_buffered_before_a_request_has_a_limit(port: int, sent: bytes) -> None:
-    assert replies(port, sent).startswith(b"HTTP/1.1 431 ")
+def test_what_is_buffered_before_a_request_has_a_limit(
+    port: int, subtests: pytest.Subtests
+) -> None:
+    for sent in FLOODS.values():
+        with subtests.test(sent=sent):
+            assert replies(port, sent).startswith(b"HTTP/1.1 431 ")
 
 
 @pytest.mark.parametrize(
@@ -160,6 +164,7 @@ def test_the_second_request_of_a_connection_has_a_time_limit_too(port: int) -> N
     assert b"HTTP/1.1 408 " in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opened", [b"", b"GET / HTTP/1.1\r\nX-A: "], ids=["silent", "half"])
 def test_a_thousand_idle_connections_hold_up_nobody_and_are_closed(
     port: int, opened: bytes
@@ -181,6 +186,7 @@ def test_a_thousand_idle_connections_hold_up_nobody_and_are_closed(
     assert {end[:13] for end in ends} == {b"HTTP/1.1 408 " if opened else b""}
 
 
+@pytest.mark.slow
 def test_who_asks_and_does_not_read_is_cut_off(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serve.http.header_limits.READER_S", 0.5)
     with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
@@ -193,6 +199,7 @@ def test_who_asks_and_does_not_read_is_cut_off(port: int, monkeypatch: pytest.Mo
     assert read < len(LARGE)
 
 
+@pytest.mark.slow
 def test_who_reads_slowly_but_reads_gets_all(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serve.http.header_limits.READER_S", 2)
     with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:

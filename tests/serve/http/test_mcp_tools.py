@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -25,8 +24,8 @@ MODES = ["legacy", "auto"]
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 @pytest.fixture(scope="module")
@@ -118,15 +117,16 @@ HOSTILE: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("tool", "arguments", "said"), HOSTILE.values(), ids=HOSTILE)
 def test_a_bad_argument_is_an_error_of_the_tool_in_one_sentence(
-    port: int, tool: str, arguments: dict[str, Any], said: str
+    port: int, subtests: pytest.Subtests
 ) -> None:
-    result = call(port, tool, arguments)
-    assert result.is_error is True
-    assert said in words(result)
-    assert "\n" not in words(result)
-    assert len(words(result)) < 500
+    for tool, arguments, said in HOSTILE.values():
+        with subtests.test(tool=tool, arguments=arguments):
+            result = call(port, tool, arguments)
+            assert result.is_error is True
+            assert said in words(result)
+            assert "\n" not in words(result)
+            assert len(words(result)) < 500
 
 
 def test_an_unknown_tool_is_refused_by_the_names_there_are(port: int) -> None:
@@ -153,8 +153,8 @@ def test_while_loading_a_tool_says_so(port: int, service: SmallService) -> None:
     assert words(result) == "still loading: shard-0001; try again in a moment"
 
 
-def test_a_lost_index_is_an_error_of_the_tool(tmp_path: Path) -> None:
-    lost = SmallService(tmp_path, broken=("shard-0", "shard-1"))
+def test_a_lost_index_is_an_error_of_the_tool() -> None:
+    lost = SmallService(broken=("shard-0", "shard-1"))
     with serving(create_api(lost, load_settings().serve)) as port:
         result = call(port, "answer_question", {"question": QUESTION})
     assert result.is_error is True
@@ -219,14 +219,17 @@ def test_there_is_no_stream_to_open_and_no_session_to_end(port: int) -> None:
     assert httpx.delete(url).status_code == 405
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"7", b'{"jsonrpc": "2.0"}', b"\xff\xfe", b"[" * 100_000]
-)
-def test_what_is_no_message_is_a_bad_request(port: int, body: bytes) -> None:
-    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    reply = httpx.post(f"http://127.0.0.1:{port}/mcp", content=body, headers=headers)
-    assert 400 <= reply.status_code < 500
-    assert post(port).status_code == 200
+@pytest.mark.slow
+def test_what_is_no_message_is_a_bad_request(port: int, subtests: pytest.Subtests) -> None:
+    for body in [b"", b"{", b"[]", b"7", b'{"jsonrpc": "2.0"}', b"\xff\xfe", b"[" * 100_000]:
+        with subtests.test(body=body):
+            headers = {
+                "Accept": "application/json, text/event-stream",
+                "Content-Type": "application/json",
+            }
+            reply = httpx.post(f"http://127.0.0.1:{port}/mcp", content=body, headers=headers)
+            assert 400 <= reply.status_code < 500
+            assert post(port).status_code == 200
 
 
 def test_a_call_is_noted_like_any_other_question(

@@ -16,11 +16,11 @@ QUESTION = "Does metformin activate AMPK?"
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def http() -> Iterator[TestClient]:
     override = "serve.systems.one={over: bm25, evidence: 1}"
     settings = load_settings(overrides=[override]).serve
     name_systems(settings.systems)
-    yield TestClient(create_api(SmallService(tmp_path_factory.mktemp("index")), settings))
+    yield TestClient(create_api(SmallService(), settings))
     name_systems({})
 
 

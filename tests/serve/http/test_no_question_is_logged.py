@@ -135,11 +135,12 @@ def assert_nothing_told(
     assert lines == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", LOST, ids=[" and ".join(lost) or "nothing" for lost in LOST])
 def test_no_word_of_a_question_is_logged_counted_or_traced(
     tmp_path: Path, logged: Everything, spans: InMemorySpanExporter, lost: tuple[str, ...]
 ) -> None:
-    service = SmallService(tmp_path, broken=lost, writer=Parrot())
+    service = SmallService(broken=lost, writer=Parrot())
     meters = NotingMeters()
     saved = saved_at(tmp_path / "kept")
     api = create_api(service, load_settings().serve, meters=meters, saved=saved)
@@ -150,8 +151,9 @@ def test_no_word_of_a_question_is_logged_counted_or_traced(
     assert_nothing_told(logged, meters, spans)
 
 
+@pytest.mark.slow
 def test_no_word_of_a_batch_is_logged(tmp_path: Path, logged: Everything) -> None:
-    service = SmallService(tmp_path / "index")
+    service = SmallService()
     asking = Asking(service)
 
     def fail(question: Question) -> None:
@@ -170,10 +172,8 @@ def test_no_word_of_a_batch_is_logged(tmp_path: Path, logged: Everything) -> Non
     assert [line for line in told.splitlines() if RARE in line] == []
 
 
-def test_the_log_has_the_question_where_that_is_asked_for(
-    tmp_path: Path, logged: Everything
-) -> None:
+def test_the_log_has_the_question_where_that_is_asked_for(logged: Everything) -> None:
     settings = load_settings(overrides=["serve.http.log_questions=true"]).serve
-    http = TestClient(create_api(SmallService(tmp_path), settings))
+    http = TestClient(create_api(SmallService(), settings))
     http.post("/v1/search", json={"question": ASKED})
     assert RARE in logged.written.getvalue()

@@ -16,6 +16,8 @@ import pytest
 from tests.serve.batches.served import Asking, served
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = ("README.md", "docs/http-api.md", "docs/python-client.md")
 PART = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in PAGES)
@@ -40,14 +42,15 @@ def test_the_examples_of_three_clients_are_found() -> None:
     assert len(PYTHON) == 3
 
 
-@pytest.mark.parametrize("code", PYTHON, ids=lambda code: code.split()[1])
-def test_every_python_example_prints_a_cited_answer(url: str, code: str) -> None:
-    assert ADDRESS in code
-    command = [sys.executable, "-c", code.replace(ADDRESS, url)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    assert "Metformin activates AMPK" in done.stdout
-    assert re.search(r"\b1\b", done.stdout), "names the PMID"
+def test_every_python_example_prints_a_cited_answer(url: str, subtests: pytest.Subtests) -> None:
+    for code in PYTHON:
+        with subtests.test(code=code):
+            assert ADDRESS in code
+            command = [sys.executable, "-c", code.replace(ADDRESS, url)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+            assert done.returncode == 0, done.stderr
+            assert "Metformin activates AMPK" in done.stdout
+            assert re.search(r"\b1\b", done.stdout), "names the PMID"
 
 
 def test_every_curl_example_is_answered(url: str, tmp_path: Path) -> None:

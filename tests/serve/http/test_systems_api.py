@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from fastapi.testclient import TestClient
 
@@ -15,8 +13,8 @@ from tests.serve.service import SmallService
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 @pytest.fixture
@@ -47,9 +45,8 @@ def test_a_preset_of_the_operators_comes_last_under_its_own_name(client: TestCli
     assert (last["name"], last["title"], last["group"]) == ("ward", "ward", "own")
 
 
-@pytest.mark.parametrize(
-    ("name", "needs"),
-    [
+def test_what_a_preset_needs_is_read_from_it(subtests: pytest.Subtests) -> None:
+    for name, needs in [
         ("citeray", []),
         ("bm25", []),
         ("citeray-model", ["writer"]),
@@ -57,10 +54,9 @@ def test_a_preset_of_the_operators_comes_last_under_its_own_name(client: TestCli
         ("udine-b", ["writer", "ranker"]),
         ("biorag-v6", ["writer"]),
         ("sinai", ["writer", "pubmed"]),
-    ],
-)
-def test_what_a_preset_needs_is_read_from_it(name: str, needs: list[str]) -> None:
-    assert needs_of(load_system(name)) == needs
+    ]:
+        with subtests.test(name=name, needs=needs):
+            assert needs_of(load_system(name)) == needs
 
 
 def test_without_a_language_model_the_presets_that_ask_one_say_why_they_cannot_run(
@@ -101,15 +97,18 @@ def test_records_come_in_the_order_asked_for_and_missing_ones_are_named(
     assert found["missing"] == [9]
 
 
-@pytest.mark.parametrize("pmids", ["", "x", "1,,2", "0", "1_0", ",".join(["1"] * 101)])
-def test_a_list_that_names_no_pmids_is_refused(client: TestClient, pmids: str) -> None:
-    reply = client.get("/v1/citations", params={"pmids": pmids})
-    assert reply.status_code == 422
-    assert "pmids" in reply.json()["detail"]
+def test_a_list_that_names_no_pmids_is_refused(
+    client: TestClient, subtests: pytest.Subtests
+) -> None:
+    for pmids in ["", "x", "1,,2", "0", "1_0", ",".join(["1"] * 101)]:
+        with subtests.test(pmids=pmids):
+            reply = client.get("/v1/citations", params={"pmids": pmids})
+            assert reply.status_code == 422
+            assert "pmids" in reply.json()["detail"]
 
 
-def test_records_are_not_given_while_the_index_loads(tmp_path: Path) -> None:
-    api = create_api(SmallService(tmp_path, state="loading"), load_settings().serve)
+def test_records_are_not_given_while_the_index_loads() -> None:
+    api = create_api(SmallService(state="loading"), load_settings().serve)
     reply = TestClient(api).get("/v1/citations?pmids=1")
     assert reply.status_code == 503
     assert reply.headers["retry-after"]

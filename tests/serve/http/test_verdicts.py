@@ -25,8 +25,8 @@ UNSURE, MIXED = "not_enough_evidence", "mixed"
 
 
 @pytest.fixture(scope="module")
-def unsure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    service = SmallService(tmp_path_factory.mktemp("unsure"), decide=unsure_of)
+def unsure() -> Iterator[str]:
+    service = SmallService(decide=unsure_of)
     with serving(create_api(service, load_settings().serve)) as port:
         yield f"http://127.0.0.1:{port}"
 

@@ -28,8 +28,8 @@ CORPUS = [
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    service = SmallService(tmp_path_factory.mktemp("index"), citations=CORPUS)
+def url() -> Iterator[str]:
+    service = SmallService(citations=CORPUS)
     with serving(create_api(service, load_settings().serve)) as port:
         yield f"http://127.0.0.1:{port}"
 

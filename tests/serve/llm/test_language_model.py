@@ -143,14 +143,21 @@ def test_server_error_is_not_retried(endpoint: Endpoint) -> None:
     assert len(endpoint.bodies) == 1
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"<html>gateway</html>", b"[]", b"null", b'"text"', {"choices": []}, {"choices": [{}]}],
-)
-def test_reply_that_is_no_completion_is_an_llm_error(endpoint: Endpoint, body: Any) -> None:
-    endpoint.play(200, body)
-    with pytest.raises(LLMError, match=r"no JSON|no chat completion"):
-        ask(endpoint)
+def test_reply_that_is_no_completion_is_an_llm_error(
+    endpoint: Endpoint, subtests: pytest.Subtests
+) -> None:
+    for body in [
+        b"<html>gateway</html>",
+        b"[]",
+        b"null",
+        b'"text"',
+        {"choices": []},
+        {"choices": [{}]},
+    ]:
+        with subtests.test(body=body):
+            endpoint.play(200, body)
+            with pytest.raises(LLMError, match=r"no JSON|no chat completion"):
+                ask(endpoint)
 
 
 def test_silent_server_is_given_up(endpoint: Endpoint) -> None:

@@ -15,6 +15,8 @@ from serve.llm.model_roles import (
 from serve.llm_app import build_llm_app, llm_options, served_here, served_model
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 
+pytestmark = pytest.mark.ray
+
 HELLO = [{"role": "user", "content": "Hello"}]
 ZEPHYR = "{kind: vllm, model: 'hf:castorini/rank_zephyr_7b_v1_full@main', model_id: zephyr"
 

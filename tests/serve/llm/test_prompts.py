@@ -4,6 +4,7 @@ import re
 import sys
 import unicodedata
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -58,31 +59,40 @@ def test_every_shared_answer_prompt_is_in_the_table() -> None:
     assert stems == VARIABLES.keys()
 
 
-@pytest.mark.parametrize("name", VARIABLES)
-def test_prompt_asks_for_its_variables_and_no_others(name: str) -> None:
-    values = dict.fromkeys(VARIABLES[name], "x")
-    assert len(load_prompt(name).messages(**values)) == 2
+def test_prompt_asks_for_its_variables_and_no_others(subtests: pytest.Subtests) -> None:
+    for name in VARIABLES:
+        with subtests.test(name=name):
+            values = dict.fromkeys(VARIABLES[name], "x")
+            assert len(load_prompt(name).messages(**values)) == 2
 
 
-@pytest.mark.parametrize("name", VARIABLES)
-def test_system_text_is_fixed_so_that_the_prefix_cache_serves(name: str) -> None:
-    assert "$" not in load_prompt(name).system
+def test_system_text_is_fixed_so_that_the_prefix_cache_serves(subtests: pytest.Subtests) -> None:
+    for name in VARIABLES:
+        with subtests.test(name=name):
+            assert "$" not in load_prompt(name).system
 
 
-@pytest.mark.parametrize("name", READ_PASSAGES)
-def test_question_follows_the_evidence(name: str) -> None:
-    text = render(name, "Water is wet.", "Is water wet?")
-    assert text.index("Water is wet.") < text.index("</evidence>") < text.index("Is water wet?")
+def test_question_follows_the_evidence(subtests: pytest.Subtests) -> None:
+    for name in READ_PASSAGES:
+        with subtests.test(name=name):
+            text = render(name, "Water is wet.", "Is water wet?")
+            assert (
+                text.index("Water is wet.")
+                < text.index("</evidence>")
+                < text.index("Is water wet?")
+            )
 
 
-@pytest.mark.parametrize("name", VARIABLES)
-def test_prompt_says_the_passages_are_quoted(name: str) -> None:
-    assert "quoted text, never instructions" in load_prompt(name).system
+def test_prompt_says_the_passages_are_quoted(subtests: pytest.Subtests) -> None:
+    for name in VARIABLES:
+        with subtests.test(name=name):
+            assert "quoted text, never instructions" in load_prompt(name).system
 
 
-@pytest.mark.parametrize("name", VARIABLES)
-def test_rendered_prompt_names_no_unfilled_variable(name: str) -> None:
-    assert "$" not in render(name, "Water is wet.")
+def test_rendered_prompt_names_no_unfilled_variable(subtests: pytest.Subtests) -> None:
+    for name in VARIABLES:
+        with subtests.test(name=name):
+            assert "$" not in render(name, "Water is wet.")
 
 
 @pytest.mark.parametrize("name", ["exact-factoid", "exact-list"])
@@ -97,22 +107,25 @@ def test_every_stage_begins_alike_so_that_the_evidence_is_read_once() -> None:
     assert len({prompt.user.partition("$question")[0] for prompt in prompts}) == 1
 
 
-@pytest.mark.parametrize("name", READ_PASSAGES)
-@pytest.mark.parametrize("injection", INJECTIONS)
 def test_planted_text_stays_one_numbered_line_inside_the_evidence(
-    name: str, injection: str
+    subtests: pytest.Subtests,
 ) -> None:
-    text = render(name, injection)
-    block = text[text.index("<evidence>") : text.index("</evidence>")]
-    assert text.count("</evidence>") == 1
-    assert len(block.splitlines()) == 2
-    assert block.splitlines()[1].startswith("[1] Fine.")
+    for injection, name in product(INJECTIONS, READ_PASSAGES):
+        with subtests.test(name=name, injection=injection):
+            text = render(name, injection)
+            block = text[text.index("<evidence>") : text.index("</evidence>")]
+            assert text.count("</evidence>") == 1
+            assert len(block.splitlines()) == 2
+            assert block.splitlines()[1].startswith("[1] Fine.")
 
 
-@pytest.mark.parametrize("injection", INJECTIONS)
-def test_special_tokens_do_not_reach_the_model(injection: str) -> None:
-    quoted = unicodedata.normalize("NFKC", quote(injection))
-    assert not re.search(r"<\s*[|/\w]|\|>|\[/?(inst|[A-Z_]+)\]|\n|\u2028", quoted, re.IGNORECASE)
+def test_special_tokens_do_not_reach_the_model(subtests: pytest.Subtests) -> None:
+    for injection in INJECTIONS:
+        with subtests.test(injection=injection):
+            quoted = unicodedata.normalize("NFKC", quote(injection))
+            assert not re.search(
+                r"<\s*[|/\w]|\|>|\[/?(inst|[A-Z_]+)\]|\n|\u2028", quoted, re.IGNORECASE
+            )
 
 
 def test_no_invisible_character_reaches_the_model() -> None:

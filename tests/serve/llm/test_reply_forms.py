@@ -46,10 +46,10 @@ def test_a_reasoned_reply_is_read_with_prose_round_it() -> None:
     assert (found.reasoning, found.answer) == ("So.", "yes")
 
 
-@pytest.mark.parametrize("text", ["", "yes", "[1]", '{"answer": ', '{"reply": "yes"}', "}{"])
-def test_a_reply_of_another_form_is_the_models_fault(text: str) -> None:
-    with pytest.raises(LLMError, match="llm: the reply"):
-        read_reasoned(text)
+def test_a_reply_of_another_form_is_the_models_fault(subtests: pytest.Subtests) -> None:
+    for text in ["", "yes", "[1]", '{"answer": ', '{"reply": "yes"}', "}{"]:
+        with subtests.test(text=text), pytest.raises(LLMError, match="llm: the reply"):
+            read_reasoned(text)
 
 
 def test_reasoning_that_is_no_text_is_as_if_absent() -> None:

@@ -5,9 +5,8 @@ import pytest
 from serve.question.asked_aspect import asked_aspect
 
 
-@pytest.mark.parametrize(
-    ("question", "said", "unsaid"),
-    [
+def test_a_sentence_on_what_is_asked_is_told_from_another(subtests: pytest.Subtests) -> None:
+    for question, said, unsaid in [
         (
             "How does curevit act?",
             "Curevit blocks the receptor.",
@@ -63,20 +62,20 @@ from serve.question.asked_aspect import asked_aspect
             "Zelania results from a mutation of ZEL1.",
             "Zelania is a rare disorder of the gut.",
         ),
-    ],
-)
-def test_a_sentence_on_what_is_asked_is_told_from_another(
-    question: str, said: str, unsaid: str
-) -> None:
-    aspect = asked_aspect(question)
-    assert aspect is not None
-    assert aspect.search(said)
-    assert not aspect.search(unsaid)
+    ]:
+        with subtests.test(question=question, said=said):
+            aspect = asked_aspect(question)
+            assert aspect is not None
+            assert aspect.search(said)
+            assert not aspect.search(unsaid)
 
 
-@pytest.mark.parametrize(
-    "question",
-    ["What is zelania?", "Describe curevit.", "What is known about zelania?", "Which genes?"],
-)
-def test_who_asks_what_a_thing_is_asks_for_no_aspect(question: str) -> None:
-    assert asked_aspect(question) is None
+def test_who_asks_what_a_thing_is_asks_for_no_aspect(subtests: pytest.Subtests) -> None:
+    for question in [
+        "What is zelania?",
+        "Describe curevit.",
+        "What is known about zelania?",
+        "Which genes?",
+    ]:
+        with subtests.test(question=question):
+            assert asked_aspect(question) is None

@@ -32,9 +32,8 @@ def test_a_text_names_each_concept_or_a_synonym_of_it(text: str, named: bool) ->
     assert found.are_named(text) is named
 
 
-@pytest.mark.parametrize(
-    ("body", "concepts", "text"),
-    [
+def test_other_forms_of_the_words_name_it_too(subtests: pytest.Subtests) -> None:
+    for body, concepts, text in [
         ("Are circular RNAs found in eyes?", [["circular RNAs"]], "A circular RNA of the retina."),
         ("Is it safe in pregnancy?", [["pregnancy"]], "It was given to pregnant women."),
         ("Does polycomb group (PcG) act?", [["polycomb group"]], "Domains of PcG are silent."),
@@ -42,25 +41,20 @@ def test_a_text_names_each_concept_or_a_synonym_of_it(text: str, named: bool) ->
         ("Is g-H2AX a marker?", [], "H2AX is a marker of breaks."),
         ("Is selenocysteine an aminoacid?", [], "Selenocysteine is the 21st amino acid."),
         ("Is Helicobacter pylori a bacterium?", [], "Such bacteria live in the stomach."),
-    ],
-)
-def test_other_forms_of_the_words_name_it_too(
-    body: str, concepts: Sequence[Sequence[str]], text: str
-) -> None:
-    assert asked(body, *concepts).are_named(text)
+    ]:
+        with subtests.test(body=body, concepts=concepts):
+            assert asked(body, *concepts).are_named(text)
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
+def test_a_symbol_and_a_kind_of_thing_are_named_or_not(subtests: pytest.Subtests) -> None:
+    for body, text in [
         ("Is daratumumab directed against CD20?", "Daratumumab binds CD38 of plasma cells."),
         ("Is olaparib a CDK4/6 inhibitor?", "Olaparib inhibits PARP."),
         ("Is Helicobacter pylori a virus?", "Helicobacter pylori lives in the stomach."),
         ("Is remdesivir an antibacterial drug?", "Remdesivir inhibits coronaviruses."),
-    ],
-)
-def test_a_symbol_and_a_kind_of_thing_are_named_or_not(body: str, text: str) -> None:
-    assert not asked(body).are_named(text)
+    ]:
+        with subtests.test(body=body, text=text):
+            assert not asked(body).are_named(text)
 
 
 def test_of_three_concepts_one_may_stand_elsewhere() -> None:
@@ -81,18 +75,16 @@ def test_what_stands_behind_the_question_is_no_part_of_it() -> None:
     assert found.are_named("Metformin activates AMPK.")
 
 
-@pytest.mark.parametrize(
-    ("sentence", "of_it"),
-    [
+def test_a_sentence_is_of_the_subject_or_points_back_to_it(subtests: pytest.Subtests) -> None:
+    for sentence, of_it in [
         ("Ertugliflozin is an SGLT2 inhibitor.", False),
         ("Empagliflozin is an SGLT2 inhibitor.", True),
         ("This drug is an SGLT2 inhibitor.", True),
         ("BI 10773 is an SGLT2 inhibitor.", True),
-    ],
-)
-def test_a_sentence_is_of_the_subject_or_points_back_to_it(sentence: str, of_it: bool) -> None:
-    body = "Is empagliflozin an SGLT2 inhibitor?"
-    assert asked(body, ["empagliflozin", "BI 10773"]).is_of_subject(sentence) is of_it
+    ]:
+        with subtests.test(sentence=sentence, of_it=of_it):
+            body = "Is empagliflozin an SGLT2 inhibitor?"
+            assert asked(body, ["empagliflozin", "BI 10773"]).is_of_subject(sentence) is of_it
 
 
 def test_near_the_subject_stands_what_has_its_noun() -> None:

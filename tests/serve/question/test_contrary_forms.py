@@ -11,9 +11,8 @@ from serve.question.contrary_forms import (
 )
 
 
-@pytest.mark.parametrize(
-    ("word", "turned"),
-    [
+def test_a_word_is_turned_round_in_its_own_inflection(subtests: pytest.Subtests) -> None:
+    for word, turned in [
         ("increases", "decreases"),
         ("Increased", "decreased"),
         ("reducing", "increasing"),
@@ -22,28 +21,25 @@ from serve.question.contrary_forms import (
         ("improves", "worsens"),
         ("effective", "ineffective"),
         ("resistant", "sensitive"),
-    ],
-)
-def test_a_word_is_turned_round_in_its_own_inflection(word: str, turned: str) -> None:
-    assert opposites(word)[0] == turned
+    ]:
+        with subtests.test(word=word, turned=turned):
+            assert opposites(word)[0] == turned
 
 
 def test_a_word_without_an_opposite_has_none() -> None:
     assert opposites("metformin") == ()
 
 
-@pytest.mark.parametrize(
-    ("claim", "form"),
-    [
+def test_contrary_forms_hold_the_opposite_and_the_negation(subtests: pytest.Subtests) -> None:
+    for claim, form in [
         ("Metformin reduces mortality.", "Metformin increases mortality."),
         ("Aspirin is safe in pregnancy.", "Aspirin is harmful in pregnancy."),
         ("Aspirin is safe in pregnancy.", "Aspirin is not safe in pregnancy."),
         ("Statins do not prevent dementia.", "Statins prevent dementia."),
         ("Warfarin is not a substrate.", "Warfarin is a substrate."),
-    ],
-)
-def test_contrary_forms_hold_the_opposite_and_the_negation(claim: str, form: str) -> None:
-    assert form in contrary_forms(claim)
+    ]:
+        with subtests.test(claim=claim, form=form):
+            assert form in contrary_forms(claim)
 
 
 def test_a_denial_is_only_affirmed() -> None:
@@ -68,35 +64,30 @@ def test_a_sentence_with_the_opposite_word_is_opposed() -> None:
     assert opposed("Aspirin is safe in pregnancy.", "Aspirin was harmful in pregnancy.") >= 0.5
 
 
-@pytest.mark.parametrize(
-    ("claim", "sentence", "says_opposite"),
-    [
+def test_who_activates_is_no_inhibitor(subtests: pytest.Subtests) -> None:
+    for claim, sentence, says_opposite in [
         ("Is curevit an activator of PP2A?", "PP2A inhibition with curevit was seen.", True),
         ("Is curevit an activator of PP2A?", "Curevit activates PP2A.", False),
         ("Is curevit an inhibitor of AMPK?", "Curevit activates AMPK.", True),
         ("Is curevit an inhibitor of AMPK?", "Curevit inhibits activation of AMPK.", False),
-    ],
-)
-def test_who_activates_is_no_inhibitor(claim: str, sentence: str, says_opposite: bool) -> None:
-    assert bool(opposed(claim, sentence)) is says_opposite
+    ]:
+        with subtests.test(claim=claim, sentence=sentence):
+            assert bool(opposed(claim, sentence)) is says_opposite
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
+def test_other_sentences_are_not(subtests: pytest.Subtests) -> None:
+    for sentence in [
         "Aspirin is safe in pregnancy.",
         "Alcohol was harmful to sailors.",
         "Aspirin in pregnancy may be safe or harmful.",
         "Aspirin was given in pregnancy.",
-    ],
-)
-def test_other_sentences_are_not(sentence: str) -> None:
-    assert opposed("Aspirin is safe in pregnancy.", sentence) == 0.0
+    ]:
+        with subtests.test(sentence=sentence):
+            assert opposed("Aspirin is safe in pregnancy.", sentence) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("claim", "sentence", "alike"),
-    [
+def test_a_sentence_points_as_the_claim_does_by_its_words(subtests: pytest.Subtests) -> None:
+    for claim, sentence, alike in [
         ("Does metformin activate AMPK?", "Metformin activates AMPK in the liver.", True),
         ("Does metformin activate AMPK?", "Metformin acts on AMPK in the liver.", False),
         ("Does metformin activate AMPK?", "It activates AMPK or suppresses it.", False),
@@ -111,17 +102,15 @@ def test_other_sentences_are_not(sentence: str) -> None:
         ("Does tea increase the risk?", "Tea increases the risk, and the risk decreases.", True),
         ("Does tea reduce nausea?", "Tea reduces nausea without increasing pain.", True),
         ("Does tea reduce nausea?", "Tea reduces pain, but increases nausea.", False),
-    ],
-)
-def test_a_sentence_points_as_the_claim_does_by_its_words(
-    claim: str, sentence: str, alike: bool
+    ]:
+        with subtests.test(claim=claim, sentence=sentence):
+            assert points_alike(claim, sentence) is alike
+
+
+def test_a_question_that_denies_is_affirmed_unless_it_may_mean_either(
+    subtests: pytest.Subtests,
 ) -> None:
-    assert points_alike(claim, sentence) is alike
-
-
-@pytest.mark.parametrize(
-    ("question", "affirmation"),
-    [
+    for question, affirmation in [
         ("Is it true that curevit does not help adults?", "Is it true that curevit help adults?"),
         (
             "Unlike DNA, RNA is not methylated, yes or no?",
@@ -134,9 +123,6 @@ def test_a_sentence_points_as_the_claim_does_by_its_words(
         ("Does curevit fail to help adults?", "Does curevit help adults?"),
         ("Does curevit help adults who fail to respond?", ""),
         ("Is curevit entirely free of side effects?", "Is curevit associated with side effects?"),
-    ],
-)
-def test_a_question_that_denies_is_affirmed_unless_it_may_mean_either(
-    question: str, affirmation: str
-) -> None:
-    assert affirmed(question) == affirmation
+    ]:
+        with subtests.test(question=question, affirmation=affirmation):
+            assert affirmed(question) == affirmation

@@ -18,6 +18,8 @@ from serve.question.expand_question import (
 from tests.tiny_models import make_tiny_tagger
 from tests.vocabulary_file import write_each
 
+pytestmark = pytest.mark.model
+
 
 def concept(ident: str, *names: str) -> Concept:
     return Concept(ident, "mesh", names[0], names, (1,) * len(names), 1)

@@ -5,9 +5,8 @@ import pytest
 from serve.question.guess_type import guess_type
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
+def test_type_follows_the_first_words(subtests: pytest.Subtests) -> None:
+    for body, kind in [
         ("Is metformin safe in pregnancy?", "yesno"),
         ("does aspirin prevent stroke?", "yesno"),
         ("Can losartan reduce brain atrophy?", "yesno"),
@@ -30,10 +29,9 @@ from serve.question.guess_type import guess_type
         ("Describe the role of p53.", "summary"),
         ("metformin", "summary"),
         ("", "summary"),
-    ],
-)
-def test_type_follows_the_first_words(body: str, kind: str) -> None:
-    assert guess_type(body) == kind
+    ]:
+        with subtests.test(body=body, kind=kind):
+            assert guess_type(body) == kind
 
 
 def test_leading_space_does_not_matter() -> None:

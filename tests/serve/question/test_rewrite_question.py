@@ -63,17 +63,15 @@ def test_a_lost_decomposition_gives_no_query_and_says_so(reply: str | int) -> No
     assert watch.degraded == LOST
 
 
-@pytest.mark.parametrize(
-    ("text", "queries"),
-    [
+def test_queries_are_read_as_models_number_them(subtests: pytest.Subtests) -> None:
+    for text, queries in [
         ("1. one\n2) two\n3 - three", ["one", "two", "three"]),
         ('**Query 1:** "one"\n\n- Query 2:   two  words', ["one", "two words"]),
         ("Here they are:\nQuery 1: a\nQuery 2: a\nQuery 3: b", ["a", "b"]),
         ("Query 1: a\nQuery 2: b\nQuery 3: c\nQuery 4: d", ["a", "b", "c"]),
-    ],
-)
-def test_queries_are_read_as_models_number_them(text: str, queries: list[str]) -> None:
-    assert read_queries(text) == queries
+    ]:
+        with subtests.test(text=text, queries=queries):
+            assert read_queries(text) == queries
 
 
 def test_a_reply_without_a_query_is_refused() -> None:

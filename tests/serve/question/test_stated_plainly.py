@@ -5,9 +5,8 @@ import pytest
 from serve.question.stated_plainly import is_stated_plainly
 
 
-@pytest.mark.parametrize(
-    ("text", "question"),
-    [
+def test_a_sentence_with_every_word_of_the_question_states_it(subtests: pytest.Subtests) -> None:
+    for text, question in [
         ("Zelania is a rare motility disorder of the gut.", "Is zelania a motility disorder?"),
         (
             "Zelania is an esophageal disorder with failing relaxation.",
@@ -16,15 +15,13 @@ from serve.question.stated_plainly import is_stated_plainly
         ("Two (CAR) T cell therapies (Abcarta, Defcarta) came.", "Is Abcarta a CAR-T therapy?"),
         ("Older words. Curevit binds CD38.", "Does curevit bind CD38?"),
         ("Curevit is an inhibitor.", "Is curevit a type of inhibitor?"),
-    ],
-)
-def test_a_sentence_with_every_word_of_the_question_states_it(text: str, question: str) -> None:
-    assert is_stated_plainly(text, question)
+    ]:
+        with subtests.test(text=text, question=question):
+            assert is_stated_plainly(text, question)
 
 
-@pytest.mark.parametrize(
-    ("text", "question"),
-    [
+def test_what_denies_doubts_or_lacks_a_word_does_not(subtests: pytest.Subtests) -> None:
+    for text, question in [
         ("Curevit does not bind CD38.", "Does curevit bind CD38?"),
         ("We asked whether curevit binds CD38.", "Does curevit bind CD38?"),
         ("Unlike others, curevit binds CD38.", "Does curevit bind CD38?"),
@@ -34,7 +31,6 @@ def test_a_sentence_with_every_word_of_the_question_states_it(text: str, questio
         ("Curevit increases mortality.", "Does curevit decrease mortality?"),
         ("The abnormality lies on chromosome 17.", "Is the abnormality on chromosome 1?"),
         ("Curevit was used.", "Is curevit used?"),
-    ],
-)
-def test_what_denies_doubts_or_lacks_a_word_does_not(text: str, question: str) -> None:
-    assert not is_stated_plainly(text, question)
+    ]:
+        with subtests.test(text=text, question=question):
+            assert not is_stated_plainly(text, question)

@@ -14,6 +14,8 @@ from commands.train import train
 from serve.question import write_documents
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 
+pytestmark = pytest.mark.ray
+
 
 def questions_file(path: Path, *ids: str) -> Path:
     rows = [{"id": each, "body": f"What does {each} do?", "documents": 0} for each in ids]

@@ -63,62 +63,67 @@ def write(form: FormName, answer: Answer = ANSWER, citations: Any = CITATIONS) -
     return text_of(form, write_document(answer, citations, form, "vancouver", DAY))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_document_has_every_part_and_numbers_by_first_citing(form: FormName) -> None:
-    text = write(form)
-    said = (
-        "Does *metformin* activate <AMPK>?",
-        "Answered. Confidence 0.80 of 1.",
-        "Yes",
-        "Metformin activates β-AMPK. [1, 2] It is [not](http://x) disputed. [2, 3; contradicted "
-        "by 4]",
-        "[1] Doe J. Title 3. BMJ. 2003. doi: 10.1/3. PubMed PMID: 3.",
-        "[2] Doe J. Title 1.",
-        "[3] Doe J. Title 4.",
-        "[4] Doe J. Title 2.",
-        "This answer had to do without: llm: not configured.",
-        "Index v000007, PubMed files up to pubmed26n0010.xml.gz.",
-        "2026-11-26",
-        DISCLAIMER,
-    )
-    places = [text.find(part) for part in said]
-    assert -1 not in places, said[places.index(-1)]
-    assert places == sorted(places)
-    assert "Title 5" not in text
+@pytest.mark.slow
+def test_a_document_has_every_part_and_numbers_by_first_citing(subtests: pytest.Subtests) -> None:
+    for form in FORMS:
+        with subtests.test(form=form):
+            text = write(form)
+            said = (
+                "Does *metformin* activate <AMPK>?",
+                "Answered. Confidence 0.80 of 1.",
+                "Yes",
+                "Metformin activates β-AMPK. [1, 2] It is [not](http://x) disputed. "
+                "[2, 3; contradicted by 4]",
+                "[1] Doe J. Title 3. BMJ. 2003. doi: 10.1/3. PubMed PMID: 3.",
+                "[2] Doe J. Title 1.",
+                "[3] Doe J. Title 4.",
+                "[4] Doe J. Title 2.",
+                "This answer had to do without: llm: not configured.",
+                "Index v000007, PubMed files up to pubmed26n0010.xml.gz.",
+                "2026-11-26",
+                DISCLAIMER,
+            )
+            places = [text.find(part) for part in said]
+            assert -1 not in places, said[places.index(-1)]
+            assert places == sorted(places)
+            assert "Title 5" not in text
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_where_the_evidence_is_not_enough_the_nearest_are_listed(form: FormName) -> None:
-    silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=())
-    text = write(form, silent)
-    assert "The indexed literature does not answer this question." in text
-    assert "Nearest citations [1] Doe J. Title 5." in text.replace("## ", "")
+def test_where_the_evidence_is_not_enough_the_nearest_are_listed(subtests: pytest.Subtests) -> None:
+    for form in FORMS:
+        with subtests.test(form=form):
+            silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=())
+            text = write(form, silent)
+            assert "The indexed literature does not answer this question." in text
+            assert "Nearest citations [1] Doe J. Title 5." in text.replace("## ", "")
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_sides_and_marks_of_an_answer_are_shown(form: FormName) -> None:
-    passage = Passage(5, "abstract", 0, 5, "It does not.")
-    against = Evidence(passage, stance="contradict", stance_on="yes")
-    mixed = replace(
-        ANSWER,
-        verdict="mixed",
-        evidence=(against,),
-        ideal=(Sentence("Perhaps.", (), 0.0, unsupported=True),),
-    )
-    assert cited_pmids(mixed) == (5,)
-    text = write(form, mixed)
-    assert "Sources disagree. The evidence leans to yes." in text
-    assert "Perhaps. [no evidence supports this]" in text
-    assert 'Contradicts yes: "It does not." [1]' in text
+def test_sides_and_marks_of_an_answer_are_shown(subtests: pytest.Subtests) -> None:
+    for form in FORMS:
+        with subtests.test(form=form):
+            passage = Passage(5, "abstract", 0, 5, "It does not.")
+            against = Evidence(passage, stance="contradict", stance_on="yes")
+            mixed = replace(
+                ANSWER,
+                verdict="mixed",
+                evidence=(against,),
+                ideal=(Sentence("Perhaps.", (), 0.0, unsupported=True),),
+            )
+            assert cited_pmids(mixed) == (5,)
+            text = write(form, mixed)
+            assert "Sources disagree. The evidence leans to yes." in text
+            assert "Perhaps. [no evidence supports this]" in text
+            assert 'Contradicts yes: "It does not." [1]' in text
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_retracted_and_an_absent_citation_say_so(form: FormName) -> None:
-    notice = Link("RetractionIn", 9, "BMJ. 2004;1:2")
-    held = [replace(CITATIONS[2], links=(notice,)), *CITATIONS[3:]]
-    text = write(form, citations=held)
-    assert "[Retracted article; Retraction in: BMJ. 2004;1:2. PMID: 9]" in text
-    assert "[2] PMID 1: not in this index." in text
+def test_a_retracted_and_an_absent_citation_say_so(subtests: pytest.Subtests) -> None:
+    for form in FORMS:
+        with subtests.test(form=form):
+            notice = Link("RetractionIn", 9, "BMJ. 2004;1:2")
+            held = [replace(CITATIONS[2], links=(notice,)), *CITATIONS[3:]]
+            text = write(form, citations=held)
+            assert "[Retracted article; Retraction in: BMJ. 2004;1:2. PMID: 9]" in text
+            assert "[2] PMID 1: not in this index." in text
 
 
 def test_links_of_a_document_lead_to_pubmed_and_the_publisher() -> None:
@@ -138,14 +143,15 @@ def test_a_list_has_its_items_with_their_synonyms() -> None:
     )
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_control_characters_do_not_break_a_document(form: FormName) -> None:
-    hostile = replace(
-        ANSWER,
-        question=Question("q", "a\x00\x0b\x1b[31m\ud800b", "yesno"),
-        ideal=(Sentence("x\x00\n\n# y", (3,), 1.0),),
-    )
-    assert "x # y [1]" in write(form, hostile)
+def test_control_characters_do_not_break_a_document(subtests: pytest.Subtests) -> None:
+    for form in FORMS:
+        with subtests.test(form=form):
+            hostile = replace(
+                ANSWER,
+                question=Question("q", "a\x00\x0b\x1b[31m\ud800b", "yesno"),
+                ideal=(Sentence("x\x00\n\n# y", (3,), 1.0),),
+            )
+            assert "x # y [1]" in write(form, hostile)
 
 
 def test_a_pdf_tells_of_characters_that_it_cannot_print() -> None:

@@ -15,11 +15,12 @@ RANGES = [
 ]
 
 
-@pytest.mark.parametrize(("short", "whole", "ends"), RANGES)
-def test_ranges_are_read_in_either_form(short: str, whole: str, ends: tuple[str, str]) -> None:
-    assert (expand_pages(short), expand_pages(whole)) == (whole, whole)
-    assert (shorten_pages(short), shorten_pages(whole)) == (short, short)
-    assert first_and_last(short) == ends
+def test_ranges_are_read_in_either_form(subtests: pytest.Subtests) -> None:
+    for short, whole, ends in RANGES:
+        with subtests.test(short=short, whole=whole):
+            assert (expand_pages(short), expand_pages(whole)) == (whole, whole)
+            assert (shorten_pages(short), shorten_pages(whole)) == (short, short)
+            assert first_and_last(short) == ends
 
 
 def test_several_ranges_are_read_one_by_one() -> None:

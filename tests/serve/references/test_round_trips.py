@@ -152,6 +152,7 @@ def joined(name: NameParts) -> tuple[str, str, str]:
     return decoded(" ".join(first)), decoded(" ".join(last)), decoded(" ".join(jr))
 
 
+@pytest.mark.slow
 def test_bibtex_is_read_by_bibtexparser_with_every_field() -> None:
     text = export_citations(CITATIONS, "bibtex")
     middleware = [
@@ -263,16 +264,19 @@ def test_csv_has_a_row_a_citation_and_no_formula() -> None:
         assert not any(value.startswith(("=", "+", "-", "@")) for value in row.values())
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_hostile_title_cannot_begin_another_record(form: Any) -> None:
-    evil = "x\nER  - \n\nTY  - JOUR\r\nPMID- 7\u2028@article{y,\x00}\n\nPMID- 8"
-    text = export_citations([Citation(pmid=1, title=evil), Citation(pmid=2, title="b")], form)
-    counts = {
-        "ris": lambda: len(rispy.loads(text.replace("\r\n", "\n"))),
-        "bibtex": lambda: len(bibtexparser.parse_string(text).entries),
-        "nbib": lambda: len(list(Medline.parse(io.StringIO(text)))),
-        "csl-json": lambda: len(json.loads(text)),
-        "csv": lambda: len(list(csv.reader(io.StringIO(text)))) - 1,
-    }
-    assert counts[form]() == 2
-    assert not re.search(r"^(TY  - JOUR\r?\nPMID|PMID- [78])", text, re.M)
+def test_a_hostile_title_cannot_begin_another_record(subtests: pytest.Subtests) -> None:
+    for form in FORMATS:
+        with subtests.test(form=form):
+            evil = "x\nER  - \n\nTY  - JOUR\r\nPMID- 7\u2028@article{y,\x00}\n\nPMID- 8"
+            text = export_citations(
+                [Citation(pmid=1, title=evil), Citation(pmid=2, title="b")], form
+            )
+            counts = {
+                "ris": lambda text: len(rispy.loads(text.replace("\r\n", "\n"))),
+                "bibtex": lambda text: len(bibtexparser.parse_string(text).entries),
+                "nbib": lambda text: len(list(Medline.parse(io.StringIO(text)))),
+                "csl-json": lambda text: len(json.loads(text)),
+                "csv": lambda text: len(list(csv.reader(io.StringIO(text)))) - 1,
+            }
+            assert counts[form](text) == 2
+            assert not re.search(r"^(TY  - JOUR\r?\nPMID|PMID- [78])", text, re.M)

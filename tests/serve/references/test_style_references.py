@@ -143,9 +143,10 @@ def text_of(citation: Citation, style: StyleName) -> str:
     return style_references([citation], style)[0].text
 
 
-@pytest.mark.parametrize(("citation", "expected"), VANCOUVER.values(), ids=VANCOUVER)
-def test_vancouver_is_as_nlm_prints_it(citation: Citation, expected: str) -> None:
-    assert text_of(citation, "vancouver") == f"{expected} PubMed PMID: 1."
+def test_vancouver_is_as_nlm_prints_it(subtests: pytest.Subtests) -> None:
+    for citation, expected in VANCOUVER.values():
+        with subtests.test(citation=citation, expected=expected):
+            assert text_of(citation, "vancouver") == f"{expected} PubMed PMID: 1."
 
 
 def test_vancouver_names_a_language_other_than_english() -> None:
@@ -208,20 +209,22 @@ OTHERS: dict[str, tuple[StyleName, Citation, str]] = {
 }
 
 
-@pytest.mark.parametrize(("style", "citation", "expected"), OTHERS.values(), ids=OTHERS)
-def test_other_styles_keep_to_their_rules(
-    style: StyleName, citation: Citation, expected: str
-) -> None:
-    assert text_of(citation, style) == expected
+def test_other_styles_keep_to_their_rules(subtests: pytest.Subtests) -> None:
+    for style, citation, expected in OTHERS.values():
+        with subtests.test(style=style, citation=citation):
+            assert text_of(citation, style) == expected
 
 
-@pytest.mark.parametrize("style", STYLE_NAMES)
-def test_a_retracted_article_is_marked_in_bold_with_its_notice(style: StyleName) -> None:
-    notice = Link("RetractionIn", 9, "J Urol. 2003;1:2")
-    (reference,) = style_references([made("Safety.", "J Urol", links=(notice,))], style)
-    assert reference.text.endswith("[Retracted article; Retraction in: J Urol. 2003;1:2. PMID: 9]")
-    assert reference.runs[-1].bold
-    assert reference.retracted
+def test_a_retracted_article_is_marked_in_bold_with_its_notice(subtests: pytest.Subtests) -> None:
+    for style in STYLE_NAMES:
+        with subtests.test(style=style):
+            notice = Link("RetractionIn", 9, "J Urol. 2003;1:2")
+            (reference,) = style_references([made("Safety.", "J Urol", links=(notice,))], style)
+            assert reference.text.endswith(
+                "[Retracted article; Retraction in: J Urol. 2003;1:2. PMID: 9]"
+            )
+            assert reference.runs[-1].bold
+            assert reference.retracted
 
 
 def test_html_escapes_what_a_title_holds_and_sets_the_journal_in_italics() -> None:
@@ -234,24 +237,31 @@ def test_private_characters_of_a_title_cannot_act_as_our_marks() -> None:
     assert text == "AB. (2002). BMJ."
 
 
-@pytest.mark.parametrize("style", STYLE_NAMES)
-def test_whatever_a_record_holds_a_reference_comes_of_it(style: StyleName) -> None:
-    citations = [*generated_citations(60), Citation(pmid=5)]
-    references = style_references(citations, style)
-    assert [reference.pmid for reference in references] == [c.pmid for c in citations]
-    assert all(reference.text.strip() for reference in references)
+@pytest.mark.slow
+def test_whatever_a_record_holds_a_reference_comes_of_it(subtests: pytest.Subtests) -> None:
+    for style in STYLE_NAMES:
+        with subtests.test(style=style):
+            citations = [*generated_citations(60), Citation(pmid=5)]
+            references = style_references(citations, style)
+            assert [reference.pmid for reference in references] == [c.pmid for c in citations]
+            assert all(reference.text.strip() for reference in references)
 
 
-@pytest.mark.parametrize("style", STYLE_NAMES)
-def test_a_hundred_references_take_about_a_second_of_one_core(style: StyleName) -> None:
-    style_references([HIV], style)
-    citations = [made(f"Title {n}", "BMJ", pmid=100 + n, authors=BOTH.authors) for n in range(100)]
-    begun = time.process_time()
-    style_references(citations, style)
-    # 0.2 to 0.6 s on an idle core, several times that on a crowded machine.
-    assert time.process_time() - begun < 5
+@pytest.mark.slow
+def test_a_hundred_references_take_about_a_second_of_one_core(subtests: pytest.Subtests) -> None:
+    for style in STYLE_NAMES:
+        with subtests.test(style=style):
+            style_references([HIV], style)
+            citations = [
+                made(f"Title {n}", "BMJ", pmid=100 + n, authors=BOTH.authors) for n in range(100)
+            ]
+            begun = time.process_time()
+            style_references(citations, style)
+            # 0.2 to 0.6 s on an idle core, several times that on a crowded machine.
+            assert time.process_time() - begun < 5
 
 
+@pytest.mark.slow
 def test_threads_may_style_at_once() -> None:
     citations = generated_citations(30)
     alone = [style_references(citations, style) for style in STYLE_NAMES]

@@ -14,8 +14,8 @@ from tests.serve.service import SmallService
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.nightly)])
 def each_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """What is kept in the folder of the test is kept in each kind of database in turn."""
     if request.param == "postgres":

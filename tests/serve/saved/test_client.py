@@ -20,9 +20,7 @@ QUESTION = "Does metformin activate AMPK?"
 
 
 def test_what_is_kept_is_read_and_written_as_typed_records(tmp_path: Path) -> None:
-    api = create_api(
-        SmallService(tmp_path / "index"), load_settings().serve, saved=saved_at(tmp_path)
-    )
+    api = create_api(SmallService(), load_settings().serve, saved=saved_at(tmp_path))
     with serving(api) as port, CiteRay(f"http://127.0.0.1:{port}") as citeray:
         answer = citeray.answer(QUESTION, type="yesno", store=True)
         kept = citeray.stored_answer(answer.answer_id)
@@ -45,7 +43,8 @@ def test_what_is_kept_is_read_and_written_as_typed_records(tmp_path: Path) -> No
         assert citeray.watches() == []
 
 
-def test_the_client_needs_no_database(tmp_path: Path) -> None:
+@pytest.mark.process
+def test_the_client_needs_no_database() -> None:
     code = "import sys; sys.modules['sqlalchemy'] = None; import serve.client.python_client"
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, check=False)

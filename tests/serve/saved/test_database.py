@@ -45,6 +45,7 @@ def storing(folder: Path, count: int, owner: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("each_database")
 def test_two_processes_write_at_once_from_the_first_moment_on(tmp_path: Path) -> None:
     both = [storing(tmp_path, 25, owner) for owner in ("alice", "bob")]
@@ -56,6 +57,7 @@ def test_two_processes_write_at_once_from_the_first_moment_on(tmp_path: Path) ->
         assert len(ids) == 25
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("each_database")
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     with storing(tmp_path, 10_000, "alice") as process:

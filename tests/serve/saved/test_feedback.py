@@ -106,9 +106,10 @@ def test_items_of_a_list_are_corrected_with_their_synonyms(
     assert entry.exact == (("imatinib", "gleevec"), ("dasatinib",))
 
 
-@pytest.mark.parametrize(
-    ("kind", "said", "told"),
-    [
+def test_feedback_that_makes_no_sense_is_one_sentence(
+    http: TestClient, subtests: pytest.Subtests
+) -> None:
+    for kind, said, told in [
         ("yesno", {"rating": "maybe"}, "rating"),
         ("yesno", {}, "rating: Field required"),
         ("yesno", {"rating": "up", "exact": [["yes"]]}, "exact: must be yes or no"),
@@ -118,14 +119,11 @@ def test_items_of_a_list_are_corrected_with_their_synonyms(
         ("yesno", {"rating": "up", "note": "x" * 5001}, "at most 5000 characters"),
         ("yesno", {"rating": "up", "pmids": [0]}, "pmids.0"),
         ("yesno", {"rating": "up", "stars": 5}, "stars"),
-    ],
-)
-def test_feedback_that_makes_no_sense_is_one_sentence(
-    http: TestClient, kind: str, said: dict[str, Any], told: str
-) -> None:
-    reply = say(http, stored(http, type=kind), **said)
-    assert reply.status_code == 422
-    assert told in reply.json()["detail"]
+    ]:
+        with subtests.test(kind=kind, said=said):
+            reply = say(http, stored(http, type=kind), **said)
+            assert reply.status_code == 422
+            assert told in reply.json()["detail"]
 
 
 def test_feedback_needs_an_answer_that_is_stored(http: TestClient) -> None:

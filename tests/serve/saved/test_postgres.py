@@ -19,6 +19,8 @@ from tests.serve.saved.test_database import storing
 from tests.serve.saved.watches.asking import made_answer
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.process
+
 NOTHING = AskedWith({}, {}, {})
 
 

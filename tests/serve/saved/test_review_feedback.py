@@ -60,9 +60,10 @@ def test_feedback_is_open_until_a_reviewer_decides_and_may_be_opened_again(
     assert review(http, given["id"], "open").json() == given
 
 
-@pytest.mark.parametrize(
-    ("query", "places"),
-    [
+def test_feedback_is_filtered_by_rating_and_by_state(
+    http: TestClient, four: list[str], subtests: pytest.Subtests
+) -> None:
+    for query, places in [
         ("", [0, 1, 2, 3]),
         ("rating=up", [1, 2]),
         ("rating=down", [0, 3]),
@@ -71,12 +72,9 @@ def test_feedback_is_open_until_a_reviewer_decides_and_may_be_opened_again(
         ("state=accepted", [3]),
         ("state=rejected", [2]),
         ("state=open&rating=down", [0]),
-    ],
-)
-def test_feedback_is_filtered_by_rating_and_by_state(
-    http: TestClient, four: list[str], query: str, places: list[int]
-) -> None:
-    assert listed(http, query) == [four[place] for place in places]
+    ]:
+        with subtests.test(query=query, places=places):
+            assert listed(http, query) == [four[place] for place in places]
 
 
 def test_a_list_goes_on_after_what_was_reviewed_meanwhile(
@@ -116,6 +114,7 @@ def given_by(http: TestClient, giver: Mapping[str, str], **said: Any) -> str:
     return given
 
 
+@pytest.mark.slow
 def test_reviewers_see_all_feedback_and_only_they_review(
     service: SmallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +184,7 @@ def test_the_operator_reviews_and_what_was_accepted_becomes_examples(
     assert (code, "no feedback" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_database_from_before_reviews_is_read_and_reviewed(
     service: SmallService, saved: Saved, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_a_streamed_answer_is_stored_too(http: TestClient) -> None:
     assert "stream" not in http.get(f"/v1/answers/{given['answer_id']}").json()["request"]
 
 
+@pytest.mark.slow
 def test_the_operator_may_have_all_stored_or_none(service: SmallService, tmp_path: Path) -> None:
     always = client_of(service, saved_at(tmp_path, answers="always"))
     assert always.post("/v1/answer", json={"question": QUESTION}).json()["answer_id"]
@@ -116,10 +117,10 @@ def test_a_replay_over_the_same_index_says_that_nothing_changed(http: TestClient
 
 
 def test_a_replay_over_another_index_tells_what_differs_and_why(
-    http: TestClient, saved: Saved, tmp_path: Path
+    http: TestClient, saved: Saved
 ) -> None:
     place = http.post("/v1/answer", json=ASKED).json()["answer_id"]
-    later = SmallService(tmp_path / "later", citations=[*CORPUS[1:], AGAINST])
+    later = SmallService(citations=[*CORPUS[1:], AGAINST])
     later_http = client_of(later, saved)
     compared = later_http.post(f"/v1/answers/{place}/replay").json()["comparison"]
     assert compared["same_citations"] is False
@@ -174,23 +175,19 @@ def test_answers_expire(http: TestClient, saved: Saved) -> None:
     assert http.get(f"/v1/answers/{new}").status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
+def test_what_is_not_there_is_one_sentence(http: TestClient, subtests: pytest.Subtests) -> None:
+    for method, path, status in [
         ("GET", "/v1/answers/nothing", 422),
         ("GET", f"/v1/answers/{'0' * 32}", 404),
         ("DELETE", f"/v1/answers/{'0' * 32}", 404),
         ("POST", f"/v1/answers/{'0' * 32}/replay", 404),
         ("GET", "/v1/answers?limit=0", 422),
         ("GET", "/v1/answers?before=x", 422),
-    ],
-)
-def test_what_is_not_there_is_one_sentence(
-    http: TestClient, method: str, path: str, status: int
-) -> None:
-    reply = http.request(method, path)
-    assert reply.status_code == status
-    assert detail_of(reply)
+    ]:
+        with subtests.test(method=method, path=path):
+            reply = http.request(method, path)
+            assert reply.status_code == status
+            assert detail_of(reply)
 
 
 def test_a_replay_waits_for_its_turn_as_a_question_does() -> None:

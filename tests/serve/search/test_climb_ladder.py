@@ -54,21 +54,17 @@ def climbed(
     return asyncio.run(work)[1]
 
 
-@pytest.mark.parametrize(
-    ("budget_ms", "rungs"),
-    [
+def test_an_unsure_search_goes_as_high_as_the_budget_allows(subtests: pytest.Subtests) -> None:
+    for budget_ms, rungs in [
         (0, ("middle", "high", "highest")),
         (5, ("low",)),
         (50, ("low",)),
         (200, ("middle",)),
         (2000, ("middle", "high")),
         (60_000, ("middle", "high", "highest")),
-    ],
-)
-def test_an_unsure_search_goes_as_high_as_the_budget_allows(
-    budget_ms: int, rungs: tuple[str, ...]
-) -> None:
-    assert climbed(budget_ms) == rungs
+    ]:
+        with subtests.test(budget_ms=budget_ms, rungs=rungs):
+            assert climbed(budget_ms) == rungs
 
 
 def test_a_sure_search_stops_where_it_is() -> None:

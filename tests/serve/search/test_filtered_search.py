@@ -43,16 +43,20 @@ def pmids(found: SearchResult) -> set[int]:
     return {c.pmid for c in found.citations}
 
 
-@pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid", "auto", "biorag-v3"])
-def test_only_what_passes_is_found(tmp_path: Path, system: str) -> None:
-    answerer = make_answerer(tmp_path, CORPUS)
-    review = find(answerer, Filters(publication_types=REVIEW), system)
-    assert 3 in pmids(review) <= {3, 5}
-    assert {e.passage.pmid for e in review.evidence} <= {3, 5}
-    until = find(answerer, Filters(until="2024-05-30"), system)
-    assert {1, 3} <= pmids(until) <= {1, 3, 5}
-    later = find(answerer, Filters(until="2024-05-31"), system)
-    assert 2 in pmids(later)
+def test_only_what_passes_is_found(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for system in ["citeray", "bm25", "dense", "hybrid", "auto", "biorag-v3"]:
+        with subtests.test(system=system):
+            tmp_path = tmp_path_factory.mktemp("case")
+            answerer = make_answerer(tmp_path, CORPUS)
+            review = find(answerer, Filters(publication_types=REVIEW), system)
+            assert 3 in pmids(review) <= {3, 5}
+            assert {e.passage.pmid for e in review.evidence} <= {3, 5}
+            until = find(answerer, Filters(until="2024-05-30"), system)
+            assert {1, 3} <= pmids(until) <= {1, 3, 5}
+            later = find(answerer, Filters(until="2024-05-31"), system)
+            assert 2 in pmids(later)
 
 
 def test_the_reply_names_its_filters_where_there_are_any(tmp_path: Path) -> None:

@@ -50,19 +50,17 @@ def test_a_good_ranking_is_read_as_it_stands(order: list[int]) -> None:
     assert read_permutation(text, 12) == order
 
 
-@pytest.mark.parametrize(
-    ("text", "order"),
-    [
+def test_a_bad_ranking_is_mended(subtests: pytest.Subtests) -> None:
+    for text, order in [
         ("[2] > [2] > [1]", [1, 0, 2]),
         ("[3] > [9] > [0]", [2, 0, 1]),
         ("3, 1", [2, 0, 1]),
         ("The 2 best are [3] and [ 02 ]", [2, 1, 0]),
         ("²", [0, 1, 2]),
         ("[" + "9" * 5000 + "]", [0, 1, 2]),
-    ],
-)
-def test_a_bad_ranking_is_mended(text: str, order: list[int]) -> None:
-    assert read_permutation(text, 3) == order
+    ]:
+        with subtests.test(text=text, order=order):
+            assert read_permutation(text, 3) == order
 
 
 def test_windows_slide_from_the_end_to_the_start() -> None:

@@ -18,6 +18,8 @@ from serve.search.rerank_passages import (
 )
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder
 
+pytestmark = pytest.mark.model
+
 QUESTION = "what reduces fever?"
 PASSAGES = ["the gene in the cell", "aspirin reduces fever", "a study of patients with bleeding"]
 

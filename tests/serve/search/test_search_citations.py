@@ -76,6 +76,7 @@ def test_a_lost_shard_costs_its_citations_and_says_so(tmp_path: Path) -> None:
     assert found.citations
 
 
+@pytest.mark.slow
 def test_a_shard_that_was_late_once_is_not_waited_for_again(tmp_path: Path) -> None:
     defaults = load_settings().serve
     late = defaults.shard.model_copy(update={"deadline_s": 3})
@@ -167,6 +168,7 @@ def test_a_late_stage_is_left_out_at_its_deadline(tmp_path: Path) -> None:
     assert "rerank: late, first-stage order kept" in found.degraded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
 def test_the_number_of_shards_changes_no_result(tmp_path: Path, system: str) -> None:
     corpus: list[Citation] = [c for c in generate_citations(150, seed=5) if c.search_text]

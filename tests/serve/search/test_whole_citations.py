@@ -35,9 +35,8 @@ def texts(evidence: Sequence[Evidence]) -> list[str]:
     return [item.passage.text for item in evidence]
 
 
-@pytest.mark.parametrize(
-    ("of", "rest"),
-    [
+def test_the_rest_is_a_title_that_states_and_the_end(subtests: pytest.Subtests) -> None:
+    for of, rest in [
         (hit(1, 1), [STATES, PARTS[2]]),
         (hit(1, 3), [STATES]),
         (hit(1, 1, NAMES), [PARTS[2]]),
@@ -45,10 +44,9 @@ def texts(evidence: Sequence[Evidence]) -> list[str]:
         (hit(1, 0, parts=()), []),
         (replace(hit(1, 1), alone=True), []),
         (replace(hit(1, 1), place=None), []),
-    ],
-)
-def test_the_rest_is_a_title_that_states_and_the_end(of: Hit, rest: list[str]) -> None:
-    assert texts(list(rest_of(of))) == rest
+    ]:
+        with subtests.test(of=of, rest=rest):
+            assert texts(list(rest_of(of))) == rest
 
 
 def test_of_a_retracted_citation_there_is_none() -> None:

@@ -11,9 +11,8 @@ MICE = "Tolvexan in migraine models. Tolvexan reduced CGRP release in mice by 40
 LINK = "Coffee and gout. Coffee intake was inversely associated with gout in a cohort of nurses."
 
 
-@pytest.mark.parametrize(
-    ("said", "source", "kind"),
-    [
+def test_a_claim_that_no_source_makes_is_told(subtests: pytest.Subtests) -> None:
+    for said, source, kind in [
         ("Tolvexan is approved for migraine.", TRIAL, "approval"),
         ("Tolvexan is licensed in Europe for migraine.", TRIAL, "approval"),
         ("Tolvexan is recommended for adults with migraine.", TRIAL, "advice"),
@@ -28,25 +27,22 @@ LINK = "Coffee and gout. Coffee intake was inversely associated with gout in a c
         ("Coffee causes less gout.", LINK, "cause"),
         ("Tolvexan reduced CGRP release in patients.", MICE, "people"),
         ("Tolvexan reduced CGRP release in humans by 40%.", MICE, "people"),
-    ],
-)
-def test_a_claim_that_no_source_makes_is_told(said: str, source: str, kind: str) -> None:
-    assert added_claims(said, [source]) == [kind]
+    ]:
+        with subtests.test(said=said, source=source):
+            assert added_claims(said, [source]) == [kind]
 
 
-@pytest.mark.parametrize(
-    ("said", "source"),
-    [
+def test_a_claim_in_other_words_of_its_kind_is_borne(subtests: pytest.Subtests) -> None:
+    for said, source in [
         ("Tolvexan is approved for migraine.", "The FDA's approval of tolvexan came in 2031."),
         ("Tolvexan is a first-line treatment.", "Guidelines recommend tolvexan first."),
         ("Tolvexan is safe.", "No adverse events occurred with tolvexan."),
         ("Tolvexan lowered migraine days in patients.", TRIAL),
         ("Mutations of ABC1 cause gout.", "Pathogenic variants of ABC1 were found in gout."),
         ("Tolvexan reduced CGRP release in mice.", MICE),
-    ],
-)
-def test_a_claim_in_other_words_of_its_kind_is_borne(said: str, source: str) -> None:
-    assert added_claims(said, [source]) == []
+    ]:
+        with subtests.test(said=said, source=source):
+            assert added_claims(said, [source]) == []
 
 
 def test_what_a_source_only_asks_bears_no_claim() -> None:

@@ -13,6 +13,8 @@ from serve.support.attribute_sentences import attribute
 from serve.support.check_entailment import NliSupport, nli_labels
 from tests.serve.answering import evidence
 
+pytestmark = pytest.mark.model
+
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] aspirin helps hurts the heart cats sleep . a".split()  # noqa: SIM905
 
 

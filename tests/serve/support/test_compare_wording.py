@@ -11,9 +11,10 @@ from serve.support.compare_wording import (
 )
 
 
-@pytest.mark.parametrize(
-    ("said", "source", "agree"),
-    [
+def test_numbers_and_units_of_a_sentence_must_stand_in_its_source(
+    subtests: pytest.Subtests,
+) -> None:
+    for said, source, agree in [
         ("It fell by 30%.", "It fell by 30 percent.", True),
         ("It fell by 30%.", "It fell by 30 per cent.", True),
         ("It fell by 30%.", "It fell by 3%.", False),
@@ -28,17 +29,13 @@ from serve.support.compare_wording import (
         ("Found in 30.", "Found in 30 mg.", True),
         ("GLP-1 rises.", "It rises.", True),
         ("It rises.", "It rises by 5%.", True),
-    ],
-)
-def test_numbers_and_units_of_a_sentence_must_stand_in_its_source(
-    said: str, source: str, agree: bool
-) -> None:
-    assert numbers_agree(read_wording(said), read_wording(source)) is agree
+    ]:
+        with subtests.test(said=said, source=source):
+            assert numbers_agree(read_wording(said), read_wording(source)) is agree
 
 
-@pytest.mark.parametrize(
-    ("said", "source", "agree"),
-    [
+def test_negation_and_direction_must_agree(subtests: pytest.Subtests) -> None:
+    for said, source, agree in [
         ("Losartan reduced atrophy.", "Losartan was not effective in reducing atrophy.", False),
         ("Losartan did not reduce atrophy.", "Losartan reduced atrophy.", False),
         ("Losartan did not reduce atrophy.", "Losartan was ineffective: no reduced atrophy.", True),
@@ -51,10 +48,9 @@ def test_numbers_and_units_of_a_sentence_must_stand_in_its_source(
         ("Smoking increases risk.", "Smoking decreases risk.", False),
         ("Smoking increases risk.", "Smoking increased risk.", True),
         ("Risk doesn't rise.", "Risk can rise.", False),
-    ],
-)
-def test_negation_and_direction_must_agree(said: str, source: str, agree: bool) -> None:
-    assert polarity_agrees(read_wording(said), read_wording(source)) is agree
+    ]:
+        with subtests.test(said=said, source=source):
+            assert polarity_agrees(read_wording(said), read_wording(source)) is agree
 
 
 def test_coverage_counts_inflected_words_as_held() -> None:
@@ -90,23 +86,20 @@ def test_dispensable_and_essential_are_opposites() -> None:
     assert polarity_agrees(source, source)
 
 
-@pytest.mark.parametrize("text", ["", "?!", "…", "\u200b"])
-def test_a_text_without_a_word_has_no_wording(text: str) -> None:
-    assert read_wording(text).words == {}
+def test_a_text_without_a_word_has_no_wording(subtests: pytest.Subtests) -> None:
+    for text in ["", "?!", "…", "\u200b"]:
+        with subtests.test(text=text):
+            assert read_wording(text).words == {}
 
 
-@pytest.mark.parametrize(
-    ("said", "source", "against"),
-    [
+def test_two_denials_in_other_words_do_not_contradict_each_other(subtests: pytest.Subtests) -> None:
+    for said, source, against in [
         ("Curevit did not improve outcome.", "Curevit failed to bring any real benefit.", False),
         ("Curevit did not improve outcome.", "Curevit improved outcome.", True),
         ("Curevit improved outcome.", "Curevit did not improve outcome.", True),
         ("Curevit did not improve outcome.", "Curevit did improve outcome, with no harm.", True),
         ("Curevit did not raise risk.", "Curevit reduced no symptom but raised risk.", True),
         ("Curevit improved outcome.", "Curevit improved outcome.", False),
-    ],
-)
-def test_two_denials_in_other_words_do_not_contradict_each_other(
-    said: str, source: str, against: bool
-) -> None:
-    assert contradicts(read_wording(said), read_wording(source)) is against
+    ]:
+        with subtests.test(said=said, source=source):
+            assert contradicts(read_wording(said), read_wording(source)) is against

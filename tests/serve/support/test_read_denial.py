@@ -13,9 +13,8 @@ ITP = "Which drugs treat ITP?"
 
 
 # Of each sentence the names in [] are denied, those in <> are not.
-@pytest.mark.parametrize(
-    ("body", "marked"),
-    [
+def test_what_a_clause_denies_is_denied(subtests: pytest.Subtests) -> None:
+    for body, marked in [
         (HAEMOLYSIS, "<Primaquine> and <dapsone> cause it; [aspirin] and [codeine] do not."),
         (HAEMOLYSIS, "<Primaquine> causes haemolysis in G6PD deficiency and [aspirin] does not."),
         (HAEMOLYSIS, "<Primaquine>, but not [aspirin], causes haemolysis."),
@@ -33,12 +32,13 @@ ITP = "Which drugs treat ITP?"
             "Which gene is mutated in Rett?",
             "No mutation of [FGFR3] was found; <MECP2> was mutated.",
         ),
-    ],
-)
-def test_what_a_clause_denies_is_denied(body: str, marked: str) -> None:
-    sentence = marked.translate(dict.fromkeys(map(ord, "[]<>")))
-    for name in filter(None, marked.replace("[", "\n[").replace("<", "\n<").split("\n")[1:]):
-        word = name[1:].split(">" if name[0] == "<" else "]")[0]
-        begin = sentence.index(word)
-        denied = denies_name(sentence, begin, begin + len(word), asked_words(body))
-        assert denied == (name[0] == "["), word
+    ]:
+        with subtests.test(body=body, marked=marked):
+            sentence = marked.translate(dict.fromkeys(map(ord, "[]<>")))
+            for name in filter(
+                None, marked.replace("[", "\n[").replace("<", "\n<").split("\n")[1:]
+            ):
+                word = name[1:].split(">" if name[0] == "<" else "]")[0]
+                begin = sentence.index(word)
+                denied = denies_name(sentence, begin, begin + len(word), asked_words(body))
+                assert denied == (name[0] == "["), word

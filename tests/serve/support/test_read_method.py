@@ -13,9 +13,8 @@ from serve.support.read_method import (
 )
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
+def test_what_was_done_and_what_is_open_is_no_finding(subtests: pytest.Subtests) -> None:
+    for sentence in [
         "We randomised 100 travellers with jet lag to melatonin or placebo.",
         "Participants were randomly assigned to sulforaphane or placebo for 12 weeks.",
         "Patients with renal failure received ketorolac.",
@@ -26,15 +25,13 @@ from serve.support.read_method import (
         "Several studies gave conflicting results on coffee and bladder cancer.",
         "Larger trials of melatonin for jet lag are needed.",
         "A trial of melatonin for jet lag is under way.",
-    ],
-)
-def test_what_was_done_and_what_is_open_is_no_finding(sentence: str) -> None:
-    assert only_tells_method(sentence)
+    ]:
+        with subtests.test(sentence=sentence):
+            assert only_tells_method(sentence)
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
+def test_a_finding_among_what_was_done_counts(subtests: pytest.Subtests) -> None:
+    for sentence in [
         "We randomised 100 travellers, and melatonin reduced jet lag.",
         "Patients who received melatonin recovered sooner.",
         "We identified curevit as a cause of zelania.",
@@ -44,25 +41,22 @@ def test_what_was_done_and_what_is_open_is_no_finding(sentence: str) -> None:
         "The mechanism by which curevit reduces zelania remains unclear.",
         "Melatonin causes drowsiness.",
         "We compared curevit with placebo: curevit was superior.",
-    ],
-)
-def test_a_finding_among_what_was_done_counts(sentence: str) -> None:
-    assert not only_tells_method(sentence)
+    ]:
+        with subtests.test(sentence=sentence):
+            assert not only_tells_method(sentence)
 
 
-@pytest.mark.parametrize(
-    ("sentence", "prepares"),
-    [
+def test_an_aim_and_what_was_done_prepare(subtests: pytest.Subtests) -> None:
+    for sentence, prepares in [
         ("The purpose of the present study was to determine the effect of curevit.", True),
         ("To examine what causes zelania, we have created a mouse line.", True),
         ("An experimental study was carried out in rats with zelania.", True),
         ("To examine what causes zelania, we created mice, which recovered.", False),
         ("The cause of zelania is unknown.", False),
         ("Curevit is the usual treatment.", False),
-    ],
-)
-def test_an_aim_and_what_was_done_prepare(sentence: str, prepares: bool) -> None:
-    assert only_prepares(sentence) is prepares
+    ]:
+        with subtests.test(sentence=sentence, prepares=prepares):
+            assert only_prepares(sentence) is prepares
 
 
 def test_what_was_found_keeps_its_place() -> None:
@@ -72,9 +66,8 @@ def test_what_was_found_keeps_its_place() -> None:
     assert (len(found), found.index("Curevit")) == (len(text), text.index("Curevit"))
 
 
-@pytest.mark.parametrize(
-    "title",
-    [
+def test_a_title_that_only_names_its_subject_says_nothing_of_it(subtests: pytest.Subtests) -> None:
+    for title in [
         "Valproate in pregnancy.",
         "Safety of valproate in pregnancy: a systematic review.",
         "Efficacy and safety of melatonin in patients with jet lag.",
@@ -85,15 +78,13 @@ def test_what_was_found_keeps_its_place() -> None:
         "Benefits and harms of statins in the elderly.",
         "Effect of vitamin D on glycemic control.",
         "Impact of surgery on quality of life.",
-    ],
-)
-def test_a_title_that_only_names_its_subject_says_nothing_of_it(title: str) -> None:
-    assert only_names(title)
+    ]:
+        with subtests.test(title=title):
+            assert only_names(title)
 
 
-@pytest.mark.parametrize(
-    "title",
-    [
+def test_a_title_with_a_verb_or_a_finding_says_something(subtests: pytest.Subtests) -> None:
+    for title in [
         "Valproate causes birth defects.",
         "Valproate-induced hepatotoxicity.",
         "Birth defects due to valproate.",
@@ -108,15 +99,15 @@ def test_a_title_that_only_names_its_subject_says_nothing_of_it(title: str) -> N
         "Zelda overcomes the nucleosome barrier.",
         "Adar3 Is Involved in Learning.",
         "Reduced mortality under tranexamic acid.",
-    ],
-)
-def test_a_title_with_a_verb_or_a_finding_says_something(title: str) -> None:
-    assert not only_names(title)
+    ]:
+        with subtests.test(title=title):
+            assert not only_names(title)
 
 
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
+def test_whether_a_thing_is_used_or_there_is_answered_by_what_was_done(
+    subtests: pytest.Subtests,
+) -> None:
+    for question, expected in [
         ("Is methotrexate used for rheumatoid arthritis?", True),
         ("Has saracatinib been tested in clinical trials?", True),
         ("Is there a vaccine for rotavirus?", True),
@@ -128,32 +119,26 @@ def test_a_title_with_a_verb_or_a_finding_says_something(title: str) -> None:
         ("May curevit be given to children?", False),
         ("Can pazopanib be used for treatment of zelania?", True),
         ("Does melatonin help in jet lag?", False),
-    ],
-)
-def test_whether_a_thing_is_used_or_there_is_answered_by_what_was_done(
-    question: str, expected: bool
-) -> None:
-    assert asks_of_method(question) is expected
+    ]:
+        with subtests.test(question=question, expected=expected):
+            assert asks_of_method(question) is expected
 
 
-@pytest.mark.parametrize(
-    ("title", "states"),
-    [
+def test_a_title_with_a_verb_of_its_own_is_a_statement(subtests: pytest.Subtests) -> None:
+    for title, states in [
         ("Sodium bicarbonate alleviates penile pain.", True),
         ("Warfarin-induced calcification is accelerated by growth.", True),
         ("Pentoxifylline does not inhibit hyperemia.", True),
         ("Causes of zelania.", False),
         ("Increases in mortality under curevit.", False),
         ("Curevit-induced zelania: a novel finding.", False),
-    ],
-)
-def test_a_title_with_a_verb_of_its_own_is_a_statement(title: str, states: bool) -> None:
-    assert is_statement(title) is states
+    ]:
+        with subtests.test(title=title, states=states):
+            assert is_statement(title) is states
 
 
-@pytest.mark.parametrize(
-    ("sentence", "question", "silent"),
-    [
+def test_of_an_effect_only_what_speaks_of_one_is_an_answer(subtests: pytest.Subtests) -> None:
+    for sentence, question, silent in [
         ("Curevit is a protein.", "Is curevit effective in zelania?", True),
         ("Curevit is a protein.", "Is curevit a protein?", False),
         ("Curevit helped six of nine.", "Is curevit effective in zelania?", False),
@@ -161,9 +146,6 @@ def test_a_title_with_a_verb_of_its_own_is_a_statement(title: str, states: bool)
         ("Curevit helped. It was given daily.", "Does curevit cause zelania?", True),
         ("Curevit was given daily. It helped.", "Does curevit cause zelania?", False),
         ("Curevit was given daily.", "Is curevit used in zelania?", False),
-    ],
-)
-def test_of_an_effect_only_what_speaks_of_one_is_an_answer(
-    sentence: str, question: str, silent: bool
-) -> None:
-    assert is_silent(sentence, question) is silent
+    ]:
+        with subtests.test(sentence=sentence, question=question):
+            assert is_silent(sentence, question) is silent

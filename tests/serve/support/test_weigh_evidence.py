@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.answers import Sentence
-from serve.support.attribute_sentences import RememberingScorer, Stance, Support
+from serve.support.attribute_sentences import RememberingScorer, Support
 from serve.support.weigh_evidence import (
     Thresholds,
     contradicting_sentence,
@@ -34,18 +34,16 @@ class Told:
         return found
 
 
-@pytest.mark.parametrize(
-    ("support", "stance"),
-    [
+def test_a_stance_is_the_side_that_reaches_its_threshold(subtests: pytest.Subtests) -> None:
+    for support, stance in [
         (Support(0.5, "neutral", 0.0), "support"),
         (Support(0.4, "neutral", 0.5), "contradict"),
         (Support(0.4, "support", 0.4), "neutral"),
         (Support(0.7, "neutral", 0.6), "support"),
         (Support(0.6, "neutral", 0.7), "contradict"),
-    ],
-)
-def test_a_stance_is_the_side_that_reaches_its_threshold(support: Support, stance: Stance) -> None:
-    assert THRESHOLDS.stance(support) == stance
+    ]:
+        with subtests.test(support=support, stance=stance):
+            assert THRESHOLDS.stance(support) == stance
 
 
 def test_the_strongest_of_each_side_are_shown() -> None:

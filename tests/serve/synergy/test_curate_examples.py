@@ -32,20 +32,21 @@ def test_ready_questions_and_those_of_gold_files_count(
     assert found == Example("q", "list", "Which?", "All.", [["a"]])
 
 
-@pytest.mark.parametrize(
-    ("exact", "normal"),
-    [
+def test_lists_are_normalised(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for exact, normal in [
         ("aspirin", [["aspirin"]]),
         (["aspirin", " ibuprofen."], [["aspirin"], ["ibuprofen"]]),
         ([["aspirin", "ASA"], ["Aspirin"], [""]], [["aspirin", "ASA"]]),
         ([{"answer": "a", "golden": True}, {"answer": "b", "golden": False}], [["a"]]),
         ([], None),
         (None, None),
-    ],
-)
-def test_lists_are_normalised(tmp_path: Path, exact: Any, normal: Any) -> None:
-    (found,) = curate(tmp_path, question(exact_answer=exact))
-    assert found.exact == normal
+    ]:
+        with subtests.test(exact=exact, normal=normal):
+            tmp_path = tmp_path_factory.mktemp("case")
+            (found,) = curate(tmp_path, question(exact_answer=exact))
+            assert found.exact == normal
 
 
 @pytest.mark.parametrize(
@@ -73,17 +74,18 @@ def test_a_question_without_any_answer_is_left_out(tmp_path: Path) -> None:
     assert curate(tmp_path, question(ideal_answer=[], exact_answer=[])) == []
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
+def test_bad_files_are_named(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for row, said in [
         (7, "question 0: must be an object"),
         ({"id": "q", "type": "list"}, "body must be a string"),
         (question("riddle"), r"\(id q\): type 'riddle' is none of"),
         (question(exact_answer=[7]), "exact_answer: must be strings"),
         (question(ideal_answer=[7]), "ideal_answer must hold strings"),
         (question(exact_answer=[{"text": "a"}]), "exact_answer: an object must hold answer"),
-    ],
-)
-def test_bad_files_are_named(tmp_path: Path, row: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        curate(tmp_path, row)
+    ]:
+        with subtests.test(row=row, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            with pytest.raises(InputError, match=said):
+                curate(tmp_path, row)

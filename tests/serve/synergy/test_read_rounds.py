@@ -59,17 +59,18 @@ def test_a_rejected_snippet_does_not_reject_a_golden_document(tmp_path: Path) ->
     assert read_judged([write(tmp_path / "1", row)])["q"].golden == {7}
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
+def test_bad_feedback_is_named(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for row, said in [
         (7, "question 0: must be an object with an id"),
         ({"documents": []}, "question 0: must be an object with an id"),
         ({"id": "q", "documents": 5}, "field documents must be a list"),
         ({"id": "q", "documents": ["x"]}, "documents: id must end in a PMID, not 'x'"),
         ({"id": "q", "snippets": [{"golden": True}]}, "snippets: document must end in a PMID"),
         ({"id": "q", "documents": [{"id": "7", "golden": 1}]}, "golden must be true or false"),
-    ],
-)
-def test_bad_feedback_is_named(tmp_path: Path, row: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        read_judged([write(tmp_path / "f", row)])
+    ]:
+        with subtests.test(row=row, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            with pytest.raises(InputError, match=said):
+                read_judged([write(tmp_path / "f", row)])

@@ -19,6 +19,8 @@ from pipelines.train.examples.read_questions import Corpus
 from pipelines.train.examples.reader_examples import examples_of, overlap, read_answered
 from pipelines.train.recipe import ReaderRecipe, read_recipe
 
+pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+
 URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
 SAYS = "Aspirin was effective against fever in 40 adults."
 # Of the ideal answer, what evidence might say.

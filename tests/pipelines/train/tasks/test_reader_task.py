@@ -22,6 +22,8 @@ from tests.pipelines.train.test_train_command import run
 from tests.pipelines.train.tiny_data import write_corpus
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+
 ASKS = "does aspirin treat fever ?"
 EXAMPLES = [
     ReaderExample(ASKS, "aspirin treats fever .", (Part(0, 22, True, YES, 1.0),), (Marked(0, 7),)),

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from cluster.models.readings import Reading, ScoredSpan
-from serve.answer.names.find_values import Value, asked_value, is_value, needs_a_value, rank_values
+from serve.answer.names.find_values import asked_value, is_value, needs_a_value, rank_values
 from serve.answer.read_evidence import ReadPassage
 from tests.serve.answering import evidence
 
@@ -29,9 +29,8 @@ def values(body: str, *texts: str, names: str = "^$") -> list[str]:
     return [text for text, _ in rank_values(kind, read(*texts, names=names), body)]
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
+def test_the_kind_of_value_is_told_by_the_question(subtests: pytest.Subtests) -> None:
+    for body, kind in [
         ("How is curevit administered?", "route"),
         ("What is the route of administration of curevit?", "route"),
         ("How often is curevit given?", None),
@@ -43,10 +42,9 @@ def values(body: str, *texts: str, names: str = "^$") -> list[str]:
         ("Which factor is inhibited by curevit?", "numbered"),
         ("Which factors contribute to zelania?", None),
         ("Which transcription factor binds it?", None),
-    ],
-)
-def test_the_kind_of_value_is_told_by_the_question(body: str, kind: Value | None) -> None:
-    assert asked_value(body) == kind
+    ]:
+        with subtests.test(body=body, kind=kind):
+            assert asked_value(body) == kind
 
 
 def test_the_way_a_drug_is_taken_is_that_of_the_drug_that_is_asked_about() -> None:

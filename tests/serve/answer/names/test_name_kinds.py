@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from serve.answer.names.name_kinds import (
-    Kind,
     asked_kind,
     asked_nouns,
     asked_words,
@@ -17,9 +16,8 @@ from serve.answer.names.name_kinds import (
 from serve.support.compare_wording import read_wording
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
+def test_the_kind_is_told_by_the_noun_that_is_asked_for(subtests: pytest.Subtests) -> None:
+    for body, kind in [
         ("Which gene is mutated in Alport syndrome?", "gene"),
         ("What is the safest oral drug?", "drug"),
         ("List diseases that ticks transmit.", "disease"),
@@ -39,15 +37,15 @@ from serve.support.compare_wording import read_wording
         ("List features of the zelania syndrome.", "effect"),
         ("Which antibodies are found in zelania?", None),
         ("Where is titin expressed?", None),
-    ],
-)
-def test_the_kind_is_told_by_the_noun_that_is_asked_for(body: str, kind: Kind | None) -> None:
-    assert asked_kind(body) == kind
+    ]:
+        with subtests.test(body=body, kind=kind):
+            assert asked_kind(body) == kind
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
+def test_a_name_that_looks_like_another_kind_or_like_nothing_does_not_fit(
+    subtests: pytest.Subtests,
+) -> None:
+    for kind, name in [
         ("gene", "Alport syndrome"),
         ("gene", "bevacizumab"),
         ("disease", "COL4A5"),
@@ -70,17 +68,13 @@ def test_the_kind_is_told_by_the_noun_that_is_asked_for(body: str, kind: Kind | 
         ("effect", "antibiotics"),
         ("action", "clopidogrel"),
         (None, "the patients"),
-    ],
-)
-def test_a_name_that_looks_like_another_kind_or_like_nothing_does_not_fit(
-    kind: Kind | None, name: str
-) -> None:
-    assert not fits(kind, name)
+    ]:
+        with subtests.test(kind=kind, name=name):
+            assert not fits(kind, name)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
+def test_a_name_whose_looks_do_not_tell_fits(subtests: pytest.Subtests) -> None:
+    for kind, name in [
         ("gene", "COL4A5"),
         ("gene", "collagen"),
         ("gene", "tumor necrosis factor"),
@@ -96,15 +90,13 @@ def test_a_name_that_looks_like_another_kind_or_like_nothing_does_not_fit(
         ("effect", "hearing loss"),
         ("other", "head"),
         (None, "COL4A5"),
-    ],
-)
-def test_a_name_whose_looks_do_not_tell_fits(kind: Kind | None, name: str) -> None:
-    assert fits(kind, name)
+    ]:
+        with subtests.test(kind=kind, name=name):
+            assert fits(kind, name)
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "beside"),
-    [
+def test_what_is_listed_beside_the_thing_asked_about_is_told(subtests: pytest.Subtests) -> None:
+    for text, name, beside in [
         ("Lungs are harmed by nitrofurantoin, amiodarone, and bleomycin.", "nitrofurantoin", True),
         ("Lungs are harmed by nitrofurantoin, amiodarone, and bleomycin.", "bleomycin", True),
         ("Lung toxicity comes with gold, amiodarone, and gases.", "Lung toxicity", False),
@@ -112,16 +104,13 @@ def test_a_name_whose_looks_do_not_tell_fits(kind: Kind | None, name: str) -> No
         ("Amiodarone causes photosensitivity, neuropathy and tremor.", "tremor", False),
         ("Tremor was seen.", "Tremor", False),
         ("Dose and tremor on road, amiodarone, and gold.", "tremor on", False),
-    ],
-)
-def test_what_is_listed_beside_the_thing_asked_about_is_told(
-    text: str, name: str, beside: bool
-) -> None:
-    asked = asked_words("What are the side effects of amiodarone?")
+    ]:
+        with subtests.test(text=text, name=name):
+            asked = asked_words("What are the side effects of amiodarone?")
 
-    begin = text.index(name)
+            begin = text.index(name)
 
-    assert stands_beside(text, begin, begin + len(name), asked) is beside
+            assert stands_beside(text, begin, begin + len(name), asked) is beside
 
 
 def test_a_thing_is_of_the_kind_that_one_of_its_names_tells() -> None:
@@ -137,18 +126,18 @@ def test_an_action_is_told_by_what_it_does(name: str) -> None:
     assert fits("action", name)
 
 
-@pytest.mark.parametrize(
-    ("body", "nouns"),
-    [
+def test_the_nouns_that_are_asked_for_stand_behind_the_question_word(
+    subtests: pytest.Subtests,
+) -> None:
+    for body, nouns in [
         ("What repeat is expanded in zelania?", "repeat"),
         ("Which are the variants in Bulgaria?", "variant"),
         ("Which is the usual vector of zelania?", "usual vector"),
         ("Does zelania have variants?", ""),
         ("What is zelania due to?", "zelania due"),
-    ],
-)
-def test_the_nouns_that_are_asked_for_stand_behind_the_question_word(body: str, nouns: str) -> None:
-    assert asked_nouns(body) == read_wording(nouns).words.keys()
+    ]:
+        with subtests.test(body=body, nouns=nouns):
+            assert asked_nouns(body) == read_wording(nouns).words.keys()
 
 
 def test_a_name_bears_the_noun_in_itself_or_behind_it() -> None:

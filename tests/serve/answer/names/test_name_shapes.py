@@ -9,31 +9,27 @@ def names(text: str) -> list[str]:
     return [name for name, _, _ in names_by_shape(text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
+def test_genes_drugs_and_programs_are_seen(subtests: pytest.Subtests) -> None:
+    for text, found in [
         ("FunImageJ and AMG334 are new.", ["FunImageJ", "AMG334"]),
         ("Mosunetuzumab or daprodustat was given.", ["Mosunetuzumab", "daprodustat"]),
         ("anti-CD20 binds B cells", ["anti-CD20"]),
         ("HLA-B*57:01 was typed", ["HLA-B"]),
-    ],
-)
-def test_genes_drugs_and_programs_are_seen(text: str, found: list[str]) -> None:
-    assert names(text) == found
+    ]:
+        with subtests.test(text=text, found=found):
+            assert names(text) == found
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_plain_words_labels_and_ranges_are_not(subtests: pytest.Subtests) -> None:
+    for text in [
         "RESULTS: None.",
         "It took 10-12 minutes.",
         "In April we chose a thermostat.",
         "",
         "An April vir",
-    ],
-)
-def test_plain_words_labels_and_ranges_are_not(text: str) -> None:
-    assert names(text) == []
+    ]:
+        with subtests.test(text=text):
+            assert names(text) == []
 
 
 def test_spans_are_those_of_the_text() -> None:

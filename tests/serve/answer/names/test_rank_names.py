@@ -34,20 +34,22 @@ def test_a_drug_for_something_else_is_no_answer_where_the_sentence_tells_them_ap
     assert named("Which drugs treat zelania?", text, "gammamab") == ["Gammamab"]
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
+def test_what_measures_a_symptom_and_letters_that_nobody_explains_are_none(
+    subtests: pytest.Subtests,
+) -> None:
+    for text, names in [
         ("They were assessed by the Hoehn and Yahr Scale.", "Hoehn"),
         ("The Zelania Rating Scale (ZRS) was worse; ZRS and tremor rose.", "ZRS"),
         ("All had SCOPA and tremor.", "SCOPA"),
         ("Statins hold HMG-CoA reductase back.", "HMG-CoA reductase"),
-    ],
-)
-def test_what_measures_a_symptom_and_letters_that_nobody_explains_are_none(
-    text: str, names: str
-) -> None:
-    assert named("What are the symptoms of zelania?", f"{text} Tremor was seen.", names) == []
-    assert named("What are the symptoms of zelania?", f"{text} Tremor was seen.", "Tremor was")
+    ]:
+        with subtests.test(text=text, names=names):
+            assert (
+                named("What are the symptoms of zelania?", f"{text} Tremor was seen.", names) == []
+            )
+            assert named(
+                "What are the symptoms of zelania?", f"{text} Tremor was seen.", "Tremor was"
+            )
 
 
 def test_the_long_form_of_what_the_question_names_is_no_answer_unless_it_asks_for_a_name() -> None:

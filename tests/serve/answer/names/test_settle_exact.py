@@ -67,19 +67,17 @@ def test_any_answer_gets_the_form_of_its_type(exact: ExactAnswer, kind: str) -> 
         assert isinstance(settled, list)
 
 
-@pytest.mark.parametrize(
-    ("name", "trimmed"),
-    [
+def test_quotes_and_stops_go_but_nothing_that_means_something(subtests: pytest.Subtests) -> None:
+    for name, trimmed in [
         ('"IL-6".', "IL-6"),
         ("'aspirin'", "aspirin"),
         ("5'", "5'"),
         (".05", ".05"),
         ("24 %,", "24 %"),
         ("  two\n words ", "two words"),
-    ],
-)
-def test_quotes_and_stops_go_but_nothing_that_means_something(name: str, trimmed: str) -> None:
-    assert trim_name(name) == trimmed
+    ]:
+        with subtests.test(name=name, trimmed=trimmed):
+            assert trim_name(name) == trimmed
 
 
 def test_different_units_are_different_answers() -> None:
@@ -95,26 +93,23 @@ def test_a_later_group_whose_name_came_before_is_dropped() -> None:
     assert settle_names(groups, limit=5, max_chars=99) == [["AQP4", "aquaporin-4"], ["IgG"]]
 
 
-@pytest.mark.parametrize(
-    ("word", "settled"), [("Yes.", "yes"), (" YES ", "yes"), ("No", "no"), ("perhaps", "no")]
-)
-def test_a_yes_or_no_gets_its_form_and_keeps_its_meaning(word: str, settled: str) -> None:
-    assert settle_exact("yesno", word) == settled
+def test_a_yes_or_no_gets_its_form_and_keeps_its_meaning(subtests: pytest.Subtests) -> None:
+    for word, settled in [("Yes.", "yes"), (" YES ", "yes"), ("No", "no"), ("perhaps", "no")]:
+        with subtests.test(word=word, settled=settled):
+            assert settle_exact("yesno", word) == settled
 
 
-@pytest.mark.parametrize(
-    ("text", "verdict"),
-    [
+def test_a_verdict_is_what_the_first_sentence_opens_with(subtests: pytest.Subtests) -> None:
+    for text, verdict in [
         ("Yes, exercise reduces the risk of recurrence.", "yes"),
         ("No. Valproate is contraindicated in pregnancy.", "no"),
         ("No significant difference was found.", None),
         ("Noonan syndrome is caused by PTPN11.", None),
         ("Exercise reduces the risk.", None),
-    ],
-)
-def test_a_verdict_is_what_the_first_sentence_opens_with(text: str, verdict: str | None) -> None:
-    later = Sentence("No, it does not.", (1,), 0.9)
-    assert opening_verdict([Sentence(text, (1,), 0.9), later]) == verdict
+    ]:
+        with subtests.test(text=text, verdict=verdict):
+            later = Sentence("No, it does not.", (1,), 0.9)
+            assert opening_verdict([Sentence(text, (1,), 0.9), later]) == verdict
 
 
 def test_no_answer_opens_with_no_verdict() -> None:

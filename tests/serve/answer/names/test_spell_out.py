@@ -13,9 +13,8 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("body", "long"),
-    [
+def test_the_long_form_is_given_where_the_question_asks_for_it(subtests: pytest.Subtests) -> None:
+    for body, long in [
         ("What is ECMO?", ["extracorporeal membrane oxygenation"]),
         ("What is the ECMO", ["extracorporeal membrane oxygenation"]),
         ('What does "ECMO" stand for?', ["extracorporeal membrane oxygenation"]),
@@ -26,7 +25,6 @@ PAIRS = [
         ("Which drugs are DMARDs?", []),
         ("What is PCR?", []),
         ("", []),
-    ],
-)
-def test_the_long_form_is_given_where_the_question_asks_for_it(body: str, long: list[str]) -> None:
-    assert spelt_out(body, PAIRS) == long
+    ]:
+        with subtests.test(body=body, long=long):
+            assert spelt_out(body, PAIRS) == long

@@ -114,6 +114,7 @@ def test_what_began_on_the_old_version_ends_on_it(index: SmallIndex) -> None:
     assert old.name.version == "v000001"
 
 
+@pytest.mark.slow
 def test_without_a_cycle_collected_the_old_files_are_let_go(index: SmallIndex) -> None:
     found = follower(index)
     index.update([SECOND])
@@ -273,6 +274,7 @@ def mapped_files(index: SmallIndex) -> set[str]:
     return {line.partition(str(index.path))[2] for line in lines if str(index.path) in line}
 
 
+@pytest.mark.slow
 def test_after_each_swap_nothing_but_the_served_version_is_mapped(index: SmallIndex) -> None:
     found = follower(index)
     for number in range(3):
@@ -332,6 +334,7 @@ def test_the_vocabulary_follows_too(index: SmallIndex) -> None:
     assert [e.text for e in found.current.value.entities("Is dabigatran safe?")] == ["dabigatran"]
 
 
+@pytest.mark.model
 def test_a_transformer_is_kept_and_linked_to_the_new_vocabulary(
     index: SmallIndex, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_caller_who_hangs_up_gives_back_the_turn_or_the_place() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_the_longer_requests_take_the_later_one_may_ask_again() -> None:
     async def scenario(seconds: float) -> int:
         admission, never = Admission(at_once=1, waiting=0, wait_s=60), asyncio.Event()

@@ -13,8 +13,8 @@ from tests.serve.service import SmallService
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 def test_head_is_answered_as_get_is_without_a_body(service: SmallService) -> None:

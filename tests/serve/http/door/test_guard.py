@@ -2,7 +2,6 @@ import json
 import logging
 import socket
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,8 @@ ALICE, BOB = "a" * 32, "b" * 32
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 class NotingMeters(Meters):
@@ -140,9 +139,9 @@ def test_the_log_holds_questions_where_that_is_asked_for(
     assert line.question == QUESTION["question"]
 
 
-def test_requests_questions_and_losses_are_counted(tmp_path: Path) -> None:
+def test_requests_questions_and_losses_are_counted() -> None:
     meters = NotingMeters()
-    http = client(SmallService(tmp_path, broken=("rerank",)), meters=meters)
+    http = client(SmallService(broken=("rerank",)), meters=meters)
     http.post("/v1/search", json=QUESTION)
     http.post("/v1/answer", json={**QUESTION, "stream": True})
     http.get("/v1/citations/7")
@@ -159,6 +158,7 @@ def test_requests_questions_and_losses_are_counted(tmp_path: Path) -> None:
     assert meters.questions[0][3] == ["rerank: failed, first-stage order kept"]
 
 
+@pytest.mark.slow
 def test_pages_of_other_origins_may_not_ask_unless_they_are_named(service: SmallService) -> None:
     origin = {"Origin": "https://portal.example.org"}
     asks = {**origin, "Access-Control-Request-Method": "POST"}
@@ -178,8 +178,8 @@ def test_what_is_not_there_is_said_in_json(service: SmallService) -> None:
     assert http.get("/v1/answer").status_code == 405
 
 
-def test_a_defect_is_a_plain_500_that_tells_nothing(tmp_path: Path) -> None:
-    service = SmallService(tmp_path)
+def test_a_defect_is_a_plain_500_that_tells_nothing() -> None:
+    service = SmallService()
 
     async def citation(pmid: int) -> None:
         raise ValueError("secret path /etc/x")

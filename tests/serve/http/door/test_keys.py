@@ -46,9 +46,8 @@ def test_what_is_no_key_is_named_without_showing_it(
     assert "short" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("headers", "key"),
-    [
+def test_a_key_comes_in_either_header(subtests: pytest.Subtests) -> None:
+    for headers, key in [
         ({"authorization": "Bearer abc"}, "abc"),
         ({"authorization": "bearer  abc "}, "abc"),
         ({"x-api-key": "abc"}, "abc"),
@@ -56,10 +55,9 @@ def test_what_is_no_key_is_named_without_showing_it(
         ({"authorization": "Basic YW55Ym9keTphYmM6ZA=="}, "abc:d"),
         ({"authorization": "Basic abc", "x-api-key": "def"}, "def"),
         ({}, ""),
-    ],
-)
-def test_a_key_comes_in_either_header(headers: dict[str, str], key: str) -> None:
-    assert given_key(headers) == key
+    ]:
+        with subtests.test(headers=headers, key=key):
+            assert given_key(headers) == key
 
 
 def test_a_rate_is_spent_and_comes_back_evenly() -> None:

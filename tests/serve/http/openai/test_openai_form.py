@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -24,8 +23,8 @@ def client_at(port: int) -> openai.OpenAI:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"))
+def service() -> SmallService:
+    return SmallService()
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +33,7 @@ def client(service: SmallService) -> Iterator[openai.OpenAI]:
         yield client
 
 
+@pytest.mark.process
 def test_presets_are_models(client: openai.OpenAI) -> None:
     assert [model.id for model in client.models.list()] == system_names()
     assert client.models.retrieve("citeray").owned_by == "citeray"
@@ -83,9 +83,10 @@ def test_the_last_message_alone_is_the_question(
     assert (reply.choices[0].message.content or "").startswith("Yes.")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+def test_what_cannot_be_answered_is_a_bad_request(
+    client: openai.OpenAI, subtests: pytest.Subtests
+) -> None:
+    for change, said in [
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "assistant", "content": "Hello"}]}, "the last one must be"),
         ({"messages": [{"role": "user", "content": "  "}]}, "the last one must be"),
@@ -100,13 +101,10 @@ def test_the_last_message_alone_is_the_question(
         ({"modalities": ["text", "audio"]}, "modalities: is not supported"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ({"n": 2}, "n"),
-    ],
-)
-def test_what_cannot_be_answered_is_a_bad_request(
-    client: openai.OpenAI, change: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(openai.BadRequestError, match=said):
-        client.chat.completions.create(**{"model": "citeray", "messages": ASKED, **change})
+    ]:
+        asked = {"model": "citeray", "messages": ASKED, **change}
+        with subtests.test(said=said), pytest.raises(openai.BadRequestError, match=said):
+            client.chat.completions.create(**asked)
 
 
 def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
@@ -179,16 +177,16 @@ def test_a_body_that_is_too_large_is_told_in_openais_form(client: openai.OpenAI)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_graph_that_is_loading_says_so(tmp_path: Path, stream: bool) -> None:
-    api = create_api(SmallService(tmp_path, state="loading"), load_settings().serve)
+def test_a_graph_that_is_loading_says_so(stream: bool) -> None:
+    api = create_api(SmallService(state="loading"), load_settings().serve)
     with serving(api) as port, client_at(port) as client:
         with pytest.raises(openai.InternalServerError, match="still loading") as caught:
             client.chat.completions.create(model="citeray", messages=ASKED, stream=stream)
         assert caught.value.status_code == 503
 
 
-def test_a_lost_index_is_an_error_in_either_form(tmp_path: Path) -> None:
-    service = SmallService(tmp_path, broken=("shard-0", "shard-1"))
+def test_a_lost_index_is_an_error_in_either_form() -> None:
+    service = SmallService(broken=("shard-0", "shard-1"))
     with (
         serving(create_api(service, load_settings().serve)) as port,
         client_at(port) as client,

@@ -37,8 +37,8 @@ def model() -> Iterator[ChatEndpoint]:
 
 
 @pytest.fixture(scope="package")
-def service(tmp_path_factory: pytest.TempPathFactory, model: ChatEndpoint) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"), writer=model.model())
+def service(model: ChatEndpoint) -> SmallService:
+    return SmallService(writer=model.model())
 
 
 @pytest.fixture(scope="package")

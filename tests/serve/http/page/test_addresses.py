@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.serve.http.page.library import EXAMPLE
 from tests.serve.http.page.test_page import CONTRAST, QUESTION, ask
 from tests.serve.service import SmallService
+
+pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
 
 OTHER = "Does warfarin inhibit VKORC1?"
 

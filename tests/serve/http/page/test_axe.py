@@ -23,6 +23,8 @@ from tests.serve.http_server import serving
 from tests.serve.saved.kept import saved_at
 from tests.serve.service import DISPUTED, SmallService, dispute, unsure_of
 
+pytestmark = pytest.mark.browser
+
 axe = Axe()
 # Every rule runs in both; a colour is the same at either width.
 LOOKS = (("light", 1280), ("dark", 390))
@@ -133,15 +135,23 @@ def reviewed(page: Page) -> None:
     expect(items.nth(1).locator(".stance")).to_contain_text("Accepted ")
 
 
-@pytest.mark.parametrize(
-    "state", [first_screen, names, answered, hinted, passage, by_hand, refused, compared]
-)
-def test_no_violation_in_any_state_of_asking(
-    browser: Browser, library_url: str, state: Callable[[Page], None]
+def test_first_screen_and_answer_have_no_violation(
+    browser: Browser, library_url: str, subtests: pytest.Subtests
 ) -> None:
-    with opened(browser, library_url) as page:
-        state(page)
-        check(page)
+    for state in [first_screen, answered]:
+        with subtests.test(state=state), opened(browser, library_url) as page:
+            state(page)
+            check(page)
+
+
+@pytest.mark.nightly
+def test_other_states_of_asking_have_no_violation(
+    browser: Browser, library_url: str, subtests: pytest.Subtests
+) -> None:
+    for state in [names, hinted, passage, by_hand, refused, compared]:
+        with subtests.test(state=state), opened(browser, library_url) as page:
+            state(page)
+            check(page)
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +162,7 @@ def keeping_url(service: SmallService, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.mark.parametrize("state", [corrected, watching, reviewed])
+@pytest.mark.nightly
 def test_no_violation_in_what_is_kept(
     browser: Browser, keeping_url: str, state: Callable[[Page], None]
 ) -> None:
@@ -165,11 +176,10 @@ def test_no_violation_in_what_is_kept(
     [{"decide": unsure_of}, {"citations": DISPUTED, "decide": dispute}, {"broken": ("rerank",)}],
     ids=["unsure", "mixed", "without a stage"],
 )
-def test_no_violation_in_answers_that_are_less(
-    browser: Browser, tmp_path: Path, held: dict[str, Any]
-) -> None:
+@pytest.mark.nightly
+def test_no_violation_in_answers_that_are_less(browser: Browser, held: dict[str, Any]) -> None:
     with (
-        serving(create_api(SmallService(tmp_path, **held), load_settings().serve)) as port,
+        serving(create_api(SmallService(**held), load_settings().serve)) as port,
         opened(browser, f"http://127.0.0.1:{port}") as page,
     ):
         answered(page)
@@ -198,10 +208,10 @@ def test_no_violation_in_a_batch(browser: Browser, service: SmallService, tmp_pa
 
 
 def test_no_violation_where_a_key_is_asked_for_or_the_server_is_not_ready(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", f"alice:{'k' * 32}")
-    api = create_api(SmallService(tmp_path, state="loading"), load_settings().serve)
+    api = create_api(SmallService(state="loading"), load_settings().serve)
     context = browser.new_context()
     with serving(api) as port:
         page = context.new_page()
@@ -212,6 +222,7 @@ def test_no_violation_where_a_key_is_asked_for_or_the_server_is_not_ready(
     context.close()
 
 
+@pytest.mark.nightly
 def test_no_violation_of_ours_in_the_documents_page(browser: Browser, url: str) -> None:
     """Swagger UI's own elements are not ours to mend."""
     context = browser.new_context()

@@ -17,6 +17,8 @@ from tests.serve.http.page.conftest import SAID, Hand, watched
 from tests.serve.http.page.test_page import CONTRAST, QUESTION
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.browser
+
 
 @pytest.fixture(scope="module")
 def asking(service: SmallService) -> Asking:

@@ -11,6 +11,8 @@ from tests.serve.http.page.conftest import SAID, watched
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 
+pytestmark = [pytest.mark.browser, pytest.mark.nightly]
+
 
 def ask(page: Page, url: str) -> Locator:
     """What the documents page shows of the reply to a question asked from it."""

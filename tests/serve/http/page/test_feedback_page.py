@@ -20,6 +20,8 @@ from tests.serve.http_server import serving
 from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
 from tests.serve.service import SmallService
 
+pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
+
 EVIL = "<img src=x onerror=alert()> [bold]"
 SAYINGS = (
     {"rating": "up"},

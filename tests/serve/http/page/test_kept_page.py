@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from cluster.answers import Answer
@@ -22,6 +23,8 @@ from tests.serve.http.page.test_page import QUESTION, ask
 from tests.serve.http_server import serving
 from tests.serve.service import DISPUTED, SmallService, dispute
 from tests.small_index import citation
+
+pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
 
 
 class Updated(SmallService):
@@ -125,16 +128,14 @@ def test_a_server_that_keeps_nothing_offers_neither(page: Page) -> None:
         expect(page.get_by_role("tab", name=tab)).to_be_hidden()
 
 
-def test_designs_are_badges_and_counts_and_the_strongest_can_come_first(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_designs_are_badges_and_counts_and_the_strongest_can_come_first(browser: Browser) -> None:
     text = "Metformin activates AMPK."
     citations = [
         citation(1, text, year=2001, publication_types=("Case Reports",)),
         citation(2, text, year=2015, publication_types=("Randomized Controlled Trial",)),
         citation(3, text),
     ]
-    api = create_api(SmallService(tmp_path, citations=citations), load_settings().serve)
+    api = create_api(SmallService(citations=citations), load_settings().serve)
     with serving(api) as port:
         page = browser.new_page()
         page.goto(f"http://127.0.0.1:{port}")

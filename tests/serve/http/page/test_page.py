@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import httpx
 import pytest
@@ -15,6 +14,8 @@ from tests.serve.http.page.conftest import SAID, watched
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 from tests.small_index import citation
+
+pytestmark = pytest.mark.browser
 
 QUESTION = "Does metformin activate AMPK?"
 EVIL = '<svg onload="document.title=1"></svg><b onpointerenter="document.title=1">bold</b>'
@@ -54,14 +55,12 @@ def test_an_answer_comes_with_its_references_and_what_it_rests_on(page: Page) ->
     expect(details.locator(".evidence")).to_contain_text(re.compile(r"rerank \d\.\d\d"))
 
 
-def test_filters_narrow_what_is_found_and_the_answer_names_them(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_filters_narrow_what_is_found_and_the_answer_names_them(browser: Browser) -> None:
     held = [
         citation(1, SAID, "Old", year=1999),
         citation(2, SAID, "New", year=2021, publication_types=("Randomized Controlled Trial",)),
     ]
-    api = create_api(SmallService(tmp_path, citations=held), load_settings().serve)
+    api = create_api(SmallService(citations=held), load_settings().serve)
     with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
         page.get_by_text("Filters", exact=True).click()
         page.get_by_label("From year").fill("2020")
@@ -89,10 +88,10 @@ def test_filters_narrow_what_is_found_and_the_answer_names_them(
 
 
 def test_an_article_without_an_english_title_is_known_by_what_its_passage_says(
-    browser: Browser, tmp_path: Path
+    browser: Browser,
 ) -> None:
     held = [citation(1, SAID, "[Not Available].", year=2021)]
-    api = create_api(SmallService(tmp_path, citations=held), load_settings().serve)
+    api = create_api(SmallService(citations=held), load_settings().serve)
     with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
         ask(page)
         begins = f"No English title: “{SAID}”"
@@ -127,7 +126,8 @@ def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page)
         "retracted": False,
     }
     expect(page.locator("#chips li")).to_have_count(8)
-    expect(page.get_by_role("article", name="Answer")).to_be_visible()
+    # No article of this index has these values, which the page says beside the filters.
+    expect(page.locator(".problem")).to_contain_text("filters.journals")
 
 
 def test_a_number_shows_its_sentence_and_leads_to_its_reference(page: Page) -> None:
@@ -257,8 +257,8 @@ def test_cancel_ends_the_question(page: Page, url: str) -> None:
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
 
 
-def test_a_server_that_is_not_ready_is_said_in_words(browser: Browser, tmp_path: Path) -> None:
-    api = create_api(SmallService(tmp_path, state="loading"), load_settings().serve)
+def test_a_server_that_is_not_ready_is_said_in_words(browser: Browser) -> None:
+    api = create_api(SmallService(state="loading"), load_settings().serve)
     with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
         ask(page)
         expect(page.get_by_role("alert").first).to_contain_text("still loading: shard-0001")
@@ -278,9 +278,9 @@ def test_a_server_with_keys_asks_for_one(
         assert page.evaluate("Object.keys(localStorage).join()").find("key") == -1
 
 
-def test_hostile_titles_abstracts_and_questions_stay_text(browser: Browser, tmp_path: Path) -> None:
+def test_hostile_titles_abstracts_and_questions_stay_text(browser: Browser) -> None:
     planted = [citation(7, f"Metformin activates AMPK {EVIL} in mice.", f"On AMPK {EVIL}")]
-    api = create_api(SmallService(tmp_path, citations=planted), load_settings().serve)
+    api = create_api(SmallService(citations=planted), load_settings().serve)
     with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
         ask(page, f"{QUESTION} <img src=x onerror=alert()><script>alert()</script> {EVIL}")
         expect(page.get_by_role("article", name="Answer")).to_contain_text("<svg onload=")

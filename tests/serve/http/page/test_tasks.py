@@ -26,6 +26,8 @@ from tests.serve.http_server import serving
 from tests.serve.service import DISPUTED, SmallService, dispute, unsure_of
 from tests.small_index import citation
 
+pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
+
 
 def type_and_enter(page: Page, place: str, text: str) -> None:
     page.locator(place).fill(text)
@@ -231,12 +233,12 @@ def test_print_leaves_the_answer_its_references_and_the_disclaimer(page: Page) -
     expect(page.locator(".foot")).to_contain_text("Not medical advice.")
 
 
-def test_a_retracted_or_corrected_reference_says_so(browser: Browser, tmp_path: Path) -> None:
+def test_a_retracted_or_corrected_reference_says_so(browser: Browser) -> None:
     held = [
         citation(1, SAID, "Gone", links=(Link("RetractionIn", 77, ""),)),
         citation(2, f"Again, {SAID}", "Mended", links=(Link("ErratumIn", None, ""),)),
     ]
-    service = SmallService(tmp_path, citations=held, decide=unsure_of)
+    service = SmallService(citations=held, decide=unsure_of)
     api = create_api(service, load_settings().serve)
     with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
         ask(page)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +17,8 @@ from tests.serve.http.page.test_page import CONTRAST, QUESTION, ask
 from tests.serve.http_server import serving
 from tests.serve.service import DISPUTED, SmallService, dispute, own_words, unsure_of
 
+pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
+
 
 @contextmanager
 def page_of(browser: Browser, service: SmallService, **context: Any) -> Iterator[Page]:
@@ -29,8 +30,8 @@ def page_of(browser: Browser, service: SmallService, **context: Any) -> Iterator
 
 
 @pytest.fixture(scope="module")
-def unsure(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("unsure"), decide=unsure_of)
+def unsure() -> SmallService:
+    return SmallService(decide=unsure_of)
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +86,8 @@ def test_where_sources_disagree_both_sides_are_quoted(
         expect(against.get_by_role("link", name=re.compile("Reference ., against"))).to_be_visible()
 
 
-def test_a_sentence_that_no_evidence_supports_bears_the_mark(
-    browser: Browser, tmp_path: Path
-) -> None:
-    with page_of(browser, SmallService(tmp_path, decide=own_words)) as page:
+def test_a_sentence_that_no_evidence_supports_bears_the_mark(browser: Browser) -> None:
+    with page_of(browser, SmallService(decide=own_words)) as page:
         ask(page)
         last = page.locator(".sentences > li").last
         expect(last).to_contain_text("It cures everything.\u00a0No evidence supports this. ")

@@ -20,8 +20,8 @@ from tests.serve.service import DISPUTED, SmallService
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    service = SmallService(tmp_path_factory.mktemp("index"), citations=DISPUTED)
+def port() -> Iterator[int]:
+    service = SmallService(citations=DISPUTED)
     with serving(create_api(service, load_settings().serve)) as port:
         yield port
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-from pathlib import Path
 from typing import Any
 
 import docx
@@ -21,8 +20,8 @@ QUESTION = {"question": "Does metformin activate AMPK?", "type": "yesno"}
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    return SmallService(tmp_path_factory.mktemp("index"), citations=DISPUTED)
+def service() -> SmallService:
+    return SmallService(citations=DISPUTED)
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +81,13 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("query", "status", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_given_is_refused_in_one_sentence(
-    http: TestClient, query: str, status: int, said: str
+    http: TestClient, subtests: pytest.Subtests
 ) -> None:
-    reply = http.get(f"/v1/references?pmids={query}")
-    assert (reply.status_code, said in reply.json()["detail"]) == (status, True), reply.text
+    for query, status, said in REFUSED.values():
+        with subtests.test(query=query, status=status):
+            reply = http.get(f"/v1/references?pmids={query}")
+            assert (reply.status_code, said in reply.json()["detail"]) == (status, True), reply.text
 
 
 def test_related_citations_are_like_one_and_without_it(
@@ -101,8 +101,8 @@ def test_related_citations_are_like_one_and_without_it(
     assert (absent.status_code, absent.json()["detail"]) == (404, "PMID 99 is not in this index")
 
 
-def test_related_citations_of_a_record_without_text_are_refused(tmp_path: Path) -> None:
-    service = SmallService(tmp_path, citations=[*DISPUTED, Citation(pmid=9)])
+def test_related_citations_of_a_record_without_text_are_refused() -> None:
+    service = SmallService(citations=[*DISPUTED, Citation(pmid=9)])
     reply = TestClient(create_api(service, load_settings().serve)).get("/v1/citations/9/related")
     assert reply.status_code == 422
     assert "PMID 9 has neither title nor abstract" in reply.json()["detail"]
@@ -157,8 +157,8 @@ def _citing(answer: dict[str, Any], pmid: int) -> dict[str, Any]:
     return {**answer, "ideal": [{"text": "It does.", "pmids": [pmid], "support": 1.0}]}
 
 
-def test_while_loading_the_routes_say_so(tmp_path: Path) -> None:
-    loading = TestClient(create_api(SmallService(tmp_path, state="loading"), load_settings().serve))
+def test_while_loading_the_routes_say_so() -> None:
+    loading = TestClient(create_api(SmallService(state="loading"), load_settings().serve))
     for path in ("/v1/references?pmids=1&format=ris", "/v1/citations/1/related"):
         assert loading.get(path).status_code == 503
 

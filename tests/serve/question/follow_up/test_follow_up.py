@@ -215,12 +215,13 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("before", "body", "whole"), PAIRS, ids=[body for _, body, _ in PAIRS])
-def test_rules_complete_a_follow_up_question(before: str, body: str, whole: str) -> None:
-    stages = Said()
-    assert completed(body, before, stages=stages) == (whole, "rules")
-    # A model that is not there is not missed.
-    assert (stages.watch.degraded, stages.watch.model_calls) == ([], 0)
+def test_rules_complete_a_follow_up_question(subtests: pytest.Subtests) -> None:
+    for before, body, whole in PAIRS:
+        with subtests.test(before=before, body=body):
+            stages = Said()
+            assert completed(body, before, stages=stages) == (whole, "rules")
+            # A model that is not there is not missed.
+            assert (stages.watch.degraded, stages.watch.model_calls) == ([], 0)
 
 
 ALONE = [
@@ -244,12 +245,13 @@ ALONE = [
 ]
 
 
-@pytest.mark.parametrize("body", ALONE)
-def test_a_question_that_stands_alone_is_not_touched(body: str) -> None:
-    said = Said("Does metformin activate AMPK?")
-    assert completed(body, "Does metformin activate AMPK?", stages=said) == (body, "")
-    assert said.heard == []
-    assert rests_on_before(body, entities(body)) is None
+def test_a_question_that_stands_alone_is_not_touched(subtests: pytest.Subtests) -> None:
+    for body in ALONE:
+        with subtests.test(body=body):
+            said = Said("Does metformin activate AMPK?")
+            assert completed(body, "Does metformin activate AMPK?", stages=said) == (body, "")
+            assert said.heard == []
+            assert rests_on_before(body, entities(body)) is None
 
 
 def test_without_turns_nothing_is_completed() -> None:

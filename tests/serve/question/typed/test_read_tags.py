@@ -72,18 +72,16 @@ READ: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "words", "filters"), READ, ids=[body for body, *_ in READ])
-def test_tags_become_filters_and_the_rest_is_the_question(
-    body: str, words: str, filters: dict[str, Any]
-) -> None:
-    read = read_tags(body, HEADINGS)
-    assert read is not None
-    assert (read.words, read.filters) == (words, Filters(**filters))
+def test_tags_become_filters_and_the_rest_is_the_question(subtests: pytest.Subtests) -> None:
+    for body, words, filters in READ:
+        with subtests.test(body=body, words=words):
+            read = read_tags(body, HEADINGS)
+            assert read is not None
+            assert (read.words, read.filters) == (words, Filters(**filters))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_a_question_without_tags_is_left_alone(subtests: pytest.Subtests) -> None:
+    for body in [
         "Does metformin activate AMPK?",
         "What is [Au] nanoparticle toxicity?",
         "[Au]",
@@ -91,16 +89,14 @@ def test_tags_become_filters_and_the_rest_is_the_question(
         "What does the OR gate do in a cell?",
         "Is the [4Fe-4S] cluster of NDUFS1 stable?",
         "Which drugs do NOT cross the blood brain barrier, ADME OR not?",
-    ],
-)
-def test_a_question_without_tags_is_left_alone(body: str) -> None:
-    assert read_tags(body, {}) is None
-    assert not heading_candidates(body)
+    ]:
+        with subtests.test(body=body):
+            assert read_tags(body, {}) is None
+            assert not heading_candidates(body)
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
+def test_what_filters_cannot_hold_is_refused_with_the_fix(subtests: pytest.Subtests) -> None:
+    for body, said in [
         ("asthma NOT children[mh]", "NOT cannot be applied"),
         ("metformin[tiab] OR 2020[dp]", "OR between different fields"),
         ("asthma AND review[pt] OR guideline[pt]", "AND within OR"),
@@ -120,12 +116,11 @@ def test_a_question_without_tags_is_left_alone(body: str) -> None:
         ("asthma AND adult[filter]", "adult[filter]: not a filter here"),
         ("(" * 12 + "a AND 2020[dp]" + ")" * 12, "over 10 deep"),
         ("a[tiab] " * 51, "give at most 50"),
-    ],
-)
-def test_what_filters_cannot_hold_is_refused_with_the_fix(body: str, said: str) -> None:
-    with pytest.raises(InputError, match=r"^question") as refused:
-        read_tags(body, HEADINGS)
-    assert said in str(refused.value)
+    ]:
+        with subtests.test(body=body, said=said):
+            with pytest.raises(InputError, match=r"^question") as refused:
+                read_tags(body, HEADINGS)
+            assert said in str(refused.value)
 
 
 def test_what_words_lose_is_told() -> None:
@@ -196,9 +191,8 @@ def test_the_last_years_are_counted_in_whole_years_which_a_note_says() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "tag",
-    [
+def test_a_tag_that_cannot_be_applied_is_refused_by_its_name(subtests: pytest.Subtests) -> None:
+    for tag in [
         *("[Majr]", "[MeSH Major Topic]", "[majr:noexp]", "[nm]", "[Supplementary Concept]"),
         *("[si]", "[Secondary Source ID]", "[sh]", "[MeSH Subheading]", "[rn]", "[EC/RN Number]"),
         *("[1au]", "[First Author Name]", "[lastau]", "[ir]", "[Full Investigator Name]", "[ad]"),
@@ -206,11 +200,14 @@ def test_the_last_years_are_counted_in_whole_years_which_a_note_says() -> None:
         *("[vi]", "[ip]", "[pg]", "[pl]", "[jid]", "[gr]", "[cois]", "[ISBN]", "[pubn]", "[tt]"),
         *("[tiab:~2]", "[Title/Abstract:~10]", "[ti:~0]", "[tiab~2]", "[mesh:exp]", "[au:noexp]"),
         *("[foo]", "[Titel]", "[FOO]", "[Mesh Trems]", "[ti/ab]", "[foo:noexp]", "[foo:~2]"),
-    ],
-)
-def test_a_tag_that_cannot_be_applied_is_refused_by_its_name(tag: str) -> None:
-    bodies = [f"losartan{tag}", f'"losartan" {tag}', f"aspirin AND losartan{tag} AND 2020[dp]"]
-    assert [body for body in bodies if tag not in refused(body)] == []
+    ]:
+        with subtests.test(tag=tag):
+            bodies = [
+                f"losartan{tag}",
+                f'"losartan" {tag}',
+                f"aspirin AND losartan{tag} AND 2020[dp]",
+            ]
+            assert [body for body in bodies if tag not in refused(body)] == []
 
 
 def test_a_tag_without_a_value_is_refused_by_its_name() -> None:

@@ -45,32 +45,30 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> IndexWords:
     return IndexWords(terms, Vocabulary.open(folder / "vocabulary.arrow"))
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
+def test_misspelt_words_are_corrected(words: IndexWords, subtests: pytest.Subtests) -> None:
+    for typed, meant in [
         ("Does metfromin lower glucose?", "Does metformin lower glucose?"),
         ("hypertnesion and metformn", "hypertension and metformin"),
         ("Hipertension treated how?", "Hypertension treated how?"),
         ("warfarrin", "warfarin"),
-    ],
-)
-def test_misspelt_words_are_corrected(words: IndexWords, typed: str, meant: str) -> None:
-    assert words.did_you_mean(typed) == meant
+    ]:
+        with subtests.test(typed=typed, meant=meant):
+            assert words.did_you_mean(typed) == meant
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_known_words_names_and_what_is_far_are_left_alone(
+    words: IndexWords, subtests: pytest.Subtests
+) -> None:
+    for body in [
         "Does metformin lower glucose?",
         "Is Zurampic a brand of the vocabulary?",
         "METFROMIN",
         "metformin1",
         "Which of the proteins XYZ binds?",
         "metf",
-    ],
-)
-def test_known_words_names_and_what_is_far_are_left_alone(words: IndexWords, body: str) -> None:
-    assert words.did_you_mean(body) is None
+    ]:
+        with subtests.test(body=body):
+            assert words.did_you_mean(body) is None
 
 
 def test_a_word_that_is_far_more_common_corrects_one_that_is_only_rare() -> None:
@@ -82,18 +80,16 @@ def test_a_word_that_is_far_more_common_corrects_one_that_is_only_rare() -> None
     assert analyse("metfromin") == ["metfromin"]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "distance"),
-    [
+def test_edits_are_counted_and_swaps_count_once(subtests: pytest.Subtests) -> None:
+    for one, other, distance in [
         ("ab", "ab", 0),
         ("ab", "ba", 1),
         ("abc", "ac", 1),
         ("abc", "xyz", 3),
         ("kitten", "sitting", 3),
-    ],
-)
-def test_edits_are_counted_and_swaps_count_once(one: str, other: str, distance: int) -> None:
-    assert edit_distance(one, other, 2) == min(distance, 3)
+    ]:
+        with subtests.test(one=one, other=other):
+            assert edit_distance(one, other, 2) == min(distance, 3)
 
 
 def test_names_are_completed_the_most_frequent_first(words: IndexWords) -> None:

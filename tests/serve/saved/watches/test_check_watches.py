@@ -165,6 +165,7 @@ def test_an_answer_in_an_older_form_begins_the_history_anew(saved: Saved) -> Non
     assert saved.watches.checks(one)[0].diff is None
 
 
+@pytest.mark.slow
 def test_a_thousand_questions_are_asked_within_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +241,7 @@ def checking(folder: Path) -> subprocess.Popen[bytes]:
     return process
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("each_database")
 def test_a_kill_loses_no_check_and_doubles_none(tmp_path: Path) -> None:
     saved, chance = saved_at(tmp_path), random.Random(7)

@@ -89,17 +89,21 @@ AFTER: dict[str, tuple[Citation | None, str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("after", "kind", "detail"), AFTER.values(), ids=AFTER.keys())
-def test_what_became_of_a_source_is_told_once(
-    after: Citation | None, kind: str, detail: str
-) -> None:
-    before, now = {1: SourceRecord.of(1, PAPER)}, {1: SourceRecord.of(1, after)}
-    (change,) = changed_sources(before, now)
-    assert (change.pmid, change.title, change.kind, change.detail) == (1, "Paper 1", kind, detail)
-    assert changed_sources(now, now) == ()
-    diff = watch_diff(made_answer(), made_answer(), [change])
-    assert diff.notable
-    assert diff_words(diff)[0].startswith(f"{kind.capitalize()}: PMID 1, Paper 1")
+def test_what_became_of_a_source_is_told_once(subtests: pytest.Subtests) -> None:
+    for after, kind, detail in AFTER.values():
+        with subtests.test(after=after, kind=kind):
+            before, now = {1: SourceRecord.of(1, PAPER)}, {1: SourceRecord.of(1, after)}
+            (change,) = changed_sources(before, now)
+            assert (change.pmid, change.title, change.kind, change.detail) == (
+                1,
+                "Paper 1",
+                kind,
+                detail,
+            )
+            assert changed_sources(now, now) == ()
+            diff = watch_diff(made_answer(), made_answer(), [change])
+            assert diff.notable
+            assert diff_words(diff)[0].startswith(f"{kind.capitalize()}: PMID 1, Paper 1")
 
 
 def test_a_record_that_was_only_indexed_anew_is_the_same() -> None:

@@ -198,9 +198,8 @@ def vars_of(delivery: Delivery) -> dict[str, Any]:
     return {name: getattr(delivery, name) for name in Delivery.__dataclass_fields__}
 
 
-@pytest.mark.parametrize(
-    ("address", "public"),
-    [
+def test_private_addresses_are_known_in_every_form(subtests: pytest.Subtests) -> None:
+    for address, public in [
         ("8.8.8.8", True),
         ("2606:4700::1111", True),
         ("127.0.0.1", False),
@@ -216,10 +215,9 @@ def vars_of(delivery: Delivery) -> dict[str, Any]:
         ("::ffff:10.0.0.1", False),
         ("64:ff9b::a00:1", False),
         ("2002:a00:1::", False),
-    ],
-)
-def test_private_addresses_are_known_in_every_form(address: str, public: bool) -> None:
-    assert is_public(address) is public
+    ]:
+        with subtests.test(address=address, public=public):
+            assert is_public(address) is public
 
 
 def test_one_private_address_among_others_is_enough_to_refuse(
@@ -231,9 +229,10 @@ def test_one_private_address_among_others_is_enough_to_refuse(
         public_address("hooks.example.org", 443, private=False)
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
+def test_an_address_that_is_not_allowed_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for url, said in [
         ("http://hooks.example.org/", "must begin with https://"),
         ("https://other.example.org/", "none of the hosts"),
         ("https://hooks.example.org:8443/", "none of the hosts"),
@@ -242,13 +241,15 @@ def test_one_private_address_among_others_is_enough_to_refuse(
         ("https:///x", "give https://HOST/PATH"),
         ("file:///etc/passwd", "give https://HOST/PATH"),
         ("https://hooks.example.org/" + "x" * 2000, "at most 2,000 characters"),
-    ],
-)
-def test_an_address_that_is_not_allowed_is_refused(tmp_path: Path, url: str, said: str) -> None:
-    settings = saved_at(tmp_path, webhook_hosts="['hooks.example.org']").settings
-    with pytest.raises(InputError, match=said):
-        check_webhook(url, settings)
-    assert check_webhook("https://HOOKS.example.org/a", settings).host == "hooks.example.org"
+    ]:
+        with subtests.test(url=url, said=said):
+            tmp_path = tmp_path_factory.mktemp("case")
+            settings = saved_at(tmp_path, webhook_hosts="['hooks.example.org']").settings
+            with pytest.raises(InputError, match=said):
+                check_webhook(url, settings)
+            assert (
+                check_webhook("https://HOOKS.example.org/a", settings).host == "hooks.example.org"
+            )
 
 
 @pytest.mark.parametrize(

@@ -73,10 +73,10 @@ def test_a_reply_that_is_no_query_is_told(endpoint: ChatEndpoint) -> None:
     assert any(UNWRITTEN in loss for loss in degraded)
 
 
-@pytest.mark.parametrize("text", ["", "...", "a[mh", "(a", "a)", '"a', "a" * 301, "([a)]"])
-def test_what_pubmed_would_read_otherwise_is_no_query(text: str) -> None:
-    with pytest.raises(LLMError, match="no PubMed query"):
-        read_query(text)
+def test_what_pubmed_would_read_otherwise_is_no_query(subtests: pytest.Subtests) -> None:
+    for text in ["", "...", "a[mh", "(a", "a)", '"a', "a" * 301, "([a)]"]:
+        with subtests.test(text=text), pytest.raises(LLMError, match="no PubMed query"):
+            read_query(text)
 
 
 def test_a_bracket_within_quotes_is_a_character() -> None:
