@@ -27,12 +27,12 @@ def test_an_address_asks_its_question_with_its_preset_type_and_filters(
 ) -> None:
     asked = f"{url}/?q=Does+metformin+activate+AMPK%3F&system=hybrid&type=yesno"
     with page.expect_request("**/v1/answer") as sent:
-        page.goto(f"{asked}&year_to=2020&journals=Lancet&humans=false&retracted=false")
+        page.goto(f"{asked}&year_to=2020&design=meta_analysis&humans=false&retracted=false")
     body = sent.value.post_data_json
     assert (body["question"], body["system"], body["type"]) == (QUESTION, "hybrid", "yesno")
     assert body["filters"] == {
         "year_to": 2020,
-        "journals": ["Lancet"],
+        "design": ["meta_analysis"],
         "humans": False,
         "retracted": False,
     }
