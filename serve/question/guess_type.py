@@ -32,6 +32,17 @@ _PLURAL = re.compile(
 _ASKS = re.compile(r"\b(what|which|who|whom|whose|where|when|how)\b")
 
 
+def begins_as_question(text: str) -> bool:
+    """Return whether `text` begins as a question or an order to answer one, in any case."""
+    first = re.sub(r"^please ", "", " ".join(text.casefold().split()).lstrip(".,:;\"'("))
+    return any(pattern.match(first) for pattern in (_YESNO, _ENUMERATE, _HOW, _ASKS))
+
+
+def is_auxiliary(word: str) -> bool:
+    """Return whether `word` is a verb with which a yes/no question begins, in any case."""
+    return _YESNO.fullmatch(word.casefold()) is not None
+
+
 def typed(question: Question) -> Question:
     """The question with its type guessed from its words where it came without one."""
     if question.type != "unknown":

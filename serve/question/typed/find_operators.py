@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from serve.question.guess_type import begins_as_question, is_auxiliary
+
 _OPERATOR = re.compile(r'(?<![^\s()"\]])(?:AND|OR|NOT)(?![^\s()"])')
 _QUOTED = re.compile(r'"[^"]*"')
 _WORD = re.compile(r"\w+")
@@ -19,12 +21,6 @@ def _words(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-_AUXILIARIES = _words(
-    "is are was were be been am do does did can could will would shall should may might must has "
-    "have had"
-)
-_ASKING = _words("what which who whom whose when where why how whether")
-_ORDERS = _words("please list name enumerate describe explain define give tell compare")
 # Without "a", which is also in "hepatitis A".
 _PROSE = _words("an the of in on to for with without by from at as than that this if")
 _BEFORE_ODDS_RATIO = _words("a an the whether adjusted unadjusted crude pooled")
@@ -34,18 +30,16 @@ _BEFORE_RATIO = re.compile(r"\s*=|\s*\d{1,4}[.,\u00b7]\d")
 
 
 def is_question(text: str) -> bool:
-    """Return whether `text` is a sentence that asks, by its first word or its question mark."""
-    first = text.split(maxsplit=1)[0].strip(".,:;\"'()").casefold() if text.strip() else ""
-    if first in _AUXILIARIES | _ASKING | _ORDERS:
+    """Return whether `text` asks: by its first words, or by a question mark and a question word."""
+    if begins_as_question(text):
         return True
-    words = {word.casefold() for word in _WORD.findall(text)}
-    return "?" in text and not words.isdisjoint(_AUXILIARIES | _ASKING)
+    return "?" in text and any(begins_as_question(word) for word in _WORD.findall(text))
 
 
 def is_prose_in_capitals(text: str) -> bool:
-    """Return whether `text` has no small letters, but words such as OF that searches leave out."""
+    """Return whether `text` has no small letters, but words such as OF that queries leave out."""
     words = {word.casefold() for word in _WORD.findall(text)}
-    return text == text.upper() and not words.isdisjoint(_PROSE | _AUXILIARIES | _ASKING)
+    return text == text.upper() and (not words.isdisjoint(_PROSE) or any(map(is_auxiliary, words)))
 
 
 def end_of_prose(text: str, first_tag: int | None) -> int:
@@ -84,7 +78,7 @@ def _is_word(text: str, operator: re.Match[str]) -> bool:
         return True
     last = before.rpartition(" ")[2].casefold()
     if operator[0] == "NOT":
-        return last in _AUXILIARIES or _BEFORE_EMPHASIS.match(text, end) is not None
+        return is_auxiliary(last) or _BEFORE_EMPHASIS.match(text, end) is not None
     if operator[0] == "OR":
         return last in _BEFORE_ODDS_RATIO or _BEFORE_RATIO.match(text, end) is not None
     return False
