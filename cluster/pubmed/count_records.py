@@ -19,9 +19,8 @@ _PMID = re.compile(rb"<PMID(?=[ \t\r\n/>])")
 class RecordCounter:
     """Counts articles and book articles, and the PMIDs of deletions.
 
-    An article counts if its start tag or its end tag is intact, so that one is counted whatever
-    else is damaged. Its content is not looked at: an article also contains the PMIDs of other
-    articles.
+    An article counts if its start tag or its end tag is intact, even if its content is damaged.
+    The PMIDs in it are not counted, because an article also contains those of other articles.
     """
 
     def __init__(self) -> None:

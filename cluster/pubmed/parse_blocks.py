@@ -50,7 +50,7 @@ Item: TypeAlias = Element | SetAside
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What the parser says, and the line of what was parsed, from 1."""
+    """A syntax error: the message of the parser, and the line within the block, from 1."""
 
     message: str
     line: int
@@ -58,7 +58,7 @@ class _Fault:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What stands before the records of a set: declarations and the start tag of the set."""
+    """The bytes before the records of a set: declarations and the start tag of the set."""
 
     data: bytes
     is_set: bool
@@ -165,7 +165,7 @@ class BlockParser:
             yield self._set_aside_large(block)
             return
         root, fault = self._parse(block)
-        # Fewer records than start tags: one without an end contains those that follow it.
+        # With fewer records than start tags, a record without an end tag contains the next ones.
         if fault is None and sum(child.tag in RECORDS for child in root) >= len(block.starts):
             yield from root
             return
@@ -227,8 +227,8 @@ class BlockParser:
         is_refused = block.extent is Extent.ENDLESS or self._damaged > MAX_DAMAGED
         if is_refused or self._strict:
             raise SourceError(
-                f"{self._source}: after {self._records} records no other ends within "
-                f"{MAX_RECORD_BYTES} bytes, as in no PubMed file; download it again"
+                f"{self._source}: the record after the first {self._records} is larger than "
+                f"{MAX_RECORD_BYTES} bytes, the limit; download the file again"
             )
         return set_aside(block, f"more than {MAX_RECORD_BYTES} bytes", is_too_large=True)
 

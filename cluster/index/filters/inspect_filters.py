@@ -1,4 +1,4 @@
-"""What a shard knows of filters: which values it does not hold, and how many citations pass.
+"""Look up the values of filters in a shard, and count the citations that pass.
 
 Values are looked up in the dictionaries of the filterable columns, so that no citation is read.
 """
@@ -29,7 +29,7 @@ Values = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class FilterInquiry:
-    """What a shard is asked: to look up `values`, to find the closest to those of `near`, and to
+    """A request to a shard: look up `values`, find the closest held values to those of `near`, and
     count the live citations that pass each of `count`.
     """
 

@@ -26,7 +26,7 @@ from serve.question.typed.field_names import LANGUAGES, PUBLICATION_TYPES
 
 # Number of unknown values of a field that are named, since finding the closest ones takes time.
 MOST_REFUSED = 3
-# What PubMed itself holds, for presets that ask it besides the index.
+# Values that PubMed has, for presets that search PubMed besides the index.
 _PUBMED = {"languages": set(LANGUAGES.values()), "publication_types": set(PUBLICATION_TYPES)}
 
 
