@@ -83,6 +83,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory, corpus: list[Citation]) -> G
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["bm25", "dense", "hybrid"])
 @few
 @given(gold=relevant)
@@ -102,6 +103,7 @@ def test_with_gold_retrieval_rank_fusion_finds_all_too(graph: Graph, gold: set[i
     assert set(pmids(graph.ask(rrf, "retrieve", gold, k=len(gold)))) == gold
 
 
+@pytest.mark.slow
 @few
 @given(gold=relevant)
 def test_with_gold_retrieval_the_reranker_orders_what_holds_all(
@@ -112,6 +114,7 @@ def test_with_gold_retrieval_the_reranker_orders_what_holds_all(
     assert gold <= set(pmids(found))
 
 
+@pytest.mark.slow
 @few
 @given(gold=relevant)
 def test_with_gold_retrieval_the_others_keep_their_order(graph: Graph, gold: set[int]) -> None:
@@ -165,6 +168,7 @@ def first_stage(name: str) -> SystemSettings:
     return load_system(name).model_copy(update={"rerank": none, "refine": none})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("system", "pool"), [("bm25", 100), ("dense", 100), ("citeray", DEPTH)])
 @few
 @given(gold=relevant)
@@ -178,6 +182,7 @@ def test_gold_reranking_gives_the_best_average_precision_of_what_was_retrieved(
     assert score_ranking(list(map(str, gold)), list(map(str, found)), 10)["MAP"] == best
 
 
+@pytest.mark.slow
 @few
 @given(gold=relevant)
 def test_gold_reranking_keeps_the_first_order_among_equals(graph: Graph, gold: set[int]) -> None:
@@ -186,6 +191,7 @@ def test_gold_reranking_keeps_the_first_order_among_equals(graph: Graph, gold: s
     assert found == sorted(plain, key=lambda pmid: pmid not in gold)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("oracle", "measure", "k"), [("retrieve", "recall", 20), ("rerank", "MAP", 10)]
 )

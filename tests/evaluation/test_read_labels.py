@@ -241,6 +241,7 @@ def test_sentences_that_differ_in_letters_are_two(other: str) -> None:
     assert sentence_key(other) != sentence_key("It helps.")
 
 
+@pytest.mark.slow
 @given(st.text(), st.lists(st.sampled_from(" \n\t"), min_size=1))
 def test_white_space_never_tells_sentences_apart(sentence: str, blanks: list[str]) -> None:
     spaced = "".join(letter + blanks[place % len(blanks)] for place, letter in enumerate(sentence))

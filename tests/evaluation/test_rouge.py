@@ -194,6 +194,7 @@ def test_fewer_words_may_be_allowed_between() -> None:
     }
 
 
+@pytest.mark.slow
 @given(words, st.integers(0, 5))
 def test_skip_bigrams_are_all_pairs_within_reach(tokens: list[str], max_skip: int) -> None:
     pairs = [
@@ -261,6 +262,7 @@ def test_half_a_last_digit_goes_to_the_even_one() -> None:
     assert Rouge(1 / 64, 3 / 64, 0.0).rounded()[:2] == (0.01562, 0.04688)
 
 
+@pytest.mark.slow
 @given(texts, words)
 def test_scores_are_proportions_and_rounding_moves_them_little(
     references: list[list[str]], said: list[str]
@@ -271,6 +273,7 @@ def test_scores_are_proportions_and_rounding_moves_them_little(
         assert found.rounded() == pytest.approx(found, abs=2e-5)
 
 
+@pytest.mark.slow
 @given(texts, words, st.randoms())
 def test_the_order_of_the_references_does_not_count(
     references: list[list[str]], said: list[str], random: Random
@@ -279,6 +282,7 @@ def test_the_order_of_the_references_does_not_count(
     assert rouge_su(mixed, said) == rouge_su(references, said)
 
 
+@pytest.mark.slow
 @given(texts, words)
 def test_references_given_twice_change_nothing(
     references: list[list[str]], said: list[str]
@@ -286,6 +290,7 @@ def test_references_given_twice_change_nothing(
     assert rouge_su(references * 2, said) == pytest.approx(rouge_su(references, said))
 
 
+@pytest.mark.slow
 @given(texts, words, words)
 def test_saying_more_never_lowers_recall(
     references: list[list[str]], said: list[str], more: list[str]
@@ -294,11 +299,13 @@ def test_saying_more_never_lowers_recall(
         assert measure(references, said + more).recall >= measure(references, said).recall
 
 
+@pytest.mark.slow
 @given(words, words)
 def test_recall_of_one_is_precision_of_the_other(one: list[str], other: list[str]) -> None:
     assert rouge_su([one], other).recall == rouge_su([other], one).precision
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from("abcd"), min_size=2, max_size=12))
 def test_a_text_of_two_words_or_more_matches_itself(said: list[str]) -> None:
     assert rouge_n([said], said) == rouge_su([said], said) == (1.0, 1.0, 1.0)
@@ -340,6 +347,7 @@ def test_the_average_of_equal_values_is_that_value() -> None:
     assert resampled_mean([0.12345]) == resampled_mean([0.12345] * 7) == 0.12345
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_the_printed_average_lies_between_the_values(values: list[float]) -> None:
     assert min(values) - 1e-5 <= resampled_mean(values) <= max(values) + 1e-5

@@ -306,6 +306,7 @@ POOL = st.dictionaries(st.integers(1, 6), RELATIONS, min_size=1)
 PMIDS = st.lists(st.integers(1, 8), max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(PMIDS, PMIDS, PMIDS, POOL), min_size=1, max_size=4))
 def test_shares_are_between_0_and_1_and_relaxed_is_never_below_strict(
@@ -324,6 +325,7 @@ def test_shares_are_between_0_and_1_and_relaxed_is_never_below_strict(
     assert other["citation support rate"] + other["citation contradict rate"] <= 1 + 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(PMIDS, POOL), min_size=1, max_size=5), st.randoms())
 def test_the_order_of_sentences_does_not_matter(
@@ -336,6 +338,7 @@ def test_the_order_of_sentences_does_not_matter(
     assert one == pytest.approx(other)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(PMIDS, POOL)
 def test_one_more_support_never_lowers_coverage_or_recall(

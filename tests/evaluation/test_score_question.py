@@ -147,17 +147,20 @@ def test_epsilon_keeps_a_failed_question_from_making_the_geometric_mean_zero() -
 names = st.lists(st.sampled_from("abcdefghijklmno"), unique=True, max_size=12)
 
 
+@pytest.mark.slow
 @given(gold=names.filter(len), found=names)
 def test_document_measures_stay_between_0_and_1(gold: list[str], found: list[str]) -> None:
     assert all(0 <= measure <= 1 for measure in score_documents(gold, found))
 
 
+@pytest.mark.slow
 @given(gold=names.filter(len), found=names)
 def test_the_order_of_the_gold_does_not_matter(gold: list[str], found: list[str]) -> None:
     shuffled = random.Random(0).sample(gold, len(gold))
     assert score_documents(shuffled, found) == score_documents(gold, found)
 
 
+@pytest.mark.slow
 @given(gold=names.filter(len), found=names.filter(lambda x: len(x) > 1))
 def test_moving_a_right_document_up_never_lowers_average_precision(
     gold: list[str], found: list[str]
@@ -180,6 +183,7 @@ spans = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(spans)
 def test_merged_snippets_hold_the_same_characters_and_never_overlap(found: list[Snippet]) -> None:
     def characters(items: list[Snippet]) -> set[tuple[str, int]]:

@@ -58,6 +58,7 @@ def test_nobody_waits_where_the_percentile_finds_a_free_server() -> None:
     assert wait_quantile(20, 1, 0.1) == 0
 
 
+@pytest.mark.slow
 @given(
     rate=st.floats(0.1, 500), service=st.floats(0.001, 2), budget=st.floats(0.001, 5),
 )  # fmt: skip

@@ -120,6 +120,7 @@ def test_hostile_parentheses_end_without_pairs(text: str) -> None:
     assert mine_abbreviations(text) == []
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="aAbB1 .-(),;[]\u00e9\u0130\U0001d6fc", max_size=200))
 def test_any_text_gives_valid_pairs(text: str) -> None:
     for pair in mine_abbreviations(text):

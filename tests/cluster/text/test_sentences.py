@@ -82,6 +82,7 @@ def test_offsets_are_code_points_without_the_white_space_around() -> None:
     assert sentence_spans("  \U0001f9ec DNA.  It is. ") == [(2, 8), (10, 16)]
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.one_of(st.characters(), st.sampled_from(". !?)(AaZ:1\n\u2009"))))
 def test_spans_hold_all_but_white_space_in_order(text: str) -> None:
     spans = sentence_spans(text)

@@ -58,6 +58,7 @@ def test_capitals_alone_are_their_own_normal_form(name: str) -> None:
     assert normalise(name) == name
 
 
+@pytest.mark.slow
 @given(st.text(max_size=30))
 def test_normal_form_has_no_outer_or_double_space(name: str) -> None:
     assert normalise(name) == " ".join(normalise(name).split(" ")).strip()
@@ -111,6 +112,7 @@ def test_equal_concepts_give_equal_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+@pytest.mark.slow
 @given(st.sets(st.text(min_size=1, max_size=5).map(normalise).filter(bool), max_size=40))
 def test_binary_search_agrees_with_a_scan(
     tmp_path_factory: pytest.TempPathFactory, names: set[str]

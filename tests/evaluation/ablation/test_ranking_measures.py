@@ -35,6 +35,7 @@ rankings = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(rankings)
 def test_at_ten_the_measures_are_the_official_ones(case: tuple[list[str], list[str]]) -> None:
     ranked, gold = case
@@ -44,6 +45,7 @@ def test_at_ten_the_measures_are_the_official_ones(case: tuple[list[str], list[s
     assert found["MAP"] == pytest.approx(average)
 
 
+@pytest.mark.slow
 @given(rankings, st.integers(1, 15))
 def test_ndcg_is_scikit_learns(case: tuple[list[str], list[str]], k: int) -> None:
     ranked, wanted = case
@@ -54,6 +56,7 @@ def test_ndcg_is_scikit_learns(case: tuple[list[str], list[str]], k: int) -> Non
     assert found == pytest.approx(ndcg_score(truth, scores, k=k))
 
 
+@pytest.mark.slow
 @given(rankings, st.integers(1, 14))
 def test_ranking_measures_have_bounds_and_recall_grows(
     case: tuple[list[str], list[str]], k: int

@@ -157,6 +157,7 @@ def test_average_precision_by_hand() -> None:
     assert average_precision([False, False]) == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(st.booleans(), min_size=1))
 def test_shares_and_precisions_are_between_0_and_1(verdicts: list[bool]) -> None:
@@ -164,6 +165,7 @@ def test_shares_and_precisions_are_between_0_and_1(verdicts: list[bool]) -> None
     assert 0 <= supported_share(verdicts) <= 1
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(st.booleans(), min_size=1))
 def test_context_precision_is_highest_with_the_useful_first(useful: list[bool]) -> None:
@@ -172,6 +174,7 @@ def test_context_precision_is_highest_with_the_useful_first(useful: list[bool]) 
     assert average_precision(useful) <= best
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(st.booleans(), min_size=1), st.randoms(use_true_random=False))
 def test_the_order_of_statements_is_nothing_to_their_share(

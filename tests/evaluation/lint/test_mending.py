@@ -83,6 +83,7 @@ def synergy(*args: Any, **options: Any) -> Checked:
     ],
 )
 @pytest.mark.parametrize("with_index", [False, True])
+@pytest.mark.slow
 def test_a_mended_run_has_nothing_left_to_mend(
     check: Check, rows: Any, with_index: bool, lookup: CitationLookup
 ) -> None:

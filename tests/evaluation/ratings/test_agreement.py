@@ -32,6 +32,7 @@ def test_no_kappa_where_chance_alone_would_agree(pairs: list[tuple[int, int]]) -
     assert math.isnan(weighted_kappa(pairs))
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(st.tuples(RATING, RATING), min_size=2, max_size=30))
 def test_kappa_is_scikit_learns(pairs: list[tuple[int, int]]) -> None:

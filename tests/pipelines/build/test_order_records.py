@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,7 @@ def test_nothing_gives_nothing() -> None:
     assert live_rows(NONE, NONE).rows.tolist() == []
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=30).map(
         lambda history: [(pmid, deleted, i) for i, (pmid, deleted) in enumerate(history)]
@@ -112,6 +114,7 @@ def test_what_an_index_holds_stays_where_no_new_event_counts() -> None:
 EVENTS = st.tuples(st.integers(1, 3), st.integers(0, 3), st.booleans())
 
 
+@pytest.mark.slow
 @given(st.lists(EVENTS, max_size=25))
 def test_versions_in_any_order_agree_with_a_sequential_reading(
     history: list[tuple[int, int, bool]],

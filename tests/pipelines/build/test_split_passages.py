@@ -58,6 +58,7 @@ citations = st.builds(
 sizes = st.integers(1, 60).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [words, letters])
 @pytest.mark.parametrize("method", METHODS)
 @given(citation=citations, bounds=sizes)
@@ -80,6 +81,7 @@ def test_passages_are_exact_spans_that_lose_nothing(
     assert passages == split_citation(citation, splitter)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["characters", "sentences"])
 @given(text=texts_of_any_kind, bounds=sizes)
 def test_size_and_overlap_in_characters_are_kept(
@@ -91,6 +93,7 @@ def test_size_and_overlap_in_characters_are_kept(
     assert all(before.end - after.begin <= overlap for before, after in pairwise(passages))
 
 
+@pytest.mark.slow
 @given(text=texts_of_any_kind, bounds=sizes)
 def test_size_and_overlap_in_tokens_are_kept(text: str, bounds: tuple[int, int]) -> None:
     size, overlap = bounds

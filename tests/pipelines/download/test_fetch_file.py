@@ -142,6 +142,7 @@ def test_no_server_can_make_it_wait_longer_than_the_longest(
     assert "trying again in 0 s" in notes[0]
 
 
+@pytest.mark.slow
 def test_a_silent_server_is_left_and_asked_again(
     web: Web, server: PubMedServer, tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ def test_the_index_that_is_damaged_is_sound(history: Path) -> None:
 @pytest.mark.parametrize(
     ("seed", "count"), [(1, 8), pytest.param(0, 500, marks=pytest.mark.nightly)]
 )
+@pytest.mark.slow
 def test_every_random_damage_is_named_by_its_file(history: Path, seed: int, count: int) -> None:
     missed, drawn = unnamed(history, seed, count)
     assert missed == []

@@ -113,6 +113,7 @@ def test_the_run_keeps_the_order_of_the_questions(
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
 
 
+@pytest.mark.slow
 def test_an_entry_has_documents_snippets_and_both_answers(
     service: SmallService, tmp_path: Path
 ) -> None:

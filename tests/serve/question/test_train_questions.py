@@ -23,6 +23,7 @@ def bodies() -> list[str]:
     return [question["body"] for question in found]
 
 
+@pytest.mark.slow
 def test_no_field_tag_and_no_identifier_is_read_in_them() -> None:
     assert len(bodies()) > 1900
     assert [b for b in bodies() if heading_candidates(b) or read_tags(b, {}) is not None] == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def test_no_evidence_gives_no_snippets() -> None:
     assert choose_snippets(BODY, [], encode) == []
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60), st.integers(0, 60), st.integers(0, 60))
 def test_cut_is_exactly_the_span_it_names(text: str, begin: int, end: int) -> None:
     section = "x" * 7 + text

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ def test_a_passage_that_came_twice_is_kept_once() -> None:
     assert distinct([one, other, passage("Same.", 1)]) == [one, other]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 70))
 @settings(deadline=None, max_examples=30)
 def test_the_search_is_exact(seed: int, count: int, top: int) -> None:

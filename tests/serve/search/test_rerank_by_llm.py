@@ -31,11 +31,13 @@ def by_number(prompt: str) -> str:
     return " > ".join(f"[{identifier}]" for identifier, _ in best)
 
 
+@pytest.mark.slow
 @given(st.text(), st.integers(0, 30))
 def test_any_text_gives_a_permutation(text: str, count: int) -> None:
     assert sorted(read_permutation(text, count)) == list(range(count))
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.one_of(st.integers(-3, 25).map(lambda n: f"[{n}]"), st.text(max_size=4))),
     st.integers(1, 20),
@@ -44,6 +46,7 @@ def test_texts_like_rankings_give_permutations(parts: list[str], count: int) -> 
     assert sorted(read_permutation(" > ".join(parts), count)) == list(range(count))
 
 
+@pytest.mark.slow
 @given(st.permutations(range(12)))
 def test_a_good_ranking_is_read_as_it_stands(order: list[int]) -> None:
     text = " > ".join(f"[{place + 1}]" for place in order)

@@ -24,6 +24,7 @@ GROUPS = st.lists(st.lists(NAMES, max_size=3), max_size=8)
 QUICK = settings(max_examples=60)
 
 
+@pytest.mark.slow
 @QUICK
 @given(GROUPS)
 def test_settling_twice_is_settling_once(groups: list[list[str]]) -> None:
@@ -31,6 +32,7 @@ def test_settling_twice_is_settling_once(groups: list[list[str]]) -> None:
     assert settle_names(once, limit=5, max_chars=10) == once
 
 
+@pytest.mark.slow
 @QUICK
 @given(GROUPS)
 def test_every_name_is_part_of_one_that_was_given(groups: list[list[str]]) -> None:
@@ -39,6 +41,7 @@ def test_every_name_is_part_of_one_that_was_given(groups: list[list[str]]) -> No
         assert all(any(name in whole for whole in given_) for name in group)
 
 
+@pytest.mark.slow
 @QUICK
 @given(GROUPS)
 def test_caps_hold_and_no_name_comes_twice(groups: list[list[str]]) -> None:
@@ -49,6 +52,7 @@ def test_caps_hold_and_no_name_comes_twice(groups: list[list[str]]) -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     st.from_regex(r"[\"' .,]{0,2}-?\.?\d{1,3}(\.\d)? ?(%|mg|mg/kg)?[\"' .,]{0,2}", fullmatch=True)
@@ -57,6 +61,7 @@ def test_numbers_and_units_stay(name: str) -> None:
     assert read_wording(trim_name(name)).numbers == read_wording(name).numbers
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.one_of(st.none(), st.text(max_size=5), GROUPS), st.sampled_from(["yesno", "list"]))
 def test_any_answer_gets_the_form_of_its_type(exact: ExactAnswer, kind: str) -> None:
