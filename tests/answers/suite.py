@@ -89,8 +89,30 @@ class RealRow(Strict):
         return self
 
 
+class Wording(Strict):
+    """One way to ask about a fact, and the answer that the fact gives to it."""
+
+    ask: Text
+    answer: Literal["yes", "no"]
+
+
+class RewordedFact(Strict):
+    """A fact that the citations `pmids` state, asked in several wordings.
+
+    `stated` is a sentence of one of these citations, word for word. `source` says whether they
+    belong to the sample corpus or to PubMed's abstracts of randomised trials.
+    """
+
+    id: Text
+    source: Literal["sample", "trials"]
+    pmids: Annotated[tuple[int, ...], Field(min_length=1)]
+    stated: Text
+    wordings: Annotated[tuple[Wording, ...], Field(min_length=2)]
+
+
 _ROWS = TypeAdapter(tuple[Row, ...])
 _REAL_ROWS = TypeAdapter(tuple[RealRow, ...])
+_REWORDED = TypeAdapter(tuple[RewordedFact, ...])
 _CITATIONS = TypeAdapter(tuple[TableCitation, ...])
 
 
@@ -109,6 +131,12 @@ def load_suite(name: str) -> tuple[Row, ...]:
 def load_real_rows(name: str) -> tuple[RealRow, ...]:
     """The rows of one of `REAL_SUITES`."""
     return _REAL_ROWS.validate_python(_read(TABLES / f"{name}.yaml"))
+
+
+@cache
+def load_reworded_facts() -> tuple[RewordedFact, ...]:
+    """Return the facts of `rewordings.yaml`; raises ValidationError for a malformed one."""
+    return _REWORDED.validate_python(_read(TABLES / "rewordings.yaml"))
 
 
 @cache
