@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cluster.errors import InputError
@@ -19,7 +19,8 @@ class Evaluated:
     """`groups` are the questions of each type; `cases` shows those whose scores it is given.
 
     `looked_at` are columns of `scores`: the first that the run has ranks its questions, and
-    all that it has are shown question by question.
+    all that it has are shown question by question. `curves` are the (coverage, risk) points of
+    each type of question that has a confidence.
     """
 
     scores: Scores
@@ -27,6 +28,7 @@ class Evaluated:
     groups: Mapping[str, tuple[str, ...]]
     cases: Callable[[Mapping[str, Mapping[str, float]]], Sequence[Case]]
     notes: tuple[str, ...] = ()
+    curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     def with_scores(self, more: Scores, *notes: str) -> Evaluated:
         """The same with the measures of `more` beside its own."""
@@ -94,4 +96,5 @@ def make_report(
         tuple(evaluated.cases({id_: by_question[id_] for id_ in worst})),
         evaluated.notes,
         spread,
+        evaluated.curves,
     )

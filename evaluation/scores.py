@@ -1,7 +1,7 @@
 """A table of scores, question by question, and the measures over the whole set made from it.
 
 A measure is a function of sums of columns, so that a resample of the questions costs one
-matrix product and no question is scored twice.
+matrix product, or one sort of a column, and no question is scored twice.
 """
 
 from __future__ import annotations
@@ -17,15 +17,23 @@ Values = npt.NDArray[np.float64]
 
 
 class Drawn:
-    """Sums over resamples of the questions; every array is (resamples,)."""
+    """Sums over resamples of the questions; arrays are (resamples,) unless a method says otherwise.
 
-    def __init__(self, columns: Sequence[str], sums: Values, known: Values) -> None:
+    `rows` (questions, columns) are the scores, `counts` (resamples, questions) says how often each
+    question was drawn.
+    """
+
+    def __init__(self, columns: Sequence[str], rows: Values, counts: Values) -> None:
+        known = ~np.isnan(rows)
         self._places = {name: place for place, name in enumerate(columns)}
-        self._sums = sums
-        self._known = known
+        self._rows = rows
+        self._counts = counts
+        self._sums: Values = counts @ np.where(known, rows, 0.0)
+        self._known: Values = counts @ known.astype(float)
+        self._cumulated: dict[tuple[str, str], tuple[Values, Values]] = {}
 
     def sum(self, column: str) -> Values:
-        """0 where no drawn question has the column."""
+        """Return the sum of a column; 0 where no drawn question has it."""
         return self._sums[:, self._places[column]]
 
     def questions(self, column: str) -> Values:
@@ -33,8 +41,27 @@ class Drawn:
         return self._known[:, self._places[column]]
 
     def mean(self, column: str) -> Values:
-        """NaN where no drawn question has the column."""
+        """Return the mean of a column; NaN where no drawn question has it."""
         return self.sum(column) / self.questions(column)
+
+    def cumulate(self, column: str, by: str) -> tuple[Values, Values]:
+        """Count the questions whose `by` is at or above a threshold, and sum their `column`.
+
+        The thresholds are the distinct values of `by` in descending order; both arrays are
+        (resamples, thresholds). Only questions that have both columns count.
+        """
+        if (column, by) not in self._cumulated:
+            self._cumulated[column, by] = self._cumulate(column, by)
+        return self._cumulated[column, by]
+
+    def _cumulate(self, column: str, by: str) -> tuple[Values, Values]:
+        values, keys = self._rows[:, self._places[column]], self._rows[:, self._places[by]]
+        known = np.flatnonzero(~np.isnan(values) & ~np.isnan(keys))
+        order = known[np.argsort(-keys[known], kind="stable")]
+        # The last question of each run of equal keys.
+        last = np.flatnonzero(np.diff(keys[order], append=np.inf))
+        counts = self._counts[:, order]
+        return counts.cumsum(axis=1)[:, last], (counts * values[order]).cumsum(axis=1)[:, last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +110,7 @@ class Scores:
         `counts` (resamples, questions) says how often each question was drawn; the result
         is (resamples, measures).
         """
-        known = ~np.isnan(self.rows)
-        drawn = Drawn(
-            self.columns, counts @ np.where(known, self.rows, 0.0), counts @ known.astype(float)
-        )
+        drawn = Drawn(self.columns, self.rows, counts)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.stack([measure.of(drawn) for measure in self.measures], axis=1)
 

@@ -16,6 +16,8 @@ from rich.table import Table
 from cluster.settings.settings import Settings
 from commands.context import Config, Json, Overrides, make_context
 from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl
+from evaluation.bioasq.risk_coverage import KINDS, ROWS
+from evaluation.bioasq.risk_coverage import NAMES as RISK_NAMES
 from evaluation.bootstrap import RESAMPLES, Interval, intervals
 from evaluation.evaluate_run import Request, evaluate_run, find_leakage
 from evaluation.evaluated import Evaluated, compare, make_report
@@ -107,6 +109,8 @@ def evaluate(
         context.print_json(_plain(evaluated, found, compared))
     else:
         _print(context.out, _table(evaluated, found, compared))
+        if kinds := _risk_kinds(found):
+            _print(context.out, _risk_table(found, kinds))
 
 
 def _with_leaks(
@@ -125,8 +129,8 @@ def _with_leaks(
 
 
 def _print(out: Console, table: Table) -> None:
-    """A narrow terminal would break the numbers into pieces."""
-    out.size = ConsoleDimensions(max(out.width, 120), out.height)
+    """Print a table at least 132 columns wide; a narrower one would cut its numbers."""
+    out.size = ConsoleDimensions(max(out.width, 132), out.height)
     out.print(table)
 
 
@@ -160,12 +164,30 @@ def _table(
         table.add_column("difference", justify="right", no_wrap=True)
         table.add_column("verdict", no_wrap=True)
     for name, interval in found.items():
-        if math.isnan(interval.value):
+        # Without a comparison these stand in a table of their own, a column for each type.
+        if math.isnan(interval.value) or (name in RISK_NAMES and compared is None):
             continue
         cells = [name, _span(interval)]
         if compared is not None and name in differences:
             cells += [_span(differences[name], "+"), compared.verdicts[name]]
         table.add_row(*cells)
+    return table
+
+
+def _risk_kinds(found: Mapping[str, Interval]) -> list[str]:
+    """Return the types of question that have a measure of risk or coverage."""
+    known = {name for name in RISK_NAMES & found.keys() if not math.isnan(found[name].value)}
+    return [kind for kind in KINDS if any(row.format(kind) in known for row in ROWS.values())]
+
+
+def _risk_table(found: Mapping[str, Interval], kinds: Sequence[str]) -> Table:
+    """Make the table of risk and coverage, a column for each type of question."""
+    table = Table("", title="Risk and coverage by confidence", box=SIMPLE)
+    for kind in kinds:
+        table.add_column(kind, justify="right", no_wrap=True)
+    for label, name in ROWS.items():
+        cells = [found[name.format(kind)] for kind in kinds]
+        table.add_row(label, *("-" if math.isnan(cell.value) else _span(cell) for cell in cells))
     return table
 
 

@@ -17,6 +17,7 @@ from evaluation.bioasq.read_judgements import (
     read_feedback,
     read_qrels,
 )
+from evaluation.bioasq.risk_coverage import risk_curves, score_risk
 from evaluation.bioasq.rouge import server_averages
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bioasq.score_question import MAX_ITEMS, overlap
@@ -26,6 +27,10 @@ from evaluation.report.report import Case, DocumentRow, SnippetRow
 
 # What ranks the worst questions: the first that a run has, and their spread is shown.
 LOOKED_AT = ("documents AP", "snippets F1", "ROUGE-2 F1", "factoid MRR", "list F1")
+NO_CONFIDENCE = (
+    "the run states no confidence, so that it has no risk-coverage curve; `citeray answer` writes "
+    "the field `confidence` beside each question"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +70,10 @@ def read_answers(run: Path, benchmark: Benchmark) -> dict[str, Entry]:
 def evaluate_bioasq(
     run: Mapping[str, Entry], benchmark: Benchmark, depth: int = MAX_ITEMS
 ) -> Evaluated:
-    """All measures of a run that `read_answers` read; `depth` as in `score_run`."""
+    """Return all measures of a run from `read_answers`; `depth` is as in `score_run`."""
     scores = score_run(benchmark.gold, run, benchmark.judged, depth)
-    scores = scores.beside(score_verdicts(benchmark.gold, run, scores))
+    verdicts, risks = score_verdicts(benchmark.gold, run, scores), score_risk(run, scores)
+    scores = scores.beside(verdicts).beside(risks)
     types: dict[str, list[str]] = {}
     for id_ in scores.ids:
         types.setdefault(benchmark.gold[id_].type, []).append(id_)
@@ -80,7 +86,11 @@ def evaluate_bioasq(
             _case(benchmark.gold[id_], run[id_], benchmark.judged[id_], scores)
             for id_, scores in found.items()
         ],
+        curves=risk_curves(risks),
     )
+    has_exact = any(entry.exact is not None for entry in run.values())
+    if has_exact and all(entry.confidence is None for entry in run.values()):
+        evaluated = evaluated.with_notes(NO_CONFIDENCE)
     if not lost:
         return evaluated
     return evaluated.with_notes(

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 from xml.etree import ElementTree
 
@@ -38,6 +39,8 @@ _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 _DROPPED = ("id", "clip-path")
 
+# Colour and dashes of each curve, which differ in print too.
+_STROKES = ((ACCENT, "-"), (INK, "--"), (FAINT, "-."))
 _VERDICTS = {"better": BETTER, "worse": WORSE}
 
 _WIDTH = 4.4  # inches: on a phone's screen the letters stay readable.
@@ -96,6 +99,22 @@ def plot_spread(values: Sequence[float], label: str) -> str:
         axes.bar(edges[:-1], counts, np.diff(edges) * 0.9, align="edge", color=ACCENT)
         axes.set_ylabel("questions", color=INK)
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        return _svg(figure, label)
+
+
+def plot_curves(curves: Mapping[str, Sequence[tuple[float, float]]], label: str) -> str:
+    """Draw a line through the (coverage, risk) points of each curve, with a legend."""
+    with _drawing(2.4, 0.6, 0.1) as (figure, axes):
+        figure.subplots_adjust(bottom=0.2)
+        for (name, points), (colour, dashes) in zip(curves.items(), cycle(_STROKES), strict=False):
+            coverage, risk = zip(*points, strict=True)
+            mark = "o" if len(points) == 1 else None
+            axes.plot(coverage, risk, color=colour, linestyle=dashes, marker=mark, label=name)
+        axes.set_xlabel("coverage", color=INK)
+        axes.set_ylabel("risk", color=INK)
+        axes.set_xlim(0, 1.02)
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False, labelcolor=INK)
         return _svg(figure, label)
 
 

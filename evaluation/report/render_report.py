@@ -24,6 +24,8 @@ WORST_SHOWN = 30
 ROWS_SHOWN = 50
 TEXT_SHOWN = 2000
 
+RISK_AND_COVERAGE = "Risk and coverage"
+
 # The families' titles by a measure's first two words or its first; else that is the title.
 FAMILIES = {
     "documents": "Documents",
@@ -35,7 +37,10 @@ FAMILIES = {
     "exact": "Exact answers: BLEU and BERTScore",
     "verdict": "Verdicts",
     "answered": "Accuracy among the answered",
-    "coverage": "Coverage and risk: accuracy of the most confident answers",
+    "coverage": "Accuracy of the most confident answers",
+    **dict.fromkeys(
+        ("risk", "coverage yesno", "coverage factoid", "coverage list"), RISK_AND_COVERAGE
+    ),
     "agreement": "Agreement of exact and ideal answers",
     "wrong": "Exact answers of the wrong type",
     **dict.fromkeys(
@@ -153,8 +158,14 @@ def _values(group: Group, names: Iterable[str]) -> list[float]:
 def _figures(
     title: str, names: Sequence[str], groups: Sequence[Group], report: Report
 ) -> Iterable[Figure]:
-    from evaluation.report.plot_intervals import plot_differences, plot_measures
+    from evaluation.report.plot_intervals import plot_curves, plot_differences, plot_measures
 
+    if title == RISK_AND_COVERAGE and report.curves:
+        caption = (
+            "Risk (share of wrong answers, of lists 1 less F1) if only the most confident "
+            "questions are answered, by the share that is answered."
+        )
+        yield Figure(Markup(plot_curves(report.curves, caption)), caption)
     labels = _labels(names)
     measures = {
         labels[name]: {g.name: g.measures[name] for g in groups if _applies(g.measures.get(name))}

@@ -96,7 +96,8 @@ class Report:
     """What the page shows. The first group is the headline; `worst` begins with the worst.
 
     `questions` counts the answered ones, `missing` holds the ids of the others, `notes` are
-    warnings, and `spread` is a score's name -> that score of each question.
+    warnings, and `spread` is a score's name -> that score of each question. `curves` are the
+    (coverage, risk) points of each type of question.
     """
 
     title: str
@@ -111,3 +112,4 @@ class Report:
     worst: tuple[Case, ...] = ()
     notes: tuple[str, ...] = ()
     spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)

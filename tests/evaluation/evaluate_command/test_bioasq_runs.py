@@ -167,6 +167,56 @@ def test_verdicts_and_confidence_are_measured_where_the_run_tells_them(
     assert "coverage" not in "".join(measures(good, gold))
 
 
+def told(path: Path, good: Path, **fields: object) -> Path:
+    """The run `good` with `fields` beside each question."""
+    rows = json.loads(good.read_text())["questions"]
+    return write(path, *({**row, **fields} for row in rows))
+
+
+def test_risk_and_coverage_are_measured_for_each_type_with_a_confidence(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
+    run = told(tmp_path / "told.json", good, confidence=0.9, verdict="answered")
+    found = measures(run, gold)
+    for kind in ("yesno", "factoid", "list"):
+        assert found[f"risk {kind} AURC"] == found[f"risk {kind} at 30%"] == 0
+        assert (found[f"risk {kind} answered"], found[f"coverage {kind} answered"]) == (0, 1)
+
+
+def test_risk_and_coverage_stand_in_a_table_of_their_own(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
+    run = told(tmp_path / "told.json", good, confidence=0.9)
+    shown = run_evaluate(run, gold).stdout
+    above, _, below = shown.partition("Risk and coverage by confidence")
+    assert "AURC" not in above
+    assert "yesno" in below.splitlines()[2]
+    cells = {line[:26].strip(): line[26:].split() for line in below.splitlines() if line.strip()}
+    assert cells["AURC"][:3] == ["0.0000", "(0.0000", "to"]
+    assert cells["risk of the answered"] == ["-", "-", "-"]
+
+
+def test_risk_stands_beside_its_difference_when_runs_are_compared(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
+    run = told(tmp_path / "told.json", good, confidence=0.9)
+    shown = run_evaluate(run, gold, "--against", run).stdout
+    (row,) = (line for line in shown.splitlines() if "risk yesno AURC" in line)
+    assert "no difference shown" in row
+
+
+def test_a_run_without_confidence_has_a_note_instead_of_a_risk_coverage_curve(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
+    note = "the run states no confidence, so that it has no risk-coverage curve"
+    without = run_evaluate(good, gold)
+    assert note in " ".join(without.stderr.split())
+    assert "Risk and coverage" not in without.stdout
+    assert not [name for name in measures(good, gold) if name.startswith("risk")]
+    run = told(tmp_path / "told.json", good, confidence=0.9)
+    assert note not in " ".join(run_evaluate(run, gold).stderr.split())
+
+
 @pytest.mark.parametrize(
     ("field", "value"), [("verdict", "sure"), ("confidence", 2), ("confidence", True)]
 )

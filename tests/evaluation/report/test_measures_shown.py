@@ -80,6 +80,9 @@ def test_a_measure_stands_in_its_family(subtests: pytest.Subtests) -> None:
         ("context recall", "RAGAS"),
         ("citation support rate", "BioGen: citations"),
         ("novelty at 3", "novelty"),
+        ("risk yesno at 30%", "Risk and coverage"),
+        ("coverage list answered", "Risk and coverage"),
+        ("coverage 25% list F1", "Accuracy of the most confident answers"),
     ]:
         with subtests.test(name=name, title=title):
             report = replace(LIGHT, groups=(Group("all", 3, {name: Interval(0.5, 0.4, 0.6)}),))

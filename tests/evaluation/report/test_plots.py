@@ -11,12 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from lxml import html
 
 from evaluation.bootstrap import Interval
-from evaluation.report.plot_intervals import plot_differences, plot_measures, plot_spread
+from evaluation.report.plot_intervals import (
+    plot_curves,
+    plot_differences,
+    plot_measures,
+    plot_spread,
+)
 from evaluation.report.render_report import render_report
+from evaluation.report.report import Group
 from tests.evaluation.report.some_report import ALL, LIGHT, NAN, REPORT, page, svg_text, text
 
 
@@ -142,6 +149,29 @@ def test_the_spread_counts_the_scores_in_20_bins() -> None:
 
 def test_scores_beyond_1_are_spread_over_their_own_range() -> None:
     assert "20" in svg_text(plot_spread([20.0, 30.0], ""))
+
+
+def test_a_risk_coverage_curve_passes_through_its_points() -> None:
+    """Ticks that one axis alone has give the scale: 0.4 of coverage and of risk."""
+    svg = plot_curves({"yesno": [(0.2, 0.0), (0.6, 0.5), (1.0, 0.25)]}, "")
+    assert {"coverage", "risk", "yesno"} <= set(svg_text(svg))
+    tree = html.fromstring(svg)
+    x, y = ({t.text: float(t.get(side)) for t in tree.xpath("//text[@x]")} for side in "xy")
+    across, down = x["1.0"] - x["0.6"], y["0.5"] - y["0.1"]
+    paths = [p for p in tree.iter("path") if "stroke: var(--accent)" in p.get("style", "")]
+    points = np.reshape([float(n) for n in re.findall(r"[\d.]+", paths[0].get("d"))], (-1, 2))
+    shares = (points - points[0]) / (across, down)
+    assert shares == pytest.approx(np.array([(0, 0), (1, 1.25), (2, 0.625)]), abs=0.01)
+
+
+def test_the_page_shows_risk_coverage_curves_with_their_measures() -> None:
+    measures = {"risk yesno AURC": Interval(0.1, 0.0, 0.2), "coverage yesno answered": NAN}
+    report = replace(LIGHT, groups=(Group("all", 3, measures),))
+    assert len(page(report).xpath("//section//figure")) == 1
+    tree = page(replace(report, curves={"yesno": [(0.5, 0.0), (1.0, 0.5)]}))
+    captions = [text(c) for c in tree.xpath("//section[h3='Risk and coverage']//figcaption")]
+    assert captions[0].startswith("Risk (share of wrong answers, of lists 1 less F1) if only")
+    assert len(captions) == 2
 
 
 @pytest.mark.parametrize("spread", [{}, {"documents AP": []}, {"documents AP": [math.nan]}])

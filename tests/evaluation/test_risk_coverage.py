@@ -1,0 +1,150 @@
+"""Risk-coverage curves against figures computed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from evaluation.bioasq.read_bioasq import Entry
+from evaluation.bioasq.risk_coverage import NAMES, risk_curves, score_risk
+from evaluation.bioasq.score_bioasq import score_run
+from evaluation.bootstrap import intervals
+from evaluation.scores import Scores
+
+# Confidence and whether the answer is right, in an order that is not that of the confidence.
+FIVE = [(0.5, True), (0.9, True), (0.1, False), (0.8, False), (0.7, True)]
+
+
+def entry(
+    id_: str, kind: str, *names: str, confidence: float | None = None, verdict: str = ""
+) -> Entry:
+    exact = tuple((name,) for name in names) or None
+    return Entry(id_, kind, (), (), exact, (), verdict=verdict, confidence=confidence)
+
+
+def risk_of(gold: list[Entry], run: list[Entry]) -> Scores:
+    wanted, said = ({e.id: e for e in entries} for entries in (gold, run))
+    return score_risk(said, score_run(wanted, said))
+
+
+def yesno(answers: Sequence[tuple[float | None, bool]], verdicts: str = "") -> Scores:
+    """Yes/no questions; an "a" in `verdicts` stands for `answered`, anything else for `mixed`."""
+    gold = [entry(str(n), "yesno", "yes") for n in range(len(answers))]
+    run = [
+        entry(
+            str(n),
+            "yesno",
+            "yes" if right else "no",
+            confidence=confidence,
+            verdict="" if not verdicts else "answered" if verdicts[n] == "a" else "mixed",
+        )
+        for n, (confidence, right) in enumerate(answers)
+    ]
+    return risk_of(gold, run)
+
+
+def known(scores: Scores) -> dict[str, float]:
+    return {name: value for name, value in scores.values().items() if value == value}
+
+
+def test_risk_at_each_coverage_and_area_under_the_curve() -> None:
+    # Sorted: right, wrong, right, right, wrong; risk 0, 1/2, 1/3, 1/4, 2/5.
+    found = known(yesno(FIVE))
+    assert found["risk yesno AURC"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 4 + 2 / 5) / 5)
+    # 30% of 5 questions are 2 whole ones, 50% are 3, 70% are 4, 90% are 5.
+    at = {percent: found[f"risk yesno at {percent}%"] for percent in (30, 50, 70, 90)}
+    assert at == pytest.approx({30: 1 / 2, 50: 1 / 3, 70: 1 / 4, 90: 2 / 5})
+
+
+def test_the_curve_holds_a_point_for_each_threshold() -> None:
+    points = [(0.2, 0), (0.4, 1 / 2), (0.6, 1 / 3), (0.8, 1 / 4), (1, 2 / 5)]
+    curves = risk_curves(yesno(FIVE))
+    assert list(curves) == ["yesno"]
+    assert np.array(curves["yesno"]) == pytest.approx(np.array(points))
+
+
+def test_questions_of_equal_confidence_are_answered_together() -> None:
+    scores = yesno([(0.9, True), (0.5, False), (0.5, True), (0.5, True)])
+    assert risk_curves(scores)["yesno"] == [(0.25, 0), (1, 0.25)]
+    found = known(scores)
+    assert found["risk yesno AURC"] == pytest.approx((0 + 3 * 0.25) / 4)
+    assert found["risk yesno at 30%"] == 0.25
+
+
+def test_a_constant_confidence_has_the_risk_of_all_questions_as_its_area() -> None:
+    found = known(yesno([(0.5, True), (0.5, False), (0.5, False), (0.5, True)]))
+    assert found["risk yesno AURC"] == found["risk yesno at 30%"] == 0.5
+
+
+def test_a_perfect_order_has_less_area_than_its_reverse() -> None:
+    # Perfect: risk 0, 0, 1/3, 2/4. Reversed: 1, 1, 2/3, 2/4.
+    right = [True, True, False, False]
+    perfect = known(yesno(list(zip([0.9, 0.8, 0.7, 0.6], right, strict=True))))
+    reverse = known(yesno(list(zip([0.6, 0.7, 0.8, 0.9], right, strict=True))))
+    assert perfect["risk yesno AURC"] == pytest.approx((1 / 3 + 1 / 2) / 4)
+    assert reverse["risk yesno AURC"] == pytest.approx((1 + 1 + 2 / 3 + 1 / 2) / 4)
+
+
+def test_risk_and_coverage_at_the_verdicts_of_the_run() -> None:
+    found = known(yesno(FIVE, "aamam"))
+    # Answered are 0.5 (right), 0.9 (right) and 0.8 (wrong).
+    assert found["coverage yesno answered"] == pytest.approx(3 / 5)
+    assert found["risk yesno answered"] == pytest.approx(1 / 3)
+
+
+def test_a_run_that_answers_nothing_has_coverage_0_and_no_risk_at_its_verdicts() -> None:
+    found = known(yesno(FIVE, "mmmmm"))
+    assert found["coverage yesno answered"] == 0
+    assert "risk yesno answered" not in found
+
+
+def test_a_factoid_is_wrong_if_none_of_its_names_is_right() -> None:
+    gold = [entry(id_, "factoid", "htt") for id_ in "abc"]
+    run = [
+        entry("a", "factoid", "bdnf", "htt", confidence=0.9),
+        entry("b", "factoid", "bdnf", confidence=0.8),
+        entry("c", "factoid", confidence=0.7),
+    ]
+    # Losses 0, 1, 1: risk 0, 1/2, 2/3.
+    assert known(risk_of(gold, run))["risk factoid AURC"] == pytest.approx((1 / 2 + 2 / 3) / 3)
+
+
+def test_the_loss_of_a_list_is_1_less_its_f1() -> None:
+    gold = [entry(id_, "list", "a", "b") for id_ in "xy"]
+    run = [
+        entry("x", "list", "a", "c", confidence=0.4),
+        entry("y", "list", "a", "b", confidence=0.6),
+    ]
+    # F1 is 1/2 and 1; sorted, losses are 0 and 1/2: risk 0 and 1/4.
+    found = known(risk_of(gold, run))
+    assert found["risk list AURC"] == pytest.approx((0 + 1 / 4) / 2)
+    assert found["risk list at 90%"] == pytest.approx(1 / 4)
+
+
+def test_questions_without_confidence_are_not_on_the_curve() -> None:
+    found = known(yesno([(None, False), (0.9, True), (0.8, False)]))
+    assert found["risk yesno AURC"] == pytest.approx((0 + 1 / 2) / 2)
+
+
+def test_a_run_without_confidence_and_verdicts_has_no_risk() -> None:
+    scores = yesno([(None, True), (None, False)])
+    assert not NAMES & known(scores).keys()
+    assert risk_curves(scores) == {}
+
+
+def test_a_resample_sorts_its_own_questions() -> None:
+    scores = yesno([(0.9, True), (0.8, False), (0.7, True)])
+    column = scores.names.index("risk yesno AURC")
+    # The second question twice and the third once; the first alone; nothing.
+    drawn = scores.over(np.array([[0.0, 2, 1], [3, 0, 0], [0, 0, 0]]))[:, column]
+    assert drawn[:2] == pytest.approx([(2 * 1 + 2 / 3) / 3, 0])
+    assert np.isnan(drawn[2])
+
+
+def test_intervals_hold_the_value() -> None:
+    answers = [(n / 60, n % 5 > 0 or n > 40) for n in range(60)]
+    found = intervals(yesno(answers), resamples=1000)
+    for name in ("risk yesno AURC", "risk yesno at 50%"):
+        assert found[name].low < found[name].value < found[name].high
