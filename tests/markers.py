@@ -6,13 +6,16 @@ further markers. A test without a kind is a unit test.
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
 KINDS = frozenset({"slow", "process", "model", "ray", "browser", "nightly"})
 NAMES = KINDS | {"unit", "durability"}
+_MARK = re.compile(r"\bpytest\.mark\.(\w+)")
+# Regular expressions, since parsing all files took seconds in each worker.
+_FILE_MARKS = re.compile(r"^pytestmark\s*=\s*(\[[^\]]*\]|[^\n]*)", re.MULTILINE)
 
 
 class _Marks(dict[str, bool]):
@@ -41,20 +44,14 @@ def _possible_marks(path: Path) -> Iterator[frozenset[str]]:
 
 
 def _read_marks(path: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """(markers that each test of the file carries, markers that some of them carry)."""
-    module = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    everywhere = _named_marks(module)
-    of_file: frozenset[str] = frozenset()
-    for statement in module.body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "pytestmark":
-            of_file = _named_marks(statement.value)
-    return of_file, everywhere - of_file
+    """(markers that each test of the file carries, markers that some of them may carry)."""
+    text = path.read_text(encoding="utf-8")
+    everywhere = _named_marks(text)
+    of_file = _FILE_MARKS.search(text)
+    always = _named_marks(of_file[1]) if of_file else frozenset()
+    return always, everywhere - always
 
 
-def _named_marks(tree: ast.AST) -> frozenset[str]:
-    """The markers of ours that appear in `tree` as `pytest.mark.NAME`."""
-    return frozenset(
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "pytest.mark"
-    ).intersection(NAMES)
+def _named_marks(text: str) -> frozenset[str]:
+    """The markers of ours that appear in `text` as `pytest.mark.NAME`."""
+    return frozenset(_MARK.findall(text)).intersection(NAMES)

@@ -117,7 +117,8 @@ _CITATIONS = TypeAdapter(tuple[TableCitation, ...])
 
 
 def _read(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    # The loader in C is safe as well, and ten times as fast.
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 
 
 @cache

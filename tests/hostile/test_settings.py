@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from contextlib import suppress
-from itertools import product
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -70,14 +71,23 @@ VALUES = {
 }
 
 
+KEYS = ("index.shards", "index.path", "llm.engine", "recogniser.labels")
+
+
+def refuse_values(pairs: Iterable[tuple[str, str]], subtests: pytest.Subtests) -> None:
+    for key, value in pairs:
+        with subtests.test(key=key, value=value):
+            assert key in refused(None, f"{key}={value}")
+
+
 @pytest.mark.slow
 def test_a_hostile_value_is_one_sentence(subtests: pytest.Subtests) -> None:
-    for value, key in product(
-        VALUES.values(), ["index.shards", "index.path", "llm.engine", "recogniser.labels"]
-    ):
-        with subtests.test(key=key, value=value):
-            sentence = refused(None, f"{key}={value}")
-            assert key in sentence
+    refuse_values(zip(cycle(KEYS), VALUES.values(), strict=False), subtests)
+
+
+@pytest.mark.nightly
+def test_hostile_values_of_every_key_are_one_sentence(subtests: pytest.Subtests) -> None:
+    refuse_values(product(KEYS, VALUES.values()), subtests)
 
 
 def test_nothing_of_a_value_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

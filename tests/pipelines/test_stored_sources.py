@@ -21,6 +21,8 @@ from tests.pipelines.download.test_download_files import download
 from tests.pipelines.pubmed_server import PubMedServer, pubmed_file, pubmed_server
 from tests.pipelines.staging import SPLITTER
 
+pytestmark = pytest.mark.slow
+
 PLACE = f"s3://{BUCKET}/kept"
 FIRST, UPDATE = "baseline/pubmed26n0001.xml.gz", "updatefiles/pubmed26n0003.xml.gz"
 

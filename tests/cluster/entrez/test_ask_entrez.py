@@ -18,6 +18,8 @@ from tests.serve.eutils_server import EUtils, Reply, records
 from tests.serve.http_server import free_port
 from tests.serve.pubmed_online import KEY, fetch, make, search, settings_for
 
+pytestmark = pytest.mark.slow
+
 RATE_LIMIT = json.dumps({"error": "API rate limit exceeded", "count": "11", "limit": "10"})
 
 

@@ -14,6 +14,8 @@ from cluster.errors import InputError, PubMedError
 from tests.serve.eutils_server import REACH, EUtils, Reply
 from tests.serve.pubmed_online import KEY, fetch, make, search
 
+pytestmark = pytest.mark.slow
+
 # What goes out
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import ndcg_score
 
 from evaluation.ablation.tabulate_runs import score_ranking
 from evaluation.bioasq.score_question import score_documents
@@ -53,6 +52,9 @@ def test_ndcg_is_scikit_learns(case: tuple[list[str], list[str]], k: int) -> Non
     truth = np.asarray([[document in gold for document in ranked]], float)
     scores = -np.arange(len(ranked), dtype=float)[None]
     found = score_ranking(gold, ranked, k)["nDCG"]
+    # Imported here: it takes a second, and most workers do not need it.
+    from sklearn.metrics import ndcg_score
+
     assert found == pytest.approx(ndcg_score(truth, scores, k=k))
 
 

@@ -7,7 +7,6 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import cohen_kappa_score
 
 from evaluation.ratings.agreement import agree, mean_ratings, weighted_kappa
 from evaluation.ratings.ratings_files import Ratings
@@ -39,6 +38,8 @@ def test_kappa_is_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     found = weighted_kappa(pairs)
     if not math.isnan(found):
         one, other = zip(*pairs, strict=True)
+        from sklearn.metrics import cohen_kappa_score
+
         theirs = cohen_kappa_score(one, other, labels=[1, 2, 3, 4, 5], weights="quadratic")
         assert found == pytest.approx(theirs, abs=1e-9)
 

@@ -11,6 +11,8 @@ from pipelines.download.fetch_file import Web
 from pipelines.download.list_files import list_files
 from tests.pipelines.pubmed_server import QUICK, PubMedServer, md5_line, pubmed_file, pubmed_server
 
+pytestmark = pytest.mark.slow
+
 FIRST, SECOND, THIRD = (f"baseline/pubmed26n000{n}.xml.gz" for n in (1, 2, 3))
 UPDATE = "updatefiles/pubmed26n0004.xml.gz"
 

@@ -7,6 +7,8 @@ import pytest
 from pipelines.download.fetch_file import DownloadError, StoppedError, Web, parse_md5
 from tests.pipelines.pubmed_server import QUICK, PubMedServer, pubmed_file, pubmed_server
 
+pytestmark = pytest.mark.slow
+
 FILE = "baseline/pubmed26n0001.xml.gz"
 DIGEST = hashlib.md5(b"x").hexdigest()
 

@@ -15,6 +15,8 @@ from tests.pipelines.histories import File, SmallIndex, name_of
 from tests.pipelines.test_update_histories import scores
 from tests.pipelines.update.test_update_index import built, counts, titles
 
+pytestmark = pytest.mark.slow
+
 HISTORY: list[File] = [
     [(pmid, f"aspirin study {pmid}") for pmid in range(1, 30)],
     [(3, "warfarin"), (4, None), (40, "heparin")],

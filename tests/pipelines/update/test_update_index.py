@@ -17,6 +17,8 @@ from tests.pipelines.histories import File, SmallIndex, lengths, name_of
 from tests.pipelines.staging import account
 from tests.small_index import citation, make_index
 
+pytestmark = pytest.mark.slow
+
 FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
 
 

@@ -50,6 +50,8 @@ from tests.pipelines.verify.built_index import (
 )
 from tests.publish_manifest import publish
 
+pytestmark = pytest.mark.slow
+
 
 def alter_here(index: Path, file: str, change: Callable[[pa.Table], pa.Table]) -> None:
     alter(index / SEGMENT / file, change, index)

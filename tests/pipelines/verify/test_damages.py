@@ -19,6 +19,8 @@ from tests.pipelines.test_small_disk import OWN_MOUNTS, ROOT, may_mount
 from tests.pipelines.verify.built_index import HERE, SEGMENT, flip_byte, only
 from tests.pipelines.verify.damages import make_history, unnamed
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:

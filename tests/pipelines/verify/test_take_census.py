@@ -28,6 +28,8 @@ from tests.pipelines.verify.built_index import (
 )
 from tests.publish_manifest import publish
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     "n1.xml.gz": [record(pmid, f"Protein {pmid}.") for pmid in range(1, 31)],
     "n2.xml.gz": [

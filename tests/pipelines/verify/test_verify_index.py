@@ -33,6 +33,8 @@ from tests.pipelines.verify.built_index import (
 from tests.publish_manifest import publish
 from tests.small_index import citation, make_index
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_built_index_is_clean(index: Path, quick: bool) -> None:

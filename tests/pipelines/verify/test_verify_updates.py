@@ -10,6 +10,8 @@ from cluster.index.layout import codec_file, quantiser_file, terms_file
 from pipelines.verify.verify_index import Verification, verify_index
 from tests.pipelines.histories import SmallIndex
 
+pytestmark = pytest.mark.slow
+
 FILES = [
     [(1, "aspirin"), (2, "heparin"), (3, "warfarin"), (4, "insulin"), (5, "iron")],
     [(2, "heparin again"), (3, None), (6, "copper"), (99, None)],

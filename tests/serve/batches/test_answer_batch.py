@@ -21,6 +21,8 @@ from serve.formats.bioasq import to_entry
 from serve.http.api import create_api
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 QUESTIONS = [
     Question("q3", "Does metformin activate AMPK?", "yesno"),
     Question("q1", "Which enzyme does warfarin inhibit?", "factoid"),

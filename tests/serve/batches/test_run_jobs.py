@@ -30,6 +30,8 @@ from tests.serve.batches.served import Asking
 from tests.serve.batches.test_answer_batch import ServiceClient
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -12,6 +12,8 @@ from tests.serve.http_server import free_port
 from tests.serve.problem import problem
 from tests.serve.scripted_server import reply, scripted
 
+pytestmark = pytest.mark.slow
+
 # A deadline of about a second is kept, on a busy machine too; without one the tries never end.
 GIVEN_UP_S = 20
 OK = reply(200, {"said": "yes"})

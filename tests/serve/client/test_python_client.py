@@ -21,6 +21,8 @@ from tests.serve.problem import problem
 from tests.serve.scripted_server import reply, scripted
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "Does metformin activate AMPK?"
 SAID = "Metformin activates AMPK in the liver of diabetic mice."
 

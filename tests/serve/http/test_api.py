@@ -10,6 +10,8 @@ from serve.http.api import create_api
 from tests.serve.problem import detail_of, problem
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "Does metformin activate AMPK?"
 
 

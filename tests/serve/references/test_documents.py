@@ -16,6 +16,8 @@ from cluster.records import Author, Citation, Link, Passage
 from serve.references.documents.number_answer import DISCLAIMER, cited_pmids
 from serve.references.documents.write_document import FORMS, FormName, write_document
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2026, 11, 26)
 CITATIONS = [
     Citation(

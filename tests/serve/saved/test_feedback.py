@@ -17,7 +17,7 @@ from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at, url_of
 from tests.serve.saved.kept_api import client_of
 from tests.serve.service import SmallService
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_database")]
 
 QUESTION = "Does metformin activate AMPK?"
 ASKED = {"question": QUESTION, "type": "yesno", "store": True}

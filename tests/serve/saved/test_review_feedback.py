@@ -20,6 +20,8 @@ from tests.serve.saved.kept_api import client_of
 from tests.serve.saved.test_feedback import ASKED, QUESTION, say, stored
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 
 def review(http: TestClient, feedback_id: str, state: str, **sent: Any) -> Any:
     return http.post(f"/v1/feedback/{feedback_id}/review", json={"state": state}, **sent)

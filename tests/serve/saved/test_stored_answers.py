@@ -20,7 +20,7 @@ from tests.serve.saved.kept_api import client_of
 from tests.serve.service import CORPUS, SmallService
 from tests.small_index import citation
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_database")]
 
 QUESTION = "Does metformin activate AMPK?"
 ASKED = {"question": QUESTION, "type": "yesno", "id": "q7", "k": 3, "store": True}

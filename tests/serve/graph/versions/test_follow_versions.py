@@ -26,6 +26,8 @@ from tests.pipelines.histories import File, SmallIndex
 from tests.publish_manifest import publish
 from tests.tiny_models import make_tiny_tagger
 
+pytestmark = pytest.mark.slow
+
 FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
 SECOND: File = [(2, None), (4, "dabigatran")]
 

@@ -14,6 +14,8 @@ from tests.serve.http_server import serving
 from tests.serve.problem import detail_of
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 QUESTION = {"question": "Does metformin activate AMPK?"}
 ALICE, BOB = "a" * 32, "b" * 32
 

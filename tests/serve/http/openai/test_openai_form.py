@@ -13,6 +13,8 @@ from serve.http.api import create_api
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "Does metformin activate AMPK?"
 ASKED: Any = [{"role": "user", "content": QUESTION}]
 

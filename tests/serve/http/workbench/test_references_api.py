@@ -16,6 +16,8 @@ from serve.http.api import create_api
 from serve.http.workbench.collect_citations import AT_ONCE, collect_citations
 from tests.serve.service import DISPUTED, SmallService
 
+pytestmark = pytest.mark.slow
+
 QUESTION = {"question": "Does metformin activate AMPK?", "type": "yesno"}
 
 

@@ -29,6 +29,8 @@ from serve.saved.watches.watch_store import MOST_WAIT_S
 from tests.serve.saved.kept import saved_at
 from tests.serve.saved.watches.asking import Clock, FakeAsk, made_answer
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[4]
 FAST = 6000.0
 

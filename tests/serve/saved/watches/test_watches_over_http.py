@@ -21,7 +21,7 @@ from tests.serve.saved.kept_api import client_of
 from tests.serve.saved.watches.asking import FakeAsk, made_answer
 from tests.serve.service import DISPUTED, SmallService, dispute
 
-pytestmark = pytest.mark.usefixtures("each_database")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_database")]
 
 QUESTION = "Does metformin activate AMPK?"
 ASKED = {"question": QUESTION, "type": "yesno"}
