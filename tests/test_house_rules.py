@@ -115,6 +115,7 @@ def test_a_function_fits_a_screen() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_no_imports_go_in_a_circle() -> None:
     names = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in MODULES}
     imports = {name: imported_modules(path) & names.keys() for name, path in names.items()}

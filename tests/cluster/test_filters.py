@@ -28,6 +28,8 @@ from cluster.study_design.tell_design import tell_design
 from tests.cluster.test_index import bm25_query, open_shards
 from tests.small_index import bag_of_words, citation, make_index
 
+pytestmark = pytest.mark.slow
+
 HUMANS = MeshHeading("D006801", "Humans", False)
 ASPIRIN = MeshHeading("D001241", "Aspirin", True)
 MUELLER = Author("Müller", "Karl", "KA")

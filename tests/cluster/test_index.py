@@ -20,6 +20,8 @@ from pipelines.sample.generate_citations import generate_citations
 from tests.publish_manifest import publish
 from tests.small_index import bag_of_words, citation, make_index, write_index
 
+pytestmark = pytest.mark.slow
+
 DRUGS = [
     citation(5, "Metformin activates AMPK in the liver.", "Metformin and AMPK"),
     citation(3, "Warfarin inhibits VKORC1 and thins the blood."),

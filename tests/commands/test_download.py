@@ -19,6 +19,8 @@ from commands.download import download
 from tests.pipelines.pubmed_server import PubMedServer, pubmed_server
 from tests.serve.eutils_server import EUtils, eutils
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = "baseline/pubmed26n0001.xml.gz"
 

@@ -26,6 +26,8 @@ from serve.graph.watch_stages import StageLostError
 from tests.serve.small_graph import small_stages
 from tests.small_index import citation, make_index
 
+pytestmark = pytest.mark.slow
+
 SIZE = 60
 DEPTH = load_system("citeray").rerank.depth
 SETTINGS: Settings = load_settings()

@@ -15,6 +15,8 @@ from cluster.records import Citation
 from tests.cluster.pubmed_sets import article
 from tests.hostile.hostile_sets import check_record, check_sentence, outcome, set_of
 
+pytestmark = pytest.mark.slow
+
 
 def rich(pmid: int) -> str:
     """A record that has something in every field that is read."""

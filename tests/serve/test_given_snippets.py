@@ -20,6 +20,8 @@ from serve.formats.given_snippets import give_snippets
 from tests.serve.batches.test_answer_batch import ServiceClient
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 BODY = "Does metformin activate AMPK?"
 YES = "Metformin activates AMPK in human muscle."
 QUESTION = Question("q", BODY, "yesno")

@@ -25,6 +25,8 @@ from tests.serve.pubmed_online import QuickOnline
 from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
+pytestmark = pytest.mark.slow
+
 OURS = ("auto", "auto-model", "bm25", "dense", "hybrid", "citeray", "citeray-model", "citeray-ner")
 PUBLISHED = [name for name in shipped_systems() if name not in OURS]
 # Of the papers' runs those that ask no model.

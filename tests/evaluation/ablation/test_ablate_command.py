@@ -19,6 +19,8 @@ from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 
 def test_without_a_folder_the_runs_lie_beside_the_index(
     run: Ablation, monkeypatch: pytest.MonkeyPatch

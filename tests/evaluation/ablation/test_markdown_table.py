@@ -14,6 +14,8 @@ from tests.evaluation.ablation.ablation_runs import Ablation
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 
 def rewrite(record: Path, *changes: dict[str, Any]) -> None:
     """Changes the replies of a stored run, in their order."""

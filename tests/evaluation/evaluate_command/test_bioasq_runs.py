@@ -12,6 +12,8 @@ from evaluation.bioasq.rouge import server_averages
 from pipelines.train.card import render_card
 from tests.evaluation.evaluate_command.small_runs import measures, question, run_evaluate, write
 
+pytestmark = pytest.mark.slow
+
 
 def test_every_family_of_bioasq_is_measured(good: Path, gold: Path) -> None:
     found = measures(good, gold)

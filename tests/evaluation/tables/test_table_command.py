@@ -23,6 +23,8 @@ from tests.evaluation.evaluate_command.small_runs import (
 )
 from tests.tiny_models import make_tiny_encoder
 
+pytestmark = pytest.mark.slow
+
 app = typer.Typer()
 app.command()(table)
 

@@ -31,6 +31,8 @@ from pipelines.vocabulary.mine_vocabulary import read_counts
 from tests.pipelines.staging import stage
 from tests.small_index import DIMENSIONS, bag_of_words, citation
 
+pytestmark = pytest.mark.slow
+
 FIRST = [citation(pmid, f"Protein {pmid} binds gene {pmid % 7}.") for pmid in range(1, 41)]
 
 

@@ -26,6 +26,8 @@ from serve.http.header_limits import (
 from tests.hostile.raw_http import ask, head, statuses
 from tests.serve.http_server import serving
 
+pytestmark = pytest.mark.slow
+
 CHUNKED = head(b"POST", b"/", b"Transfer-Encoding: chunked\r\n")
 FLOOD = b"a" * (HEADER_BYTES + 1024)
 # One read of at most 256 KiB may begin with a piece of the body, and is not counted.

@@ -11,6 +11,8 @@ from serve.http.api import create_api
 from serve.http.workbench.systems_api import needs_of
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def service() -> SmallService:

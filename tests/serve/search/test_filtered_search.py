@@ -20,6 +20,8 @@ from tests.serve.pubmed_online import QuickOnline
 from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
+pytestmark = pytest.mark.slow
+
 REVIEW = ("Review",)
 CORPUS = [
     citation(1, "Metformin lowers glucose.", "Metformin in 1999", year=1999, month=3),

@@ -25,6 +25,8 @@ from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
 from tests.serve.small_graph import make_answerer, parts_of
 from tests.small_index import citation, make_index
 
+pytestmark = pytest.mark.slow
+
 CORPUS = [
     citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
     citation(2, "Warfarin inhibits VKORC1."),

@@ -17,6 +17,8 @@ from tests.hostile.raw_http import ask
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[4]
 REBOUND = {"Host": "rebound.example:8000"}
 QUESTION = {"question": "Does metformin activate AMPK?"}
