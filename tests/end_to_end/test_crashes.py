@@ -12,7 +12,8 @@ from tests.faults.on_ray.job_rounds import JobRounds, job_rounds
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
-# What strikes which job, when, and for how many seconds. CI plays one round of each job and victim.
+# Jobs with what strikes them, when, and for how many seconds. CI plays IN_CI, in which every job
+# and every kind of victim occurs; the nightly run plays OTHERS as well.
 IN_CI = (
     ("build", Strike("driver", "kill", 0.6, 0.0)),
     ("build", Strike("node", "kill", 0.5, 0.0)),
@@ -33,7 +34,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[Jo
 
 
 def play(rounds: Sequence[tuple[str, Strike]], jobs: JobRounds, subtests: pytest.Subtests) -> None:
-    """A struck job ends as an undisturbed one, and readers see whole versions meanwhile."""
+    """Play `rounds`; each job must end as an undisturbed one, and readers see whole versions."""
     for number, (job, strike) in enumerate(rounds):
         with subtests.test(job=job, strike=strike):
             done = jobs.play(RayRound(number, job, (strike,)))

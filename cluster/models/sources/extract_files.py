@@ -21,8 +21,8 @@ from cluster.text.read_lexicon import PICKLED, unpickled_lexicon
 
 KEPT = (".safetensors", ".gguf", ".json", ".txt", ".model", ".jinja", ".csv")
 
-# Most bytes that a byte of a download may unpack to. Weights hardly compress and tables do so
-# tenfold; beyond this it is a zip bomb.
+# Maximum ratio of unpacked to downloaded bytes. Weights hardly compress and tables shrink to a
+# tenth; a higher ratio is a sign of a zip bomb.
 MAX_UNPACKED_RATIO = 100
 
 

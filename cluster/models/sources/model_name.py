@@ -15,7 +15,7 @@ from typing import Literal
 
 from cluster.errors import InputError
 
-# Most packages that one model may be split over.
+# Maximum number of packages that hold the parts of one model.
 MAX_PARTS = 64
 
 SHIPPED = Path(__file__).resolve().parents[3] / "configs" / "adapters"

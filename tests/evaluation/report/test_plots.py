@@ -152,7 +152,7 @@ def test_scores_beyond_1_are_spread_over_their_own_range() -> None:
 
 
 def test_a_risk_coverage_curve_passes_through_its_points() -> None:
-    """Ticks that one axis alone has give the scale: 0.4 of coverage and of risk."""
+    """The scale is computed from tick labels that only one of the axes has."""
     svg = plot_curves({"yesno": [(0.2, 0.0), (0.6, 0.5), (1.0, 0.25)]}, "")
     assert {"coverage", "risk", "yesno"} <= set(svg_text(svg))
     tree = html.fromstring(svg)
