@@ -159,7 +159,8 @@ class SearchResult:
     `evidence_by` counts the citations by year and by study design. `understood` is None where the
     question was searched as it was typed. `did_you_mean` is the question with misspelt words
     corrected; None where none is. `filtered_out` says, where the filters leave no article of the
-    index, how many there are without each of them; "" otherwise.
+    index, how many there are without each of them; "" otherwise. `candidates` counts the citations
+    that each step of the search passed on, by the step's name and in their order.
     """
 
     question: Question
@@ -181,6 +182,7 @@ class SearchResult:
     understood: Reading | None = None
     did_you_mean: str | None = None
     filtered_out: str = ""
+    candidates: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.search_settings import LadderSettings, RungSettings
 from cluster.settings.settings import ServeSettings
 from cluster.settings.system_settings import SystemSettings
+from serve.answer.read_evidence import MAX_READ
 from serve.answer.write_answer import WrittenAnswer
 from serve.answer_events import Drafted, Event, Finished, Found, Tell, tell_nobody, told
 from serve.graph.remember_stages import Remembering
@@ -275,6 +276,8 @@ class QuestionAnswerer:
         for loss in written.degraded:
             watch.note(loss)
         evidence = with_stances(found.evidence, written)
+        read = len({item.passage.pmid for item in evidence[:MAX_READ]})
+        found = replace(found, candidates={**found.candidates, "read": read})
         if reads_whole(request):
             evidence = telling(evidence, [sentence.text for sentence in written.ideal])
         found = replace(found, evidence=evidence)

@@ -34,6 +34,16 @@ def _timings(reply: Reply) -> str:
     return ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in reply["timings_ms"].items())
 
 
+def _print_steps(console: Console, reply: Reply) -> None:
+    """The names recognised in the question, and how many citations each step passed on."""
+    if reply["entities"]:
+        named = "; ".join(dict.fromkeys(entity["text"] for entity in reply["entities"]))
+        console.print(f"recognised: {named}", style="dim", soft_wrap=True)
+    if reply["candidates"]:
+        steps = ", ".join(f"{step} {count}" for step, count in reply["candidates"].items())
+        console.print(f"citations by step: {steps}", style="dim", soft_wrap=True)
+
+
 def _print_understood(console: Console, reply: Reply) -> None:
     """What was made of the question, where that is not what was typed."""
     for line in understood_words(reply.get("understood"), reply.get("did_you_mean")):
@@ -43,6 +53,7 @@ def _print_understood(console: Console, reply: Reply) -> None:
 def _footer(console: Console, reply: Reply) -> None:
     if reply["degraded"]:
         console.print(f"degraded: {'; '.join(reply['degraded'])}", style="yellow")
+    _print_steps(console, reply)
     console.print(
         f"index {reply['index_version']} to {reply['last_source']}, "
         f"coverage {reply['coverage']}, "

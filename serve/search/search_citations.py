@@ -87,11 +87,15 @@ class Searcher:
             read.version,
             read.last_source,
             dict(watch.timings_ms),
+            candidates=one.candidates,
         )
 
 
 class _QuestionSearch:
-    """The search of one question by one system."""
+    """The search of one question by one system.
+
+    `candidates` counts the citations that each step of its last search passed on.
+    """
 
     def __init__(self, request: Request, stages: WatchedStages, shards: ShardSearch) -> None:
         self._question = request.question
@@ -101,6 +105,7 @@ class _QuestionSearch:
         self._wanted = max(request.limit, *depths)
         self._stages = stages
         self._shards = shards
+        self.candidates: dict[str, int] = {}
         self.understanding = asyncio.create_task(self._understand())
 
     async def run(self) -> tuple[list[Hit], list[Evidence]]:
@@ -187,10 +192,18 @@ class _QuestionSearch:
         known = await self._statistics(query, retrieve) if retrieve.bm25 else None
         found = await self._shards.find(query, known, retrieve, asked)
         fused = fuse(found.candidates, retrieve, fusion)
+        self._count_found(found, retrieve, min(wanted, len(fused.pmids)))
         fetched = await self._fetched(fused.pmids[:wanted].tolist(), found, query, asked)
         if by_passage:
             return passage_hits(fused, fetched, found.bm25, retrieve, fusion)
         return citation_hits(fused, wanted, fetched)
+
+    def _count_found(self, found: Gathered, retrieve: RetrieverSettings, fused: int) -> None:
+        if retrieve.dense:
+            self.candidates["dense"] = int(found.candidates.found_dense.sum())
+        if retrieve.bm25:
+            self.candidates["bm25"] = int(found.candidates.found_bm25.sum())
+        self.candidates["fused"] = fused
 
     async def _statistics(self, query: Query, retrieve: RetrieverSettings) -> Statistics | None:
         """Those of the query's terms; None where the expander is lost."""
@@ -231,4 +244,7 @@ class _QuestionSearch:
             if tokens is not None or not self._reranks_late(part):
                 body = self._question.body
                 reranked = await rerank_hits(body, reranked, part, self._stages)
+                if part.depth:
+                    step = f"reranked by {part.by}"
+                    self.candidates[step] = min(part.depth, len(one_a_citation(hits)))
         return reranked

@@ -84,7 +84,14 @@ function entities(answer) {
     make("ul", { className: "entities" }, ...answer.entities.map((entity) => make("li", { textContent: entity.text })))];
 }
 
+function candidates(answer) {
+  const steps = Object.entries(answer.candidates ?? {});
+  if (!steps.length) return [];
+  return [heading("Citations by step of the search"),
+    make("p", { textContent: `${steps.map(([step, count]) => `${step} ${count}`).join(", ")}.` })];
+}
+
 /** All of it, folded. */
 export const detailsView = (answer) => make("details", { className: "card details" },
   make("summary", { textContent: "Details: evidence, scores, timings, versions" }),
-  facts(answer), ...losses(answer), ...evidence(answer), ...entities(answer), ...timings(answer));
+  facts(answer), ...losses(answer), ...evidence(answer), ...entities(answer), ...candidates(answer), ...timings(answer));

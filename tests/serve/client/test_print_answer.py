@@ -7,6 +7,7 @@ import pytest
 
 from cluster.answers import Answer, Question, RankedCitation, Sentence
 from cluster.errors import CiteRayError
+from cluster.records import Entity
 from commands.terminal import make_console
 from serve.answer.tell_verdict import NO_ANSWER
 from serve.client.print_answer import print_answer, print_search
@@ -63,6 +64,13 @@ def test_caveats_and_notices_are_shown_under_the_answer() -> None:
     assert lines[place - 1] == "  It helps. [1] contradicted by [2]"
     assert lines[place + 1] == "  PMID 1: Corrected."
     assert lines[place + 2].startswith("    PMID 1 abstract 0-10 (study in mice): It helped.")
+
+
+def test_recognised_names_and_steps_of_the_search_are_shown() -> None:
+    names = (Entity("iron", 0, 4, "1", "drug"), Entity("anaemia", 8, 15, "2", "disease"))
+    lines = shown(replace(ANSWER, entities=names, candidates={"dense": 100, "fused": 40}))
+    assert "recognised: iron; anaemia" in lines
+    assert "citations by step: dense 100, fused 40" in lines
 
 
 def test_a_supported_answer_is_shown_with_its_citations() -> None:

@@ -54,6 +54,16 @@ def test_every_system_finds_the_citation_that_answers(tmp_path: Path, system: st
     assert found.index_version == "v000001"
 
 
+def test_the_citations_of_each_step_are_counted(tmp_path: Path) -> None:
+    answerer = make_answerer(tmp_path, CORPUS)
+    found = search(answerer)
+    steps = ["dense", "bm25", "fused", "reranked by model", "reranked by feedback"]
+    assert list(found.candidates) == steps
+    assert found.candidates["dense"] == found.candidates["fused"] == len(CORPUS)
+    assert 0 < found.candidates["bm25"] <= len(CORPUS)
+    assert list(search(answerer, "bm25").candidates) == ["bm25", "fused"]
+
+
 def test_retracted_citations_are_marked_and_are_no_evidence(tmp_path: Path) -> None:
     found = search(make_answerer(tmp_path, CORPUS))
     assert {c.pmid: c.retracted for c in found.citations}[4]
