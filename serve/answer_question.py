@@ -276,8 +276,9 @@ class QuestionAnswerer:
         for loss in written.degraded:
             watch.note(loss)
         evidence = with_stances(found.evidence, written)
-        read = len({item.passage.pmid for item in evidence[:MAX_READ]})
-        found = replace(found, candidates={**found.candidates, "read": read})
+        if written is not NOTHING_WRITTEN:
+            read = len({item.passage.pmid for item in evidence[:MAX_READ]})
+            found = replace(found, candidates={**found.candidates, "read": read})
         if reads_whole(request):
             evidence = telling(evidence, [sentence.text for sentence in written.ideal])
         found = replace(found, evidence=evidence)

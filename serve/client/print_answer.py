@@ -39,8 +39,9 @@ def _print_steps(console: Console, reply: Reply) -> None:
     if reply["entities"]:
         named = "; ".join(dict.fromkeys(entity["text"] for entity in reply["entities"]))
         console.print(f"recognised: {named}", style="dim", soft_wrap=True)
-    if reply["candidates"]:
-        steps = ", ".join(f"{step} {count}" for step, count in reply["candidates"].items())
+    # An answer that was stored before this field has none.
+    if candidates := reply.get("candidates"):
+        steps = ", ".join(f"{step} {count}" for step, count in candidates.items())
         console.print(f"citations by step: {steps}", style="dim", soft_wrap=True)
 
 

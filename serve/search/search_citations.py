@@ -243,8 +243,9 @@ class _QuestionSearch:
             # Without the encoder, whose loss is noted, the order of the first stage stays.
             if tokens is not None or not self._reranks_late(part):
                 body = self._question.body
-                reranked = await rerank_hits(body, reranked, part, self._stages)
-                if part.depth:
-                    step = f"reranked by {part.by}"
-                    self.candidates[step] = min(part.depth, len(one_a_citation(hits)))
+                before, reranked = reranked, await rerank_hits(body, reranked, part, self._stages)
+                # The hits come back as they were where the reranker is lost.
+                if reranked and reranked != before:
+                    head = one_a_citation(reranked[: part.depth])
+                    self.candidates[f"reranked by {part.by}"] = len(head)
         return reranked

@@ -127,6 +127,7 @@ def test_without_reranker_and_reader_the_first_order_stands(tmp_path: Path) -> N
     assert [c.pmid for c in broken.citations] == [c.pmid for c in plain.citations]
     assert "rerank: failed, first-stage order kept" in broken.degraded
     assert "read: failed, ranked without the reader" in broken.degraded
+    assert list(broken.candidates) == ["dense", "bm25", "fused"]
 
 
 def test_feedback_ranks_by_the_vectors_that_shards_send(tmp_path: Path) -> None:
