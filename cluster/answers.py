@@ -200,8 +200,9 @@ class Answer(SearchResult):
     `origin` says who wrote the ideal answer: the model or the evidence. `ideal` and `exact` are
     what a reader is shown: both are empty where `verdict` is not_enough_evidence, and `citations`
     are then the nearest ones. `mixed` means that sources disagree. `confidence`, 0 to 1, is how
-    sure the writer is that its answer is right. `guess` is there where the question asks for it
-    and the evidence is not enough.
+    sure the writer is that its answer is right; `signals` are what it is computed from. Where the
+    evidence is not enough, `closest` quotes the sentences that come closest to an answer, and
+    `guess` is there if the question asks for it.
 
     `supported` justifies the exact answer, where the preset asks for it. `shown` are the places
     in `evidence`, from 0, of the passages that the language model was shown, in its order: fewer
@@ -212,10 +213,9 @@ class Answer(SearchResult):
     did not.
 
     `caveats` are sentences that a reader needs beside the answer, such as that its sources are
-    studies in mice, or, where a question for safety or leave is not answered, what warns. `sides`
-    are the sources for it and against it, `agreement` how far they agree (None where none takes a
-    stance), `concept_coverage` which concepts of the question are named (None where the question
-    has none that are linked).
+    studies in mice. `sides` are the sources for it and against it, `agreement` how far they agree
+    (None where none takes a stance), `concept_coverage` which concepts of the question are named
+    (None where the question has none that are linked).
     """
 
     verdict: Verdict
@@ -225,6 +225,8 @@ class Answer(SearchResult):
     origin: Literal["generated", "extractive", "none"]
     supported: tuple[Sentence, ...] = ()
     guess: Guess | None = None
+    closest: tuple[Sentence, ...] = ()
+    signals: Mapping[str, float] = field(default_factory=dict)
     shown: tuple[int, ...] | None = None
     check: Check = "drop"
     writing_calls: int = 0

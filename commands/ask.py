@@ -29,6 +29,15 @@ QuestionArgument = Annotated[str, typer.Argument(help="The question, in plain En
 TypeOption = Annotated[
     str, typer.Option("--type", help="yesno, factoid, list or summary; guessed if not given.")
 ]
+MaxWrongOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="Share of stated answers that may be wrong, 0 to 1 (default: the preset's, 0.10). "
+        "1 states every answer.",
+    ),
+]
 CheckOption = Annotated[
     Check | None,
     typer.Option(
@@ -87,6 +96,7 @@ def ask(
     until: Until = None,
     designs: DesignOption = None,
     check: CheckOption = None,
+    max_wrong: MaxWrongOption = None,
     sort: SortOption = "relevance",
     after: AfterOption = None,
     config: Config = None,
@@ -101,6 +111,8 @@ def ask(
     request["turns"] = read_turns(after)
     if check is not None:
         request["check"] = check
+    if max_wrong is not None:
+        request["max_wrong"] = max_wrong
     with open_client(chosen, answers=True) as client:
         found = client.answer(request)
         if json:

@@ -21,10 +21,12 @@ from serve.client.open_client import HttpClient, endpoint_url
 from serve.client.print_answer import print_answer
 from serve.graph.run_graph import serving, start_graph
 
+# (type, question, error budget). Without a larger model no name keeps the default budget; a budget
+# of 1 shows the best one.
 QUESTIONS = (
-    ("yesno", "Can dabigatran replace warfarin in people with a mechanical heart valve?"),
-    ("factoid", "Variants of which gene predispose to myopathy on simvastatin?"),
-    ("summary", "How does emicizumab prevent bleeding in haemophilia A?"),
+    ("yesno", "Should propofol be avoided in someone prone to malignant hyperthermia?", None),
+    ("factoid", "Which EGFR mutation is the main cause of acquired resistance to gefitinib?", 1),
+    ("summary", "How does idarucizumab reverse dabigatran?", None),
 )
 
 
@@ -79,10 +81,13 @@ def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
             HttpClient(endpoint_url(settings), settings.serve.request_deadline_s + 10)
         )
         answers = []
-        for question_type, question in QUESTIONS:
+        for question_type, question, max_wrong in QUESTIONS:
             command = f'$ citeray ask "{question}" --type {question_type}'
+            asked: dict[str, Any] = {"question": question, "type": question_type}
+            if max_wrong is not None:
+                command += f" --max-wrong {max_wrong}"
+                asked["max_wrong"] = max_wrong
             context.log.print(command, style="bold")
-            asked = {"question": question, "type": question_type}
             answers.append(client.answer(asked))
             if not context.json:
                 print_answer(out, answers[-1])

@@ -41,15 +41,19 @@ def whole_paths(paths: list[Path] | None) -> tuple[Path, ...]:
 
 def run_training(context: Context, job: Job, licence: str, workers: int) -> None:
     """Train `job` to its end and print what was measured, with the folder of the result."""
-    measured = train_job(context, job, licence, workers)
+    show_measures(context, train_job(context, job, licence, workers), job.folder)
+
+
+def show_measures(context: Context, measured: Measures, folder: Path) -> None:
+    """Print what was measured of a training, with the folder of its result."""
     if context.json:
-        context.print_json({"folder": str(job.folder), "measured": measured})
+        context.print_json({"folder": str(folder), "measured": measured})
         return
     table = Table("measure", "value")
     for name, value in measured.items():
         table.add_row(name, f"{value:.3f}")
     context.out.print(table)
-    context.out.print(str(job.folder), soft_wrap=True)
+    context.out.print(str(folder), soft_wrap=True)
 
 
 def train_job(context: Context, job: Job, licence: str, workers: int) -> Measures:

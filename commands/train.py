@@ -11,6 +11,7 @@ from cluster.errors import InputError
 from cluster.models.adapters import plain_model
 from cluster.settings.settings import EncoderSettings
 from commands.context import Config, Context, Json, Overrides, make_context
+from commands.evaluation.train_calibration import train_calibration
 from commands.run_training import (
     Changes,
     Corpus,
@@ -20,6 +21,7 @@ from commands.run_training import (
     Questions,
     Workers,
     run_training,
+    show_measures,
     whole_paths,
 )
 from commands.train_cross_encoder import train_cross_encoder, write_pseudo_documents
@@ -120,6 +122,7 @@ def train_reranker(
     _retrieval(context, "reranker", questions, corpus, out, held_out, changes, licence, workers)
 
 
+train.command("calibration")(train_calibration)
 train.command("cross-encoder")(train_cross_encoder)
 train.command("pseudo-documents")(write_pseudo_documents)
 
@@ -129,27 +132,43 @@ def train_reader(
     questions: Annotated[list[Path], typer.Argument(help="BioASQ files with gold answers.")],
     corpus: Corpus,
     out: Out,
+    base: Annotated[str, typer.Option(help="Model to start from, as in configs/models.yaml.")],
+    abstract_questions: Annotated[
+        Path | None, typer.Option(help="Yes/no/maybe questions on abstracts, as PubMedQA's.")
+    ] = None,
+    findings: Annotated[
+        Path | None, typer.Option(help="JSON lines of trials' findings, as Evidence Inference's.")
+    ] = None,
+    abstracts: Annotated[
+        list[str] | None,
+        typer.Option(help="PubMed XML of the articles of the two options above: files, globs."),
+    ] = None,
     held_out: HeldOut = None,
     changes: Changes = None,
     licence: Licence = "",
-    workers: Workers = 0,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
     """Train the reader, which answers from the evidence where no language model does.
 
-    It learns relevance, yes/no stances, names of the asked type and summary sentences from the
-    questions' snippets, exact and ideal answers.
+    It learns relevance, stances on yes/no questions, names and answering sentences.
     """
-    from pipelines.train.jobs import ReaderJob
+    from pipelines.train.reader.train_reader import ReaderData, ReaderJob
+    from pipelines.train.reader.train_reader import train_reader as train_job
 
     context = make_context(config, overrides, json)
-    recipe = read_recipe(ReaderRecipe, "reader", changes or ())
-    sources = tuple(find_sources(corpus))
-    asked, held = whole_paths(questions), whole_paths(held_out)
-    job = ReaderJob(recipe, _plain(context), asked, held, sources, out.resolve())
-    run_training(context, job, licence, workers)
+    data = ReaderData(
+        whole_paths(questions),
+        tuple(find_sources(corpus)),
+        abstract_questions,
+        findings,
+        tuple(find_sources(abstracts)) if abstracts else (),
+        whole_paths(held_out),
+    )
+    model = _plain(context).model_copy(update={"model": base, "sha256": ""})
+    job = ReaderJob(read_recipe(ReaderRecipe, "reader", changes or ()), model, data, out.resolve())
+    show_measures(context, train_job(job, licence, context.log.print), job.folder)
 
 
 @train.command("average")

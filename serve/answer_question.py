@@ -94,13 +94,17 @@ def presented(question: Question, written: WrittenAnswer) -> dict[str, Any]:
     Where the evidence is not enough none of it is stated; a question that asks for the best
     guess gets it as `guess`.
     """
-    verdict = {"verdict": written.verdict, "confidence": written.confidence}
+    verdict = {
+        "verdict": written.verdict,
+        "confidence": written.confidence,
+        "signals": written.signals,
+    }
     if written.verdict != NOT_ENOUGH:
         stated = {"ideal": written.ideal, "exact": written.exact, "origin": written.origin}
         return {**verdict, **stated, "supported": written.supported}
     guess = Guess(written.ideal, written.exact) if question.guess else None
     nothing = {"ideal": (), "exact": None, "origin": "none"}
-    return {**verdict, **nothing, "guess": guess, "caveats": written.caveats}
+    return {**verdict, **nothing, "guess": guess, "closest": written.closest}
 
 
 class QuestionAnswerer:
@@ -277,7 +281,7 @@ class QuestionAnswerer:
             watch.note(loss)
         evidence = with_stances(found.evidence, written)
         if written is not NOTHING_WRITTEN:
-            read = len({item.passage.pmid for item in evidence[:MAX_READ]})
+            read = min(MAX_READ, len({item.passage.pmid for item in evidence}))
             found = replace(found, candidates={**found.candidates, "read": read})
         if reads_whole(request):
             evidence = telling(evidence, [sentence.text for sentence in written.ideal])

@@ -1,9 +1,10 @@
-"""The reader: what a passage says to a question, in one pass of a small model over both.
+"""Reader: a cross-encoder that predicts whether and how a text answers a question.
 
-A token classifier over "question [SEP] passage" whose labels answer five questions at once, so
-that one forward pass costs what a reranker costs: is a sentence relevant, does it affirm or deny
-a yes/no question, does it belong in a summary, and which words name the answer. They are read off
-the logits by `cluster.models.readings`. Training (`citeray train reader`) measures with this code.
+A token classifier over "question [SEP] text" that predicts in one pass whether the text is
+relevant, whether it says yes or no to a yes/no question, which sentences answer, and which words
+name the answer. `cluster.models.readings` computes these from the logits. Texts are read whole, a
+long one in several overlapping windows. Training (`citeray train reader`) measures quality with
+this code.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
+from cluster.errors import InputError
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.models.kept.keep_models import Conditions
 from cluster.models.kept.kept_reader import keep_reader
@@ -30,15 +33,15 @@ from cluster.models.openvino_runtime import (
     choose_runtime,
     kept_of,
 )
-from cluster.models.readings import LABELS, BatchReader, PairLogits
+from cluster.models.readings import LABELS, STRIDE, BatchReader, PairLogits
 
 
 class Reader(BatchReader):
-    """A reader loaded from a folder of a transformers model with the labels LABELS.
+    """Reader loaded from a folder of a transformers model with the labels LABELS.
 
-    `max_tokens` are of question and passage together: a longer passage is cut. `threads` are
-    torch's, for the whole process. Raises InputError for a folder that does not load, or whose
-    model has other labels.
+    `max_tokens` is the size of a window, question and text together. `threads` is the number
+    of torch's threads, for the whole process. Raises InputError for a folder that does not load,
+    or whose model has other labels.
     """
 
     def __init__(
@@ -54,7 +57,11 @@ class Reader(BatchReader):
         self.max_tokens = max_tokens
         self._model = model.eval()
         self._threads = threads
+        # Windows start at the end of a text.
+        tokenizer.truncation_side = "left"
         self._tokenizer = tokenizer
+        # Truncation and padding are state of the tokeniser: two threads must not set them at once.
+        self._tokenizing = Lock()
 
     @classmethod
     def load(
@@ -63,7 +70,7 @@ class Reader(BatchReader):
         *,
         device: str = "auto",
         dtype: str = "auto",
-        max_tokens: int = 224,
+        max_tokens: int = 384,
         batch_size: int = 8,
         threads: int | None = None,
         runtime: Runtime = "torch",
@@ -71,7 +78,7 @@ class Reader(BatchReader):
         """Load a reader from the model in `folder`; `runtime` is as for an Encoder.
 
         Raises InputError for a folder that does not load, other labels, an unknown `dtype`, a
-        missing GPU, or a `runtime` that is not available.
+        missing GPU, a `runtime` that is not available, or windows that the model cannot read.
         """
         conditions = Conditions(folder, device, dtype, runtime, threads)
         device = choose_device(device)
@@ -86,6 +93,7 @@ class Reader(BatchReader):
             raise unloadable(
                 folder, "a reader", ValueError(f"its labels are not {', '.join(LABELS)}")
             )
+        _check_window(tokenizer, max_tokens, folder)
         reader = cls(
             model.to(device),
             tokenizer,
@@ -106,45 +114,80 @@ class Reader(BatchReader):
             keep_reader(conditions, kept, PROBE_QUESTIONS[0], PROBE_PASSAGES, reader)
         return reader
 
-    def _probe(self, passages: Sequence[str]) -> Tensor:
-        inputs, logits = self._run(PROBE_QUESTIONS[0], passages)
+    def _probe(self, texts: Sequence[str]) -> Tensor:
+        inputs, logits = self._run(PROBE_QUESTIONS[0], texts)
         seen = inputs["attention_mask"].bool()
-        # All tokens of a batch are one row, since single logits may be near 0 and then vary.
+        # Compare all tokens of a batch as one row, since single logits near 0 may vary.
         return logits[seen.cpu()].reshape(1, -1)
 
-    def _run(self, question: str, passages: Sequence[str]) -> tuple[Any, Tensor]:
-        """The model's inputs for the pairs, and its logits (passages, tokens, labels)."""
+    def _run(self, question: str, texts: Sequence[str]) -> tuple[Any, Tensor]:
+        """Return the model's inputs for all windows, and its logits (windows, tokens, labels)."""
         if self._threads:
-            # As in cluster.models.encoder: OpenMP keeps this by calling thread.
+            # As in cluster.models.encoder: OpenMP keeps this setting for each calling thread.
             torch.set_num_threads(self._threads)
-        questions = [question] * len(passages)
-        inputs = encode_pairs(self._tokenizer, questions, list(passages), self.max_tokens)
-        known = {k: v.to(self._model.device) for k, v in inputs.items() if k != "offset_mapping"}
+        with self._tokenizing:
+            inputs = encode_pairs(self._tokenizer, question, texts, self.max_tokens)
+        known = {k: inputs[k].to(self._model.device) for k in self._tokenizer.model_input_names}
+        # One long text may have hundreds of windows.
+        firsts = range(0, len(inputs["input_ids"]), self._batch_size)
         with torch.inference_mode():
-            return inputs, self._model(**known).logits.float().cpu()
+            parts = [
+                self._model(**{k: v[at : at + self._batch_size] for k, v in known.items()}).logits
+                for at in firsts
+            ]
+        return inputs, torch.cat(parts).float().cpu()
 
-    def score(self, question: str, passages: Sequence[str]) -> Iterator[PairLogits]:
+    def score(self, question: str, texts: Sequence[str]) -> Iterator[PairLogits]:
         """See `BatchReader.score`."""
-        inputs, logits = self._run(question, passages)
+        inputs, logits = self._run(question, texts)
         offsets = inputs["offset_mapping"].numpy()
-        for row, found in enumerate(logits.numpy()):
-            seen = passage_tokens(inputs, row)
-            yield PairLogits(found, offsets[row][seen], seen)
+        rows = inputs["overflow_to_sample_mapping"].tolist()
+        mask = inputs["attention_mask"].numpy().astype(bool)
+        for window, (row, found) in enumerate(zip(rows, logits.numpy(), strict=True)):
+            seen = text_tokens(inputs, window)
+            kept = np.flatnonzero(mask[window])
+            places = np.searchsorted(kept, seen)
+            yield PairLogits(row, found[kept], offsets[window][seen], places)
 
 
-def encode_pairs(tokenizer: Any, questions: list[str], passages: list[str], max_tokens: int) -> Any:
-    """The model's inputs for the pairs, with offsets; of long pairs the longer text is cut."""
+def _check_window(tokenizer: Any, max_tokens: int, folder: Path) -> None:
+    if max_tokens > tokenizer.model_max_length:
+        raise InputError(
+            f"reader.max_tokens is {max_tokens}, but {folder.name} reads at most "
+            f"{tokenizer.model_max_length} tokens at once: set it to that or less"
+        )
+
+
+def encode_pairs(tokenizer: Any, question: str, texts: Sequence[str], max_tokens: int) -> Any:
+    """Return the model's inputs for the question and each text, with offsets.
+
+    A long text is split into windows that overlap by STRIDE tokens, the last one first. The last
+    window has the full length, since conclusions are at the end. A long question is cut so that
+    half of the tokens are left for the text.
+    """
+    question = cut_question(tokenizer, question, max_tokens)
     return tokenizer(
-        questions,
-        passages,
-        truncation="longest_first",
+        [question] * len(texts),
+        list(texts),
+        truncation="only_second",
         max_length=max_tokens,
+        stride=min(STRIDE, max_tokens // 4),
         padding=True,
         return_offsets_mapping=True,
+        return_overflowing_tokens=True,
         return_tensors="pt",
     )
 
 
-def passage_tokens(inputs: Any, row: int) -> NDArray[np.int64]:
-    """The places of the passage's tokens in row `row` of `encode_pairs`' inputs."""
-    return np.array([n for n, part in enumerate(inputs.sequence_ids(row)) if part == 1], np.int64)
+def cut_question(tokenizer: Any, question: str, max_tokens: int) -> str:
+    """Return the question, cut to at most half of `max_tokens`."""
+    found = tokenizer(question, add_special_tokens=False, return_offsets_mapping=True)
+    offsets = found["offset_mapping"]
+    most = max_tokens // 2
+    return question if len(offsets) <= most else question[: offsets[most - 1][1]]
+
+
+def text_tokens(inputs: Any, window: int) -> NDArray[np.int64]:
+    """Return the positions of the text's tokens in a window of `encode_pairs`' inputs."""
+    parts = inputs.sequence_ids(window)
+    return np.array([n for n, part in enumerate(parts) if part == 1], np.int64)

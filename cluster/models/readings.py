@@ -1,37 +1,36 @@
-"""What the reader (cluster.models.reader) says of a passage, from its logits; needs no torch.
+"""Compute the reader's result for a text (cluster.models.reader) from its logits, without torch.
 
-What is said of a sentence is the first token's logit and the mean over the sentence's tokens
-together: each is judged by itself, with what stands around it in view.
+Relevance and stance are read from the mean of the logits over all tokens of the pair, the score
+of a sentence from the mean over its own tokens, and names from single tokens. Training
+(pipelines.train.reader) computes its losses from the same means.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.text.sentences import asks, sentence_spans
+from cluster.text.sentences import sentence_spans
 
 LABELS = ("O", "B-ANSWER", "I-ANSWER", "RELEVANT", "YES", "NO", "SILENT", "SUMMARY")
 _O, _B, _I, RELEVANT, YES, NO, SILENT, SUMMARY = range(len(LABELS))
 SPAN_LABELS = slice(_O, _I + 1)
 STANCE_LABELS = slice(YES, SILENT + 1)
 
-# How much training counts each stance, since most yes/no questions are answered yes. Of BioASQ's
-# examples the affirming still outweigh the denying by 1.3 (2,872 to 1.5 times 1,470), which reading
-# makes up for: its stances are those of a world with as many of each.
-STANCE_WEIGHTS = (1.0, 1.5, 1.0)
-READ_WEIGHTS = (1.0, 1.3, 1.0)
-# A word belongs to a name from this probability on. Low: who uses the names weighs their scores.
+# Lowest probability of a word in a name. It is low because callers weight names by score.
 NAME_SHARE = 0.35
-# A shorter sentence is read together with the next.
-SHORT_CHARS = 40
-# Names hold their hyphens, slashes, primes and decimal points: IL-6, PI3K/AKT, 5'-UTR, 2.5, 30%.
+# A window takes a stance if its relevance times the probability of a stance is at least this.
+SAID = 0.5
+# Overlap of two windows of one text, in tokens.
+STRIDE = 96
+# Names may have hyphens, slashes, primes, decimal points: IL-6, PI3K/AKT, 5'-UTR, 2.5, 30%.
 _WORD = re.compile(r"[^\W_]+(?:[-'/.+\u2019][^\W_]+)*[+%]?")
-# Between two words of one name. "and" and brackets part names: members of a list, short forms.
+# Text that may stand between two words of one name.
 _INSIDE_NAME = re.compile(r"[ \u00a0]{0,2}(?:(?:of|the) )?")
 
 Scores = NDArray[np.float32]
@@ -39,20 +38,25 @@ Scores = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class ScoredSpan:
-    """A span of a passage, in code points, end exclusive; `score` is a probability."""
+    """A span of a text, in code points, end exclusive; `score` is a probability.
+
+    `lean` is how far a sentence speaks for yes (above 0) or for no (below 0), in logits; 0 for
+    names.
+    """
 
     begin: int
     end: int
     score: float
+    lean: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one passage says to one question; all figures are probabilities.
+    """The reader's result for a question and a text.
 
-    `yes`, `no` and `silent` add up to 1 and are of use for yes/no questions alone. `names` are
-    the spans that may name the answer, `sentences` all sentences that the model saw, each with how
-    much of an answer it is; both in the order of the passage.
+    `relevance` is the probability that the text answers. `yes`, `no` and `silent` add up to 1 and
+    are meant for yes/no questions only. `names` are the spans that may name the answer, `sentences`
+    are all sentences, scored by how well they answer; both are in the order of the text.
     """
 
     relevance: float
@@ -65,127 +69,125 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class PairLogits:
-    """Of a question and a passage: `logits` (tokens, labels), and which tokens are the passage's.
+    """Logits of a question and one window of a text.
 
-    These are `seen`, with `offsets` (n, 2) in the passage.
+    `logits` (tokens, labels) has a row for each token of the pair, without padding; `seen` are the
+    rows that belong to the text, with their `offsets` (n, 2) in the text. `row` is the index of
+    the text in its batch.
     """
 
+    row: int
     logits: Scores
     offsets: NDArray[np.int64]
     seen: NDArray[np.int64]
 
 
 class BatchReader:
-    """Reads passages in batches of `batch_size` by what `score` gives of each pair."""
+    """Reads texts in batches of `batch_size` from the logits that `score` returns."""
 
     def __init__(self, batch_size: int) -> None:
         self._batch_size = batch_size
 
-    def score(self, question: str, passages: Sequence[str]) -> Iterable[PairLogits]:
-        """The logits of each pair, in the order of `passages`, from one pass over all of them."""
+    def score(self, question: str, texts: Sequence[str]) -> Iterable[PairLogits]:
+        """Return the logits of each window of each text, a text's last window first."""
         raise NotImplementedError
 
-    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-        """One Reading a passage, in their order, made of those of its sentences."""
-        # Alike lengths share a batch, so little is padded.
-        order = sorted(range(len(passages)), key=lambda place: len(passages[place]))
-        found: dict[int, Reading] = {}
+    def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        """Return one Reading for each text, in their order."""
+        # Texts of similar length share a batch to reduce padding.
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        found: dict[int, list[Reading]] = {place: [] for place in order}
+        spans = [split_text(text) for text in texts]
         for first in range(0, len(order), self._batch_size):
             batch = order[first : first + self._batch_size]
-            texts = [passages[place] for place in batch]
-            for place, text, pair in zip(batch, texts, self.score(question, texts), strict=True):
-                found[place] = read_logits(text, pair.offsets, pair.logits, pair.seen)
-        return [found[place] for place in range(len(passages))]
+            for window in self.score(question, [texts[place] for place in batch]):
+                place = batch[window.row]
+                found[place].append(read_logits(texts[place], window, spans[place]))
+        return [join_windows(found[place]) for place in range(len(texts))]
 
 
-def split_passage(passage: str) -> list[tuple[int, int]]:
-    """(begin, end) of the parts that are judged alone: sentences, short ones with the next.
+def join_windows(windows: Sequence[Reading]) -> Reading:
+    """Combine the readings of a text's windows, the last window first, into one Reading.
 
-    Questions are none: the reader takes "Is X safe?" for a yes to that.
+    The text is as relevant as its most relevant window. Its stance is that of its last window,
+    which holds the conclusion, or of its clearest window if the last one takes no stance. Sentences
+    and names that two windows share keep the higher score.
     """
-    parts: list[tuple[int, int]] = []
-    is_short = False
-    for begin, end in sentence_spans(passage):
-        if asks(passage[begin:end]):
-            is_short = False
-            continue
-        if is_short:
-            parts[-1] = (parts[-1][0], end)
-        else:
-            parts.append((begin, end))
-        is_short = end - parts[-1][0] < SHORT_CHARS
-    return parts
-
-
-def join_readings(parts: Sequence[Reading]) -> Reading:
-    """The Reading of a passage by those of its parts.
-
-    The passage is as relevant, and says as much, as the part that is or does most. Names and
-    sentences of parts that are less relevant count less.
-    """
-    relevance = max((reading.relevance for reading in parts), default=0.0)
-    if not relevance:
+    if not windows:
         return Reading(0.0, 0.0, 0.0, 1.0)
-    shares = [reading.relevance / relevance for reading in parts]
-    yes = max(share * part.yes for share, part in zip(shares, parts, strict=True))
-    no = max(share * part.no for share, part in zip(shares, parts, strict=True))
-    total = max(1.0, yes + no)
+    if len(windows) == 1:
+        return windows[0]
+    last = windows[0]
+    clearest = last if _said(last) >= SAID else max(windows, key=_said)
     return Reading(
-        relevance,
-        yes / total,
-        no / total,
-        1 - (yes + no) / total,
-        tuple(_weighed(parts, shares, "names")),
-        tuple(_weighed(parts, shares, "sentences")),
+        max(reading.relevance for reading in windows),
+        clearest.yes,
+        clearest.no,
+        clearest.silent,
+        _best(span for reading in windows for span in reading.names),
+        _best(span for reading in windows for span in reading.sentences),
     )
 
 
-def _weighed(parts: Sequence[Reading], shares: Sequence[float], kind: str) -> Iterator[ScoredSpan]:
-    for share, reading in zip(shares, parts, strict=True):
-        for span in getattr(reading, kind):
-            yield replace(span, score=share * span.score)
+def _said(reading: Reading) -> float:
+    return reading.relevance * (1 - reading.silent)
 
 
-def read_logits(
-    passage: str, offsets: NDArray[np.int64], logits: Scores, seen: NDArray[np.int64]
-) -> Reading:
-    """The Reading of `logits` (tokens, labels); `offsets` (n, 2) are those of the `seen` tokens."""
-    parts = []
-    sentences = sentence_spans(passage)
-    for begin, end, held in _held(split_passage(passage), offsets):
-        own = logits[seen[held]]
-        whole = logits[0] + own.mean(0)
-        yes, no, silent = _softmax(whole[STANCE_LABELS] + np.log(READ_WEIGHTS)).tolist()
-        inside = 1 - _softmax(own[:, SPAN_LABELS])[:, _O]
-        words = score_words(passage, (begin, end), offsets[held], inside)
-        score = _sigmoid(whole[SUMMARY])
-        said = tuple(ScoredSpan(b, e, score) for b, e in sentences if begin <= b < end)
-        names = tuple(join_words(passage, words))
-        relevance = _sigmoid(whole[RELEVANT])
-        parts.append(Reading(relevance, yes, no, silent, names, said))
-    return join_readings(parts)
+def _best(spans: Iterable[ScoredSpan]) -> tuple[ScoredSpan, ...]:
+    best: dict[tuple[int, int], ScoredSpan] = {}
+    for span in spans:
+        known = best.get((span.begin, span.end))
+        if known is None or span.score > known.score:
+            best[span.begin, span.end] = span
+    return tuple(sorted(best.values(), key=lambda span: span.begin))
+
+
+class TextSpans(NamedTuple):
+    """Sentences and words of a text, each as begin and end in code points."""
+
+    sentences: Sequence[tuple[int, int]]
+    words: Sequence[tuple[int, int]]
+
+
+def split_text(text: str) -> TextSpans:
+    """Return the sentences and words of `text`."""
+    return TextSpans(sentence_spans(text), [match.span() for match in _WORD.finditer(text)])
+
+
+def read_logits(text: str, window: PairLogits, spans: TextSpans | None = None) -> Reading:
+    """Return the Reading of one window of `text`; `spans` avoids splitting the text again."""
+    spans = spans or split_text(text)
+    logits, offsets = window.logits, window.offsets
+    pair = logits.mean(0)
+    yes, no, silent = _softmax(pair[STANCE_LABELS]).tolist()
+    own = logits[window.seen]
+    inside = 1 - _softmax(own[:, SPAN_LABELS])[:, _O] if len(own) else own[:, _O]
+    sentences = []
+    for begin, end, held in _held(spans.sentences, offsets):
+        mean = own[held].mean(0)
+        lean = float(mean[YES] - mean[NO])
+        sentences.append(ScoredSpan(begin, end, _sigmoid(mean[SUMMARY]), lean))
+    names = tuple(join_words(text, score_words(spans.words, offsets, inside)))
+    return Reading(_sigmoid(pair[RELEVANT]), yes, no, silent, names, tuple(sentences))
 
 
 def score_words(
-    passage: str, part: tuple[int, int], offsets: NDArray[np.int64], inside: Scores
+    words: Sequence[tuple[int, int]], offsets: NDArray[np.int64], inside: Scores
 ) -> list[ScoredSpan]:
-    """Each word of a part of the passage with the mean probability of its tokens; words that
-    were cut off are left out.
-    """
-    words = [match.span() for match in _WORD.finditer(passage, *part)]
+    """Return each word with the mean probability of its tokens; unseen words are left out."""
     return [
         ScoredSpan(begin, end, float(inside[held].mean()))
         for begin, end, held in _held(words, offsets)
     ]
 
 
-def join_words(passage: str, words: Sequence[ScoredSpan]) -> Iterator[ScoredSpan]:
-    """Runs of words that reach NAME_SHARE, with nothing but space between them, as one name."""
+def join_words(text: str, words: Sequence[ScoredSpan]) -> Iterator[ScoredSpan]:
+    """Yield each run of adjacent words that reach NAME_SHARE as one name."""
     run: list[ScoredSpan] = []
     for word in words:
         if word.score < NAME_SHARE:
             continue
-        if run and not _INSIDE_NAME.fullmatch(passage[run[-1].end : word.begin]):
+        if run and not _INSIDE_NAME.fullmatch(text[run[-1].end : word.begin]):
             yield _joined(run)
             run = []
         run.append(word)
@@ -201,7 +203,7 @@ def _joined(run: Sequence[ScoredSpan]) -> ScoredSpan:
 def _held(
     spans: Sequence[tuple[int, int]], offsets: NDArray[np.int64]
 ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-    """Each span with the rows of `offsets` that begin in it; spans without any are left out."""
+    """Yield each span with the rows of `offsets` that begin in it; without any it is left out."""
     begins = offsets[:, 0] if len(offsets) else np.empty(0, np.int64)
     for begin, end in spans:
         low, high = np.searchsorted(begins, (begin, end))

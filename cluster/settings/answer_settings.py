@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from cluster.answers import Check
 
 WrittenBy = Literal["model", "evidence"]
+MaxWrong = Annotated[float, Field(strict=True, ge=0, le=1)]
 
 
 class AnswerSettings(BaseModel):
@@ -25,7 +26,9 @@ class AnswerSettings(BaseModel):
     are dropped, or marked and left out of account, or marked and counted like the others ("off",
     as papers have it). Those with a link, an address or a PMID in their text are dropped always.
     `weigh` above 0 shows the model at most so many passages for and so many against instead of all
-    by rank, and reads the PMIDs that it cites itself (paper 004). Where `ideal_from` is named and
+    by rank, and reads the PMIDs that it cites itself (paper 004). `max_wrong` is the error budget:
+    the share of stated answers that may be wrong; an answer that is less certain is withheld, and
+    1 states every answer. Where `ideal_from` is named and
     `exact_from` is not, the exact answer is from there too.
     """
 
@@ -40,6 +43,7 @@ class AnswerSettings(BaseModel):
     check: Annotated[Check, BeforeValidator(lambda v: "off" if v is False else v)] = "drop"
     weigh: Annotated[int, Field(ge=0, le=50)] = 0
     max_words: Annotated[int, Field(gt=0)] = 200
+    max_wrong: MaxWrong = 0.10
     ideal_from: WrittenBy | None = None
     exact_from: WrittenBy | None = None
     temperature: Annotated[float, Field(ge=0)] | None = None

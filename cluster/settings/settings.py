@@ -201,21 +201,21 @@ class RerankerSettings(Strict):
 
 
 class ReaderSettings(Strict):
-    """What reads the evidence: `model`, or `adapter` on its own base (`citeray train reader`).
+    """The model that reads the evidence: `model`, or `adapter` on its own base.
 
-    A question and a passage have `max_tokens` together; a longer passage is cut. Where no passage
-    found has a cosine of `min_cosine` with the question, the collection is about something else,
-    and no passage decides for a yes without one of `deciding_cosine`; the figures go with the
-    encoder, and 0 leaves the check out.
+    It reads a citation in windows of `max_tokens`, question and text together. `calibration` is a
+    file that `citeray train calibration` made for this reader; None is that of the shipped reader.
+    A `zero-shot` reader has no model of its own: the reranker's cross-encoder gives the relevance
+    and the NLI model of `support` the stance.
     """
 
+    kind: Literal["trained", "zero-shot"] = "trained"
     model: str = ""
     sha256: str = ""
     adapter: str = ""
-    max_tokens: Positive
+    max_tokens: Annotated[int, Field(ge=64)]
     batch_size: Positive
-    min_cosine: Share
-    deciding_cosine: Share = 0.0
+    calibration: Path | None = None
 
 
 class SupportSettings(Strict):
@@ -437,6 +437,20 @@ class Settings(Strict):
     models: ModelsSettings = ModelsSettings()
     entrez: EntrezSettings
     serve: ServeSettings
+
+    @model_validator(mode="after")
+    def _zero_shot_reader_has_its_models(self) -> Self:
+        if self.reader.kind == "zero-shot":
+            if self.reranker.kind != "cross-encoder" or self.support.kind != "nli":
+                raise ValueError(
+                    "reader.kind zero-shot needs reranker.kind cross-encoder and support.kind nli"
+                )
+            if self.reader.calibration is None:
+                raise ValueError(
+                    "reader.kind zero-shot needs reader.calibration: make one with `citeray train "
+                    "calibration`"
+                )
+        return self
 
 
 def _apply_override(data: dict[str, Any], override: str) -> dict[str, Any]:

@@ -30,8 +30,8 @@ class SystemSettings(BaseModel):
     how often the model may search anew until it is sure of its evidence (paper 002), each draft and
     doubt in at most `self_check_tokens`; 0: it is not asked. `refine` scores again what `rerank`
     has ordered. Evidence is at most `evidence` passages, those that score `evidence_share` of the
-    best or more; titles that are sentences and ends of abstracts of `whole` citations are read
-    too, and those that take a side or are quoted are an answer's evidence as well. Snippets are at
+    best or more; all passages of `whole` citations are read too, and those that take a side or are
+    quoted are an answer's evidence as well. Snippets are at
     most `snippet_sentences` consecutive sentences, or whole passages for 0.
     """
 
@@ -83,6 +83,13 @@ class SystemSettings(BaseModel):
         if check is None:
             return self
         return self.model_copy(update={"answer": self.answer.model_copy(update={"check": check})})
+
+    def with_max_wrong(self, max_wrong: float | None) -> SystemSettings:
+        """Return the preset with another `answer.max_wrong`; itself for None."""
+        if max_wrong is None:
+            return self
+        answer = self.answer.model_copy(update={"max_wrong": max_wrong})
+        return self.model_copy(update={"answer": answer})
 
     def for_type(self, kind: str) -> SystemSettings:
         """The preset as it searches for questions of that type."""

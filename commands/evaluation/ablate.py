@@ -36,32 +36,32 @@ FOLDER = Path(".citeray/ablate")
 
 Systems = Annotated[
     list[str],
-    typer.Argument(help="Presets, or YAML files of your own; each is compared with the first."),
+    typer.Argument(help="Presets, or YAML files of presets; each one is compared with the first."),
 ]
 Varied = Annotated[
     list[str] | None,
     typer.Option(
         "--vary",
         metavar="KEY=VALUES",
-        help="Each preset with other values of a part, such as rerank.depth=0,20,50; repeatable: "
-        "then every combination.",
+        help="Run each preset with each of these values, such as rerank.depth=0,20,50; repeat for "
+        "all combinations.",
     ),
 ]
-Questions = Annotated[Path, typer.Option(help="Questions in BioASQ's JSON form.")]
-Gold = Annotated[Path, typer.Option(help="Their gold file; it may be the same file.")]
+Questions = Annotated[Path, typer.Option(help="Questions in BioASQ's JSON format.")]
+Gold = Annotated[Path, typer.Option(help="Gold file of the questions; may be the same file.")]
 Output = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
-        help="The folder of the runs; if not given, one for these questions in .citeray/ablate.",
+        help="Folder of the runs (default: one for these questions in .citeray/ablate).",
     ),
 ]
 Seeds = Annotated[
     str,
     typer.Option(
-        help="Of the bootstrap, the only thing drawn by chance; of several, such as 0,1,2, the "
-        "intervals cover those of all.",
+        help="Random seed of the bootstrap; with several, such as 0,1,2, the intervals cover those "
+        "of all seeds.",
     ),
 ]
 Cutoffs = Annotated[
@@ -69,23 +69,23 @@ Cutoffs = Annotated[
     typer.Option(
         min=1,
         max=MAX_CITATIONS,
-        help="A cutoff; repeatable; 3, 5 and 10 if not given. Rankings are cut, not run again; "
-        "with --answers, each given k is a run whose answers see k passages.",
+        help="Rank cutoff; repeatable (default 3, 5 and 10). Rankings are cut, not run again; "
+        "with --answers, each k given is a run whose answers use k passages.",
     ),
 ]
-Answers = Annotated[bool, typer.Option("--answers/--no-answers", help="Answers too; slow.")]
+Answers = Annotated[bool, typer.Option("--answers/--no-answers", help="Also write answers; slow.")]
 Depth = Annotated[
     int,
     typer.Option(
-        min=1, max=MAX_CITATIONS, help="Citations to rank at least; 100 shows recall@100."
+        min=1, max=MAX_CITATIONS, help="Minimum number of citations to rank; 100 shows recall@100."
     ),
 ]
 Markdown = Annotated[
-    bool, typer.Option("--markdown", help="One Markdown table, a line for each system.")
+    bool, typer.Option("--markdown", help="Print one Markdown table with a row for each system.")
 ]
 Oracles = Annotated[
     list[str] | None,
-    typer.Option(help="retrieve, rerank or evidence: gold at that stage; repeatable."),
+    typer.Option(help="Use gold at a stage: retrieve, rerank or evidence; repeatable."),
 ]
 
 
@@ -110,8 +110,8 @@ def ablate(
 ) -> None:
     """Runs presets over questions and shows what each brings, with 95% bootstrap intervals.
 
-    Questions are asked one at a time. A run that was interrupted goes on where it stopped,
-    and one that is complete is not asked again.
+    Questions are asked one at a time. An interrupted run resumes where it stopped, and a
+    complete run is not repeated.
     """
     context = make_context(config, overrides, json)
     settings = context.settings
@@ -151,7 +151,7 @@ def _show(context: Context, found: Ablation, *, markdown: bool) -> None:
 
 
 def read_seeds(text: str) -> list[int]:
-    """Whole numbers with commas between them. Raises InputError for anything else."""
+    """Parse whole numbers separated by commas. Raises InputError for anything else."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise InputError(f"--seeds {text}: must be whole numbers with commas, such as 0,1,2")
@@ -159,22 +159,22 @@ def read_seeds(text: str) -> list[int]:
 
 
 def read_systems(systems: Sequence[str]) -> list[SystemSettings]:
-    """The presets of names and files, each once. Raises InputError for one that there is not."""
+    """Return the presets by name or file, each once. Raises InputError for an unknown one."""
     found = [
         read_system(system) if is_file(system) else load_system(system)
         for system in dict.fromkeys(systems)
     ]
     names = Counter(system.name for system in found)
     if twice := [name for name, count in names.items() if count > 1]:
-        raise InputError(f"two of the systems are named {twice[0]}: give one of the files another")
+        raise InputError(f"two of the systems are named {twice[0]}: rename a file")
     return found
 
 
 def vary_systems(systems: Sequence[SystemSettings], varied: Sequence[str]) -> list[SystemSettings]:
-    """Each system with every combination of the values; without any the systems themselves.
+    """Return each system with every combination of the values; without values, the systems.
 
-    Each of `varied` is KEY=VALUES, the values with commas. Raises InputError for another form,
-    and for a key or value that no preset has.
+    Each item of `varied` is KEY=VALUES, with values separated by commas. Raises InputError for
+    another form, and for a key or value that no preset has.
     """
     for option in varied:
         key, separator, values = option.partition("=")
@@ -194,7 +194,7 @@ def make_plans(
     oracles: Sequence[str],
     depth: int = MAX_DOCUMENTS,
 ) -> list[Plan]:
-    """The runs, the presets first. Raises InputError for an unknown oracle."""
+    """Return the runs, the presets first. Raises InputError for an unknown oracle."""
     for oracle in oracles:
         if oracle not in ORACLES:
             raise InputError(f"--oracle {oracle}: unknown; there are: {', '.join(ORACLES)}")
@@ -213,7 +213,7 @@ def make_plans(
 def check_gold(
     asked: Sequence[Question], wanted: Mapping[str, Entry], questions: Path, gold: Path
 ) -> None:
-    """Raises InputError where there is no question, or one without gold."""
+    """Raise InputError if there is no question, or one without gold."""
     if not asked:
         raise InputError(f"{questions}: holds no question to run")
     lacking = [question.id for question in asked if question.id not in wanted]
@@ -232,7 +232,7 @@ def _make_folder(output: Path) -> None:
 
 
 def as_plain(found: Ablation) -> dict[str, Any]:
-    """The tables for JSON; a difference carries its verdict."""
+    """Return the tables for JSON; each difference includes its verdict."""
     plain = asdict(found)
     for row, system in zip(plain["systems"], found.systems, strict=True):
         for name, difference in system.differences.items():

@@ -27,8 +27,8 @@ def audit(
 ) -> None:
     """Which stored answers cite what was since retracted, deleted or revised; 1 if any.
 
-    A line for each answer and PMID, the worst first, against the version at index.path.
-    The exit code is 2 where there is no index, where it is damaged, or for another file.
+    Prints a line for each answer and PMID, the worst first, checked against the version at
+    index.path. The exit code is 2 if the index is missing or damaged, or for another file.
     """
     from evaluation.find_citations import CitationLookup
 

@@ -24,12 +24,12 @@ from evaluation.evaluated import Evaluated, compare, make_report
 from evaluation.report.render_report import write_report
 from evaluation.report.report import Comparison
 
-RunArgument = Annotated[Path, typer.Argument(help="The run file, as `citeray answer` writes it.")]
+RunArgument = Annotated[Path, typer.Argument(help="Run file, as written by `citeray answer`.")]
 GoldArgument = Annotated[
     Path, typer.Argument(help="BioASQ's or Synergy's gold file; BioGen's judgements, or topics.")
 ]
 Against = Annotated[
-    Path | None, typer.Option(help="Another run: is the first better, by more than chance?")
+    Path | None, typer.Option(help="Another run: is the first better by more than chance?")
 ]
 ReportFolder = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write a report page into this folder.")
@@ -40,27 +40,27 @@ Format = Annotated[
 ]
 Feedback = Annotated[
     list[Path] | None,
-    typer.Option(help="Synergy's feedback of an earlier round: left out. Repeatable."),
+    typer.Option(help="Synergy's feedback of an earlier round, not scored; repeatable."),
 ]
 Qrels = Annotated[
-    Path | None, typer.Option(help="TREC qrels: documents that were judged beside the gold.")
+    Path | None, typer.Option(help="TREC qrels: judged documents in addition to the gold.")
 ]
 TrainedOn = Annotated[
     list[Path] | None,
-    typer.Option(help="Training data to look for leakage in, beside the models' cards."),
+    typer.Option(help="Training data to check for leakage, besides the models' cards."),
 ]
-Bleu = Annotated[bool, typer.Option("--bleu", help="BLEU of exact and of ideal answers.")]
+Bleu = Annotated[bool, typer.Option("--bleu", help="Compute BLEU of exact and ideal answers.")]
 BertScore = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="BLEU and BERTScore of exact and of ideal answers, by the model in this folder; "
-        '"encoder" stands for the encoder of the settings.',
+        help="Compute BLEU and BERTScore of exact and ideal answers with the model in this folder; "
+        '"encoder" means the encoder of the settings.',
     ),
 ]
 AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Score a run without answers.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the bootstrap.")]
-Resamples = Annotated[int, typer.Option(min=1000, max=100_000, help="Of the bootstrap.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")]
+Resamples = Annotated[int, typer.Option(min=1000, max=100_000, help="Number of bootstrap samples.")]
 
 
 def evaluate(
@@ -164,7 +164,7 @@ def _table(
         table.add_column("difference", justify="right", no_wrap=True)
         table.add_column("verdict", no_wrap=True)
     for name, interval in found.items():
-        # Without a comparison these stand in a table of their own, a column for each type.
+        # Without a comparison these are in a separate table, with a column for each type.
         if math.isnan(interval.value) or (name in RISK_NAMES and compared is None):
             continue
         cells = [name, _span(interval)]

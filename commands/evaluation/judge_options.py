@@ -1,4 +1,4 @@
-"""The options of a judge of answers."""
+"""Options of the model that judges answers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ JudgeUrl = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help=f"RAGAS by the model at this OpenAI-compatible URL, its key in {JUDGE_KEY}; or "
-        f"{OF_SETTINGS}: by their models.judge.",
+        help=f"Compute RAGAS with the model at this OpenAI-compatible URL (key in {JUDGE_KEY}), or "
+        f'with models.judge of the settings if "{OF_SETTINGS}".',
     ),
 ]
-JudgeModel = Annotated[str, typer.Option(help="The judge's name at its URL.")]
-Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Questions judged at once.")]
+JudgeModel = Annotated[str, typer.Option(help="Name of the judge model at its URL.")]
+Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Number of questions judged at once.")]

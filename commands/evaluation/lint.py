@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RunArgument = Annotated[Path, typer.Argument(help="The run file.")]
 Questions = Annotated[
-    Path | None, typer.Option(help="The gold, question or topic file: ids and types.")
+    Path | None, typer.Option(help="Gold, question or topic file with ids and types.")
 ]
 Format = Annotated[
     str | None,
@@ -30,15 +30,15 @@ Index = Annotated[
     bool | None,
     typer.Option(
         "--index/--no-index",
-        help="Check PMIDs and offsets against the index, by default where there is one; "
-        "if asked for, --fix drops PMIDs that are not in it.",
+        help="Check PMIDs and offsets against the index (default: if there is one). "
+        "With --index, --fix drops PMIDs that are not in it.",
     ),
 ]
 Fix = Annotated[
-    bool, typer.Option("--fix", help="Mend what is safe to mend; write it to --output.")
+    bool, typer.Option("--fix", help="Repair what is safe to repair; write it to --output.")
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Where --fix writes; may be RUN itself.")
+    Path | None, typer.Option("--output", "-o", help="File that --fix writes; may be RUN itself.")
 ]
 
 

@@ -1,4 +1,4 @@
-"""The file that --output names."""
+"""Write results to the file of --output."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Output = Annotated[
 
 
 def write_output(path: Path | None, text: str) -> None:
-    """Write the file whole or not at all, or to standard output where there is none.
+    """Write `text` to the file atomically, or to standard output if `path` is None.
 
-    Raises InputError where the file cannot be written.
+    Raises InputError if the file cannot be written.
     """
     if path is None:
         print(text, end="", flush=True)
         return
     try:
-        # Half a surrogate pair, which a file's name may hold, is no UTF-8.
+        # A file name may hold half a surrogate pair, which UTF-8 cannot encode.
         write_atomically(path, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise InputError(

@@ -1,4 +1,4 @@
-"""`citeray questions`: some questions of a BioASQ file, by topic, type and chance."""
+"""`citeray questions`: select questions of a BioASQ file by topic, type or at random."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from commands.context import Json, make_context
 
 
 def questions(
-    source: Annotated[Path, typer.Argument(help="A file in BioASQ's form, gold or not.")],
+    source: Annotated[Path, typer.Argument(help="File in BioASQ's format, with or without gold.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
     keywords: Annotated[
         Path | None,
-        typer.Option(help="A file of keywords, one a line, of which a question has one."),
+        typer.Option(help="File with one keyword per line; a question must contain one."),
     ] = None,
     types: Annotated[
-        str, typer.Option("--type", help="Types with commas: yesno, factoid, list, summary.")
+        str, typer.Option("--type", help="Types, with commas: yesno, factoid, list, summary.")
     ] = "",
-    sample: Annotated[int, typer.Option(min=0, help="Draw so many by chance; 0: all of them.")] = 0,
-    seed: Annotated[int, typer.Option(help="What the draw depends on.")] = 0,
+    sample: Annotated[int, typer.Option(min=0, help="Draw this many at random; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the draw.")] = 0,
     json: Json = False,
 ) -> None:
     """Questions by topic and type, whole rows as they are, so that a gold file stays one."""

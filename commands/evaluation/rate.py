@@ -33,17 +33,17 @@ def write_sheet(
         list[Path], typer.Argument(metavar="RUN", help="Run files whose ideal answers to rate.")
     ],
     questions: Annotated[
-        Path, typer.Option(help="Their questions: a BioASQ file, gold or not; BioGen's topics.")
+        Path, typer.Option(help="File of their questions: BioASQ's (gold or not) or BioGen's.")
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The page to write; its key goes beside it.")
+        Path, typer.Option("--output", "-o", help="Page to write; its key is written beside it.")
     ],
     run_format: Annotated[
         str | None,
         typer.Option("--format", help="bioasq, synergy or biogen-b; guessed if not given."),
     ] = None,
     sample: Annotated[int, typer.Option(min=0, help="Draw this many questions; 0: all.")] = 0,
-    seed: Annotated[int, typer.Option(help="Of the draw and of the order of the answers.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of draw and answer order.")] = 0,
     json: Json = False,
 ) -> None:
     """Write a blind rating page for two people from the ideal answers of one or more runs.
@@ -77,10 +77,10 @@ def write_sheet(
 @rate.command("agree")
 def print_agreement(
     one: Annotated[Path, typer.Argument(help="The ratings that one person downloaded.")],
-    other: Annotated[Path, typer.Argument(help="Those of the other person.")],
+    other: Annotated[Path, typer.Argument(help="The ratings of the other person.")],
     key: Annotated[
         Path | None,
-        typer.Option(help="The sheet's key, for means by run; without it over all answers."),
+        typer.Option(help="Key of the sheet, for means by run (default: over all answers)."),
     ] = None,
     output: Output = None,
     json: Json = False,

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 PaperNumber = Annotated[str, typer.Argument(metavar="PAPER", help="000, 001, 002, 003 or 004.")]
 Questions = Annotated[
-    Path, typer.Option(help="Questions in BioASQ's form; BioGen's topics for 004.")
+    Path, typer.Option(help="Questions in BioASQ's format; BioGen's topics for 004.")
 ]
-Gold = Annotated[Path, typer.Option(help="Their gold file; it may be the same file.")]
+Gold = Annotated[Path, typer.Option(help="Gold file of the questions; may be the same file.")]
 Corpus = Annotated[
     list[str] | None,
-    typer.Option(help="PubMed XML to index first, where there is no index yet; repeatable."),
+    typer.Option(help="PubMed XML to index first, if there is no index yet; repeatable."),
 ]
 ScaleOption = Annotated[
     str, typer.Option("--scale", help="full: the paper's models; small: the laptop's.")
@@ -44,14 +44,12 @@ AtOnce = Annotated[
         "--concurrent",
         min=1,
         max=64,
-        help="Questions asked, and judged, at once; of several, latencies are a busy machine's.",
+        help="Number of questions asked and judged at once; above 1, latencies rise.",
     ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", help="The folder of the runs; if not given, one in .citeray/papers."
-    ),
+    typer.Option("--output", "-o", help="Folder of the runs (default: one in .citeray/papers)."),
 ]
 
 
@@ -70,8 +68,7 @@ def reproduce(
 ) -> None:
     """A paper's experiment: its systems run, its tables beside ours, and what differs still.
 
-    The index is built first where there is none. A run that was interrupted goes on where it
-    stopped.
+    The index is built first if there is none. An interrupted run resumes where it stopped.
     """
     if scale not in get_args(Scale):
         raise InputError(f"--scale {scale}: unknown; there are: {', '.join(get_args(Scale))}")
@@ -84,7 +81,7 @@ def reproduce(
         _check_judge(judge, judge_model, paper, form, settings)
     folder = output or Path(f".citeray/papers/{number}-{scale}/runs")
     work = _Work(paper, settings, questions, gold, folder, context)
-    # What is wrong with the files must be said before hours of indexing.
+    # Report errors in the files before hours of indexing.
     work.check(form)
     _build(settings, corpus or (), context)
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +108,7 @@ class _Work:
         self.questions, self.gold, self.folder = questions, gold, folder
 
     def check(self, form: Form) -> None:
-        """Read both files. Raises InputError for what cannot be run or scored."""
+        """Read both files. Raises InputError if they cannot be run or scored."""
         if form == "bioasq":
             self._read()
         else:
@@ -128,7 +125,7 @@ class _Work:
         return asked, wanted
 
     def bioasq(self, judge: str | None, model: str, concurrent: int) -> dict[str, Measured]:
-        """The runs over BioASQ's questions, judged where there is a judge."""
+        """Return the runs over BioASQ's questions, judged if there is a judge."""
         from evaluation.answers.find_judge import open_judge
         from evaluation.reproduce.run_paper import run_paper
 
@@ -140,7 +137,7 @@ class _Work:
         )  # fmt: skip
 
     def biogen(self, form: Form, concurrent: int) -> dict[str, Measured]:
-        """The runs over BioGen's topics, by `citeray answer` and `citeray evaluate`."""
+        """Return the runs over BioGen's topics, as `citeray answer` and `evaluate` make them."""
         from evaluation.evaluate_run import Request, evaluate_run
         from evaluation.reproduce.run_paper import Measured
         from serve.batches.answer_batch import answer_batch
@@ -164,9 +161,9 @@ class _Work:
 
     @contextmanager
     def _graph(self) -> Iterator[Client]:
-        """In this process, which starts in half of the time; the runs ask a model much the same.
+        """Run the graph in this process, which starts in half the time; cache models' replies.
 
-        What asks by name gets the paper's systems, within the bounds of the scale.
+        The paper's systems are available by name, within the limits of the scale.
         """
         from evaluation.ablation.ask_once import each_asked_once
         from serve.client.open_client import LocalClient
@@ -192,7 +189,7 @@ def _systems(paper: Paper, form: Form) -> list[str]:
 
 
 def _form_of(paper: Paper, questions: Path) -> Form:
-    """Which of the paper's tables the questions are for; raises as `read_topics_b` for neither."""
+    """Return the format of the questions; raises as `read_topics_b` for an unknown one."""
     if paper.of_form("bioasq"):
         return "bioasq"
     from serve.formats.biogen import read_topics_a, read_topics_b
@@ -282,7 +279,7 @@ def _tell(
 
 
 def _plain(table: FilledTable) -> dict[str, Any]:
-    """The table for JSON, each row's columns by name; what is not known is null."""
+    """Return the table for JSON, each row's columns by name; unknown values are null."""
     return {
         "name": table.name,
         "about": table.about,

@@ -29,7 +29,7 @@ from evaluation.tables.markdown import Table, render_table
 MAX_DEPTH = 1000
 
 Runs = Annotated[
-    list[Path], typer.Argument(metavar="RUN", help="Run files of one form, a row each.")
+    list[Path], typer.Argument(metavar="RUN", help="Run files of one format, one row each.")
 ]
 Gold = Annotated[
     Path, typer.Option(help="BioASQ's or Synergy's gold file; BioGen's judgements, or topics.")
@@ -39,7 +39,7 @@ Depth = Annotated[
     typer.Option(
         min=1,
         max=MAX_DEPTH,
-        help="Documents and snippets of each question that count; 10 is official.",
+        help="Documents and snippets scored for each question; 10 is official.",
     ),
 ]
 
@@ -60,9 +60,9 @@ def table(
 ) -> None:
     """Result tables of several runs in the columns of BioASQ, Synergy or BioGen, as Markdown.
 
-    A row for each run, by its file's name; the best value of each column is in bold. The values
-    are those of `citeray evaluate`. With --bleu or --bertscore also answers compared as texts, by
-    question type.
+    Each run has a row with its file's name; the best value of each column is in bold. The values
+    are those of `citeray evaluate`. With --bleu or --bertscore, answers are also compared as
+    texts, by question type.
     """
     context = make_context(config, overrides, json)
     named = name_runs(runs)
@@ -93,7 +93,7 @@ def table(
 
 
 def common_form(runs: Mapping[str, Path], run_format: str | None) -> str:
-    """The form of all the runs. Raises InputError where two have tables of different columns."""
+    """Return the format of all runs. Raises InputError if two have tables of different columns."""
     forms = {run: read_run_file(run, run_format).format for run in runs.values()}
     (first, form), *others = forms.items()
     for other, theirs in others:

@@ -1,11 +1,6 @@
-"""Whether an exact answer is of the type that the question's words ask for.
+"""Check that an exact answer is a number where the question's words ask for one.
 
-A coarse check by words, which misses more than it finds: only questions whose words name a
-number, a gene or protein, a drug or a disease are checked. A number needs a digit or a number
-word. A name must hold a letter and a word that is not an everyday one ("gene", "cells",
-"treatment"). A name of another class, such as a disease where a gene was asked, passes.
-Of 857 gold names that it checks in BioASQ's training and development questions it calls three
-wrong, so that what it finds is wrong; it checks a third of factoid and list questions.
+Only questions whose words name a quantity are checked; a number needs a digit or a number word.
 """
 
 from __future__ import annotations
@@ -14,9 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from serve.answer.names.name_kinds import asked_kind, is_specific
-
-Asked = Literal["number", "name"]
+Asked = Literal["number"]
 
 _QUANTITIES = (
     r"age|amount|cost|date|dosage|dose|duration|frequency|half-life|incidence|length|number|"
@@ -37,17 +30,10 @@ _NUMBER_WORD = re.compile(
 
 
 def asked_type(body: str) -> Asked | None:
-    """What kind of answer the question's words ask for; None where they do not tell."""
-    if _NUMBER.search(body):
-        return "number"
-    return "name" if asked_kind(body) in ("gene", "drug", "disease") else None
+    """Return what kind of answer the question's words ask for; None where they do not tell."""
+    return "number" if _NUMBER.search(body) else None
 
 
-def wrong_names(asked: Asked, names: Sequence[str]) -> int:
-    """How many of the names cannot be of the type."""
-    fits = _is_number if asked == "number" else is_specific
-    return sum(not fits(name) for name in names)
-
-
-def _is_number(name: str) -> bool:
-    return _NUMBER_WORD.search(name) is not None
+def wrong_names(names: Sequence[str]) -> int:
+    """Return how many of the names are no numbers."""
+    return sum(_NUMBER_WORD.search(name) is None for name in names)

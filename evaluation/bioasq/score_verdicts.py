@@ -127,7 +127,7 @@ def _one(gold: Entry, said: Entry, right: Found) -> Iterator[tuple[str, float]]:
         yield f"agreement {gold.type}", _agreement(gold, names, text)
     asked = asked_type(gold.body) if gold.type in NAMED else None
     if asked is not None:
-        yield f"wrong type {gold.type}", wrong_names(asked, names)
+        yield f"wrong type {gold.type}", wrong_names(names)
         yield f"checked names {gold.type}", len(names)
 
 

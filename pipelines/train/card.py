@@ -102,9 +102,9 @@ def _recipes(training: Mapping[str, Any]) -> list[str]:
     for number, one in enumerate(trainings, start=1):
         lines += [f"## Recipe {number}" if len(trainings) > 1 else "## Recipe", ""]
         lines += [f"- {name}: `{value}`" for name, value in one["recipe"].items()]
+        lines += ["", one["note"]] if "note" in one else []
         if len(trainings) > 1:
-            note = [one["note"], ""] if "note" in one else []
-            lines += ["", *note, *_table(one["measured"]), ""]
+            lines += ["", *_table(one["measured"]), ""]
     return lines
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -18,17 +16,13 @@ from cluster.models.store import ModelStore, checksum
 from cluster.settings.settings import EncoderSettings
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import sha256_of
-from pipelines.train.examples.attributes import make_attributes
 from pipelines.train.examples.mine_candidates import kept_candidates, mine_candidates
-from pipelines.train.examples.propositions import make_propositions
 from pipelines.train.examples.read_claims import read_claims, split_by_claim
 from pipelines.train.examples.read_questions import Corpus, read_corpus, read_questions
-from pipelines.train.examples.reader_examples import ReaderExample, examples_of, read_answered
 from pipelines.train.examples.tagged_texts import read_tagged_texts
 from pipelines.train.loop import Task
-from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe
+from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe
 from pipelines.train.tasks.claim_task import ClaimTask
-from pipelines.train.tasks.reader_task import ReaderTask, draw_examples
 from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask
 from pipelines.train.tasks.tag_task import TagTask
 
@@ -164,49 +158,8 @@ class RetrievalJob:
         return [MinedQuestion(*pair) for pair in zip(questions, candidates, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderJob:
-    """`data` are questions with gold answers, whose citations and others are in `corpus`."""
-
-    recipe: ReaderRecipe
-    base: EncoderSettings
-    data: tuple[Path, ...]
-    held_out: tuple[Path, ...]
-    corpus: tuple[File, ...]
-    folder: Path
-    kind: str = "reader"
-
-    def task(self) -> ReaderTask:
-        """See `Job.task`; finds the examples of each question first."""
-        model = base_model(self.base)
-        return ReaderTask(
-            model,
-            self._examples(model),
-            read_answered(self.held_out) if self.held_out else [],
-            self.recipe,
-            choose_device(self.base.device),
-            identity(model, (*self.data, *self.corpus)),
-        )
-
-    def _examples(self, model: Path) -> list[ReaderExample]:
-        corpus, recipe = read_corpus(self.corpus), self.recipe
-        questions = read_answered(self.data)
-        bodies = [question.text for question in questions]
-        candidates = mined_once(self, bodies, corpus, model, recipe.hardest)
-        draw = random.Random(recipe.seed)
-        learned = (
-            example
-            for question, rows in zip(questions, candidates, strict=True)
-            for example in examples_of(question, corpus, rows, recipe, draw)
-        )
-        made = chain(
-            make_propositions(recipe.propositions, draw), make_attributes(recipe.attributes, draw)
-        )
-        return draw_examples(learned, made, recipe.seed)
-
-
 def mined_once(
-    job: RetrievalJob | ReaderJob,
+    job: RetrievalJob,
     bodies: Sequence[str],
     corpus: Corpus,
     model: Path,

@@ -1,4 +1,4 @@
-"""Recipes: all that decides how a model is trained, as data in configs/training."""
+"""Training recipes: all parameters of a training run, as files in configs/training."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from cluster.settings.read_config import CONFIGS
 from cluster.settings.settings import Positive, Share, Strict
 
 Amount = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0)]
 
 
 class Recipe(Strict):
-    """`steps` of `batch` examples with AdamW.
+    """Training with AdamW: `steps` steps of `batch` examples.
 
-    The learning rate climbs over the first `warmup` share of the steps and then falls to 0 in a
-    straight line; `head_learning_rate` is that of a new head, which starts from noise.
-    `clip` is the largest norm of a gradient. `rank` and `alpha` are the adapter's (LoRA, Hu et
-    al. 2021, section 4.1), put on the layers whose names match the regular expression `targets`;
+    The learning rate rises over the first `warmup` share of the steps and then falls linearly to
+    0; `head_learning_rate` is that of a new head, which is initialised at random. `clip` is the
+    maximum norm of a gradient. `rank` and `alpha` are those of the adapter (LoRA, Hu et al. 2021,
+    section 4.1), which is added to the layers whose names match the regular expression `targets`;
     with rank 0 every weight is trained, and the result is a whole model. `mixing` is the share of
-    the adapter's change that is kept at the end: less than all of it forgets less of what the model
-    could do before, and is often better on questions unlike those learned from (Wortsman et al.
-    2022, "Robust fine-tuning of zero-shot models", section 3). `dropout` is that of
-    the model and of its adapter: on a CPU drawing it takes a third of a step's time.
-    Texts are cut at `max_tokens`. A checkpoint is written, and the model measured, every so
-    many steps; 0 leaves out the measuring before the end.
+    the adapter's change that is kept at the end: a share below 1 forgets less of what the model
+    could do before, and is often better on questions unlike the training data (Wortsman et al.
+    2022, "Robust fine-tuning of zero-shot models", section 3). `dropout` applies to the model and
+    to its adapter; on a CPU it takes a third of a step's time. Texts are cut at `max_tokens`. A
+    checkpoint is written every `checkpoint_every` steps, and the model is measured every
+    `measure_every` steps; 0 measures only at the end.
     """
 
     seed: int
@@ -53,17 +54,17 @@ class Recipe(Strict):
     @classmethod
     def _mixes_an_adapter(cls, mixing: float, info: ValidationInfo) -> float:
         if mixing < 1 and info.data.get("rank") == 0:
-            raise ValueError("rank 0 makes no adapter of which a share could be kept: set it to 1")
+            raise ValueError("mixing has no effect with rank 0: set it to 1")
         return mixing
 
 
 class RetrievalRecipe(Recipe):
-    """For questions and passages.
+    """Recipe for a retrieval encoder, trained on questions and passages.
 
-    A question gives at most `positives` pairs, each with `negatives` hard ones drawn from those
-    of the best `hardest` of BM25 and of the untrained encoder that are not gold. The losses are
-    softmax cross-entropies of cosines times `dense_scale`, and of mean MaxSim times
-    `maxsim_scale`; a scale of 0 leaves one out.
+    A question gives at most `positives` pairs, each with `negatives` hard negatives. These are
+    drawn from the best `hardest` of BM25 and of the untrained encoder that are not gold. The losses
+    are softmax cross-entropies of cosines times `dense_scale`, and of mean MaxSim times
+    `maxsim_scale`; a scale of 0 disables a loss.
     """
 
     query_tokens: Positive
@@ -75,15 +76,15 @@ class RetrievalRecipe(Recipe):
 
 
 class ClaimRecipe(Recipe):
-    """For claims: the share `held_out` of the claims is measured on and not trained on."""
+    """Recipe for a claim checker; the share `held_out` of the claims is only measured on."""
 
     held_out: Share
 
 
 class CrossEncoderRecipe(Recipe):
-    """For the cross-encoder: `negatives` random citations for each document that is relevant.
+    """Recipe for a cross-encoder, with `negatives` random citations for each relevant document.
 
-    Adapting to questions takes `adapt_steps` in place of `steps`. A pseudo-document to which a
+    Adapting to questions takes `adapt_steps` instead of `steps`. A pseudo-document to which a
     discriminator gives a probability of relevance below `least_relevance` is left out.
     """
 
@@ -95,39 +96,75 @@ class CrossEncoderRecipe(Recipe):
     @classmethod
     def _trains_every_weight(cls, rank: int) -> int:
         if rank:
-            raise ValueError("a cross-encoder is trained whole: leave it at 0")
+            raise ValueError("a cross-encoder is trained whole: set rank to 0")
         return rank
 
 
-class ReaderRecipe(Recipe):
-    """For the reader: of questions with gold answers, and made from tables so many `propositions`
-    and `attributes`.
+class ReaderLosses(Strict):
+    """Weights of the reader's losses."""
 
-    A question gives at most `positives` snippets and half as many windows of its gold citations,
-    and `negatives` drawn from those of the best `hardest` of BM25 and of the untrained encoder
-    that are not gold. A share `embedded` of the snippets stands among other sentences, and a
-    share `flipped` of its yes/no snippets comes again, turned round. The losses of stance and
-    names count `stance_weight` and `names_weight` times those of relevance and of sentences.
+    relevance: Amount
+    stance: Amount
+    sentences: Amount
+    names: Amount
+
+
+class ReaderPass(Strict):
+    """One pass of the reader's training: the number of examples of each kind and their losses.
+
+    `yesno` examples are from BioASQ's yes/no questions, `other` from its other questions,
+    `abstracts` from questions on whole abstracts, `trials` from findings of trials, `propositions`
+    and `attributes` from tables with slots, and `claims`, `abstract_claims` and `mentions` from
+    contrast sets without slots. If a source has fewer, more are made from the same data with other
+    wordings or texts. The learning rate rises over the first `warmup` share of the steps and then
+    falls to 0. The lowest `frozen_layers` layers of the encoder are not trained. If `balanced`,
+    each kind has as many questions answered yes as no.
     """
 
-    positives: Positive
-    negatives: Positive
+    learning_rate: Annotated[float, Field(gt=0)]
+    yesno: Count = 0
+    other: Count = 0
+    abstracts: Count = 0
+    trials: Count = 0
+    propositions: Count = 0
+    attributes: Count = 0
+    claims: Count = 0
+    abstract_claims: Count = 0
+    mentions: Count = 0
+    frozen_layers: Count = 0
+    balanced: bool = False
+    losses: ReaderLosses
+
+
+class ReaderRecipe(Strict):
+    """Recipe for the reader: successive passes over different mixtures of examples.
+
+    A batch has about `tokens` tokens, a text at most `max_tokens` with its question. The learning
+    rate of the new head is `head_rate` times that of the encoder. `clip` is the maximum norm of a
+    gradient. Citations that do not answer are drawn from the best `hardest` of BM25. `rank` is the
+    rank of the adapter that holds the trained change.
+    """
+
+    seed: int
+    tokens: Positive
+    max_tokens: Positive
+    head_rate: Annotated[float, Field(gt=0)]
+    warmup: Share
+    weight_decay: Amount
+    clip: Annotated[float, Field(gt=0)]
     hardest: Positive
-    flipped: Share
-    embedded: Share
-    propositions: Annotated[int, Field(ge=0)]
-    attributes: Annotated[int, Field(ge=0)]
-    stance_weight: Amount
-    names_weight: Amount
+    rank: Positive
+    checkpoint_every: Positive
+    passes: Annotated[tuple[ReaderPass, ...], Field(min_length=1)]
 
 
-AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
+AnyRecipe = TypeVar("AnyRecipe", bound=Strict)
 
 
 def read_recipe(kind: type[AnyRecipe], name: str, changes: Sequence[str] = ()) -> AnyRecipe:
-    """The recipe configs/training/`name`.yaml with `changes`, each `key=value`, laid over it.
+    """Read configs/training/`name`.yaml and apply `changes`, each of the form `key=value`.
 
-    Raises InputError for a change that is no key of the recipe or has no good value.
+    Raises InputError for an unknown key or an invalid value.
     """
     values = yaml.safe_load((CONFIGS / "training" / f"{name}.yaml").read_text(encoding="utf-8"))
     for change in changes:

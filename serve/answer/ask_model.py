@@ -1,4 +1,4 @@
-"""One answer's talk with the language model: what every question about it shares."""
+"""Prompts to the language model for one answer, and the state that they share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster.settings.answer_settings import AnswerSettings, WrittenBy
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
 from serve.answer.names.rank_names import RankedName
-from serve.answer.read_evidence import ReadPassage
+from serve.answer.read_evidence import ReadCitation
 from serve.llm.chat_form import Say
 from serve.llm.language_model import ChatModel
 from serve.llm.prompts import (
@@ -30,7 +30,7 @@ from serve.synergy.few_shot import Stage, as_text, as_turns
 
 EXACT_TYPES = ("yesno", "factoid", "list")
 
-# Why an answer had to do without the model's words.
+# Reasons why an answer has no text of the language model.
 FAILED = "llm: failed"
 UNUSABLE = "llm: nothing usable"
 ABSENT = "llm: not configured"
@@ -38,12 +38,11 @@ ABSENT = "llm: not configured"
 
 @dataclass(frozen=True, slots=True)
 class WriterLimits:
-    """What one answer may cost: new tokens by stage, evidence in characters, strictness.
+    """Limits of one answer: new tokens by stage, characters of evidence, thresholds, deadline.
 
-    `ideal_from` and `exact_from` evidence leave an answer to the evidence alone. They are for
-    models too weak to write or choose: SmolLM2-135M says yes to every question. Evidence of which
-    no passage comes as close to the question as `min_cosine` is about something else, and a passage
-    that does not come as close as `deciding_cosine` decides for no yes.
+    If `ideal_from` or `exact_from` is "evidence", that answer is taken from the evidence without
+    the model. This is for models too weak to write or choose: SmolLM2-135M says yes to every
+    question.
     """
 
     ideal_tokens: int = 96
@@ -56,15 +55,13 @@ class WriterLimits:
     exact_from: WrittenBy = "model"
     repetition_penalty: float | None = None
     contradiction_threshold: float = 0.5
-    min_cosine: float = 0.0
-    deciding_cosine: float = 0.0
 
     def asks_model(self, style: AnswerSettings) -> bool:
-        """Whether the language model has a word in the preset's answers."""
+        """Return whether the preset's answers use the language model."""
         return style.supported or "model" in (self.ideal_from, self.exact_from)
 
     def for_preset(self, style: AnswerSettings) -> WriterLimits:
-        """These, but where the preset says otherwise."""
+        """Return these limits, with the values that the preset sets."""
         said = {
             name: value
             for name in (
@@ -73,12 +70,12 @@ class WriterLimits:
             )
             if (value := getattr(style, name)) is not None
         }
-        # Whoever writes the ideal answer also gives the exact one, or they would disagree.
+        # One source gives the ideal and the exact answer; otherwise they could disagree.
         return replace(self, **{"exact_from": style.ideal_from or self.exact_from, **said})
 
 
 def asks_model(settings: Settings, system: SystemSettings, *, answers: bool) -> bool:
-    """Whether the preset asks the language model: in its search, or for its `answers`."""
+    """Return whether the preset calls the language model: to search or, if asked, to answer."""
     limits = WriterLimits(ideal_from=settings.llm.ideal_from, exact_from=settings.llm.exact_from)
     style = system.answer
     return system.asks_model or (answers and limits.for_preset(style).asks_model(style))
@@ -86,11 +83,11 @@ def asks_model(settings: Settings, system: SystemSettings, *, answers: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What the model is told of one question. `values` fill variables of the prompts.
+    """Input of the model's prompts for one question. `values` fills variables of the prompts.
 
-    `passages` are the first of the evidence as the reader sees them, `answers` the names or
-    quantities that they give to a factoid or list question, best first. `say` gets the ideal
-    answer's pieces as the model says them, where it is plain text.
+    `citations` are the citations of the evidence with their readings, `answers` the names that
+    they give for a factoid or list question, best first. `say` is called with each piece of the
+    ideal answer as the model generates it, if the answer is plain text.
     """
 
     model: ChatModel | None
@@ -98,26 +95,26 @@ class Briefing:
     style: AnswerSettings
     question: Question
     evidence: Sequence[Evidence]
-    passages: Sequence[ReadPassage]
+    citations: Sequence[ReadCitation]
     answers: Sequence[RankedName] = ()
     examples: Sequence[Example] = ()
     values: Mapping[str, str] | None = None
     say: Say | None = None
 
     def has_own(self, name: str) -> bool:
-        """Whether the preset has a prompt `name` of its own, such as a paper's."""
+        """Return whether the preset has its own prompt `name`, for example a paper's."""
         return self.prompt(name) != find_prompt(name, self.question.type)
 
     @property
     def is_asked(self) -> bool:
-        """Whether the model has a word in this answer."""
+        """Whether the model is used for this answer."""
         exact = self.limits.exact_from if self.question.type in EXACT_TYPES else "evidence"
         wanted = self.style.supported or "model" in (self.limits.ideal_from, exact)
         return self.model is not None and wanted
 
     @property
     def shown(self) -> list[Evidence]:
-        """The passages that prompts hold as their evidence, in order: those that fit."""
+        """The passages that fit into the prompts as evidence, in order."""
         return shown_passages(self.evidence, self.limits.evidence_characters, tell=self._tell)
 
     @property
@@ -131,35 +128,36 @@ class Briefing:
                 return describe
 
     def _rank(self, item: Evidence) -> str:
-        """Paper 001 shows snippets with PMIDs (section 6.1) and with their relevance (figure 3)."""
-        read = (p.reading.relevance for p in self.passages if p.item.passage == item.passage)
+        """Return PMID and relevance, as paper 001 shows them (section 6.1 and figure 3)."""
+        pmid = item.passage.pmid
+        read = (c.reading.relevance for c in self.citations if c.pmid == pmid)
         relevance = next(read, None)
         told = "" if relevance is None else f", relevance {relevance:.3f}"
         return f"(PMID {item.passage.pmid}{told}) "
 
     @property
     def decides_first(self) -> bool:
-        """Whether the model says yes or no before it explains, as our own prompts have it.
+        """Whether the model decides yes or no before it explains, as with CiteRay's own prompts.
 
-        A paper's preset keeps to its paper's order: the ideal answer, then the exact one.
+        The preset of a paper keeps the paper's order: the ideal answer, then the exact one.
         """
         both = self.limits.ideal_from == self.limits.exact_from == "model"
         return self.question.type == "yesno" and both and not self.has_own("ideal")
 
     @property
     def variables(self) -> frozenset[str]:
-        """What the prompts of the two stages ask for."""
+        """Variables in the prompts of the ideal and the exact stage."""
         stages = ("ideal", "exact") if self.question.type in EXACT_TYPES else ("ideal",)
         return frozenset().union(*(self.prompt(name).variables for name in stages))
 
     def prompt(self, name: str) -> Prompt:
-        """The preset's prompt `name` for this type of question; raises what `find_prompt` does."""
+        """Return the preset's prompt `name` for this type of question; raises as `find_prompt`."""
         return find_prompt(name, self.question.type, self.style.prompts)
 
     async def ask(self, name: str, max_tokens: int, answer: str = "", **constraint: Any) -> str:
-        """The model's reply to the prompt `name`, of which `answer` fills `$answer`.
+        """Return the model's reply to the prompt `name`, with `answer` in place of `$answer`.
 
-        Raises LLMError where there is no model, it fails, or it is too slow.
+        Raises LLMError if there is no model, it fails, or it exceeds the deadline.
         """
         if self.model is None:
             raise LLMError("llm: not configured; set llm.kind to vllm or url")

@@ -1,7 +1,7 @@
 """Citations that a model wrote itself: `[2]`, `[Snippet 2]`, `[30311221, 21306691]`.
 
 A mark is either the number of a passage (paper 001's supported answer) or a PMID (paper 004's
-task B). Numbers that stand for nothing shown are left out and told.
+task B). Numbers that match no passage in the prompt are removed and reported.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ MAX_RANGE = 20
 _WORD = r"(?:PMIDs?|snippets?|passages?|refs?\.?)"
 _PART = rf"(?:{_WORD}\s*(?::\s*)?)?\d+(?:\s*[-\u2013]\s*\d+)?"
 _GROUP = rf"(?:\[\s*{_PART}(?:\s*(?:[,;&]|and)\s*{_PART})*\s*\]|\(\s*{_WORD}\s*(?::\s*)?\d[^()]*\))"
-# The space before is taken from its beginning alone, or a long run of it would be read anew from
-# each of its characters.
+# White space before a mark is matched only from its first character; otherwise a long run of it
+# would take quadratic time.
 _MARKS = re.compile(rf"(?<!\s)\s*{_GROUP}(?:\s*(?:,\s*)?{_GROUP})*", re.IGNORECASE)
-# "It helps. [2] It is safe." cites before the stop, as the rest of the rules expect.
+# In "It helps. [2] It is safe." the mark is moved before the stop, as the other rules expect.
 _AFTER_STOP = re.compile(
     rf"(?<=[\w%)])(?P<stop>[.!?])(?P<marks>\s*{_GROUP}(?:\s*(?:,\s*)?{_GROUP})*)(?=\s+[A-Z]|\s*$)",
     re.IGNORECASE,
@@ -38,7 +38,7 @@ _STATES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CitedText:
-    """A sentence without its marks, the PMIDs that they stand for, and those for none."""
+    """A sentence without its marks, the PMIDs that it cites, and its numbers without a PMID."""
 
     text: str
     pmids: tuple[int, ...]
@@ -46,7 +46,7 @@ class CitedText:
 
 
 def read_cited(text: str, known: Mapping[int, int]) -> list[CitedText]:
-    """The sentences of `text` with their citations. `known` maps a mark's number to a PMID."""
+    """Return the sentences of `text` with their citations; `known` maps numbers to PMIDs."""
     found = []
     for line in text.splitlines():
         for sentence in split_sentences(_AFTER_STOP.sub(_before_stop, line)):
@@ -55,7 +55,7 @@ def read_cited(text: str, known: Mapping[int, int]) -> list[CitedText]:
 
 
 def clean_cited(cited: Sequence[CitedText], prompt: str = "") -> dict[str, tuple[int, ...]]:
-    """PMIDs by sentence, of those sentences that `clean_answer` keeps, in order."""
+    """Return the PMIDs of each sentence that `clean_answer` keeps, by sentence, in order."""
     pmids = {item.text: item.pmids for item in cited}
     kept = clean_answer("\n".join(item.text for item in cited), prompt)
     return {sentence: pmids.get(sentence, ()) for sentence in kept}

@@ -1,6 +1,6 @@
-"""From what a model said to the sentences worth checking: post-processing that only removes.
+"""Reduce a model's reply to the sentences to check; nothing is added.
 
-No word, number or unit inside a kept sentence is changed; citations go, since only
+No word, number or unit inside a kept sentence is changed. Citations are removed, because only
 attribution may cite.
 """
 
@@ -32,7 +32,7 @@ _LEAD_IN = re.compile(
     r"(?:passages?|evidence|context|abstracts?)(?: provided)?,\s*)",
     re.IGNORECASE,
 )
-# "The passage states that" goes before a claim; what "suggests" is less than a claim.
+# "The passage states that" is removed; "suggests" is kept, because it weakens the claim.
 _STATES = re.compile(
     r"(?:(?:the|this|these|another) )?(?:(?:given|provided|quoted|same) )?"
     r"(?:passages?|texts?|context|abstracts?)(?: \d+)?(?: (?:clearly|explicitly|also))? "
@@ -67,20 +67,20 @@ _DANGLES = re.compile(
 )
 
 MIN_WORDS = 4
-# Shares of a sentence: above these it is a copy of the prompt, or says what was said.
+# Shares of a sentence's words from which it is a copy of the prompt or a repetition.
 COPIED_SHARE = 0.8
 REPEATED_SHARE = 0.9
-# Words that an honest sentence does not say twice: as many at once ("receptor agonist (GLP-1)
-# receptor agonist (GLP-1)"), or as many anywhere in it.
+# A sentence is garbled if a run of this many words is repeated: at once ("receptor agonist (GLP-1)
+# receptor agonist (GLP-1)"), or anywhere in the sentence.
 STUTTERED_WORDS = 2
 RECURRING_WORDS = 6
 
 
 def clean_answer(text: str, prompt: str = "") -> list[str]:
-    """The sentences of `text` that say something, in order, each whole and said once.
+    """Return the complete and distinct sentences of `text` that state something, in order.
 
-    Dropped: the last one if cut off, refusals, talk about the passages, aims of studies, copies
-    of `prompt` (the fixed instructions) or of the evidence block, lists of numbers, garbled
+    Drops a last sentence that is cut off, refusals, comments on the passages, aims of studies,
+    copies of `prompt` (the fixed instructions) or of the evidence block, lists of numbers, garbled
     sentences, loops and repetitions.
     """
     kept: list[str] = []
@@ -98,7 +98,7 @@ def clean_answer(text: str, prompt: str = "") -> list[str]:
 def clean_entities(
     names: Iterable[str], sources: Sequence[str], *, limit: int, max_chars: int = 100
 ) -> list[str]:
-    """The names that stand in `sources` as whole words (any case), once each, at most `limit`.
+    """Return the names that occur in `sources` as whole words (any case), once each, up to `limit`.
 
     Names longer than `max_chars`, links and other references are left out, as are those without a
     letter or digit.
@@ -128,7 +128,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _without_source(sentence: str) -> str:
-    """What the sentence has a passage state, as a sentence of its own."""
+    """Return the sentence without a leading "The passage states that"."""
     states = _STATES.fullmatch(sentence)
     if states is None:
         return sentence
@@ -136,7 +136,7 @@ def _without_source(sentence: str) -> str:
 
 
 def begun(said: str) -> str:
-    """`said` with a capital, unless its first word is a name such as mTOR."""
+    """Return `said` with a capital first letter, unless its first word is a name such as mTOR."""
     first = said.split(" ", 1)[0].rstrip(",")
     return f"{said[:1].upper()}{said[1:]}" if first.islower() and first.isalpha() else said
 
@@ -154,10 +154,10 @@ def _says_something(sentence: str) -> bool:
 
 
 def is_garbled(sentence: str) -> bool:
-    """Whether the sentence repeats itself, breaks off or leaves a bracket open.
+    """Return whether the sentence repeats itself, breaks off or leaves a bracket open.
 
-    Of the 6,572 sentences of BioASQ's ideal answers (7B to 10B) 25 do, most of them cut off or
-    two sentences run together.
+    This holds for 25 of the 6,572 sentences in BioASQ's ideal answers (7B to 10B); most of them
+    are cut off, or are two sentences run together.
     """
     tokens = [token.casefold() for token in _TOKEN.findall(sentence)]
     return (
@@ -169,7 +169,7 @@ def is_garbled(sentence: str) -> bool:
 
 
 def _stutters(tokens: Sequence[str]) -> bool:
-    """Whether some run of words is said again at once."""
+    """Return whether a run of words is repeated immediately."""
     count = len(tokens)
     return any(
         tokens[begin : begin + size] == tokens[begin + size : begin + 2 * size]
@@ -179,7 +179,7 @@ def _stutters(tokens: Sequence[str]) -> bool:
 
 
 def _recurs(tokens: Sequence[str]) -> bool:
-    """Whether some long run of words is said again later."""
+    """Return whether a long run of words occurs again later."""
     first: dict[tuple[str, ...], int] = {}
     for place in range(len(tokens) - RECURRING_WORDS + 1):
         run = tuple(tokens[place : place + RECURRING_WORDS])
@@ -189,7 +189,7 @@ def _recurs(tokens: Sequence[str]) -> bool:
 
 
 def _loops(words: Sequence[str]) -> bool:
-    """Whether some run of three words comes three times, or few words fill many places."""
+    """Return whether a run of three words occurs three times, or few of many words differ."""
     runs = [tuple(words[i : i + 3]) for i in range(len(words) - 2)]
     if any(runs.count(run) >= 3 for run in set(runs)):
         return True
@@ -207,7 +207,7 @@ def _repeats(sentence: str, kept: Sequence[str]) -> bool:
 
 
 def _overlap(sentence: str, others: Sequence[str]) -> float:
-    """The largest share of the sentence's content words that one of `others` holds."""
+    """Return the largest share of the sentence's content words found in one of `others`."""
     words = set(read_wording(sentence).words)
     if not words:
         return 1.0

@@ -1,168 +1,229 @@
-"""Whether the evidence answers the question, how sure that is, and what each passage does to it."""
+"""Verdict on an answer: its side, the probability that it is right, and the error budget."""
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cluster.answers import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
-from serve.answer.decide_yesno import CLEAR, Balance, weigh
-from serve.answer.guard_safety import find_warning, is_withheld
-from serve.answer.names.find_values import needs_a_value
-from serve.answer.names.name_kinds import asked_kind
-from serve.answer.read_evidence import ReadPassage, Side
-from serve.answer.tell_verdict import shortened
+from serve.answer.calibration import OTHERS, Calibration
+from serve.answer.names.rank_names import RankedName
+from serve.answer.read_evidence import ReadCitation, Side
 from serve.llm.reply_forms import Decision as ModelDecision
-from serve.question.contrary_forms import affirmed, opposed
 from serve.support.attribute_sentences import Stance
 
-# Evidence answers from these probabilities on. Of 127 questions kept from the reader's training,
-# all answerable, 5% lie below the first. Of 382 answers to yes/no train questions 19 lie below the
-# second by how clearly one side is said and its share of all that is: 6 of the 17 wrong ones.
-RELEVANT = 0.95
-SAID = 0.5
-# A model's yes or no is not stated against evidence that is this clear on the other side.
-OVERRULED = 0.85
+# Lowest weight at which a citation takes a side.
+CLEAR = 0.5
+# Sources disagree if both sides have a clear citation and no side reaches this share.
+DISAGREE_SHARE = 0.7
+# Probability of the other side from which the reader vetoes a language model's yes or no.
+VETO = 0.8
+# Discount of a citation's weight for each rank.
+RANK_LOSS = 0.15
+# Keeps logarithms finite if no citation takes a side.
+SMALL = 0.01
 MAX_PMIDS = 3
-_WHICH = re.compile(r"\b(?:which|who)\b", re.IGNORECASE)
 DENSE = "dense"
+SIDES: tuple[Side, ...] = ("yes", "no")
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Weights of the citations for yes and for no: their sums and their highest values."""
+
+    yes: float = 0.0
+    no: float = 0.0
+    best_yes: float = 0.0
+    best_no: float = 0.0
+
+    @property
+    def side(self) -> Side:
+        """The side with the larger sum of weights."""
+        return "yes" if self.yes > self.no else "no"
+
+    @property
+    def share(self) -> float:
+        """Share of the stronger side in the sum of both, 0.5 to 1."""
+        return (max(self.yes, self.no) + SMALL) / (self.yes + self.no + 2 * SMALL)
+
+    @property
+    def said(self) -> float:
+        """Weight of the clearest citation on the stronger side, 0 to 1."""
+        return self.best_yes if self.side == "yes" else self.best_no
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether both sides have a clear citation and neither prevails."""
+        return min(self.best_yes, self.best_no) >= CLEAR and self.share < DISAGREE_SHARE
+
+
+def weigh(citations: Sequence[ReadCitation]) -> Balance:
+    """Return the balance over `citations`; zeros without any."""
+    total = {"yes": 0.0, "no": 0.0}
+    best = {"yes": 0.0, "no": 0.0}
+    for citation in citations:
+        for side in SIDES:
+            weight = citation.weight(side)
+            total[side] += weight / (1 + RANK_LOSS * citation.rank)
+            best[side] = max(best[side], weight)
+    return Balance(total["yes"], total["no"], best["yes"], best["no"])
+
+
+def features_of(
+    question: Question, citations: Sequence[ReadCitation], answers: Sequence[RankedName]
+) -> dict[str, float]:
+    """Return the features that give the probability of a right answer, by name."""
+    balance = weigh(citations)
+    relevance = max((c.reading.relevance for c in citations), default=0.0)
+    salience = max(
+        (s.score * c.reading.relevance for c in citations for s in c.reading.sentences),
+        default=0.0,
+    )
+    scores = [answer.score for answer in answers[:2]] + [0.0, 0.0]
+    return {
+        "share": _logit(balance.share),
+        "said": _logit(balance.said),
+        "relevance": _logit(relevance),
+        "salience": _logit(salience),
+        "cosine": nearest_cosine(citations),
+        "name": math.log(SMALL + scores[0]),
+        "margin": math.log((SMALL + scores[0]) / (SMALL + scores[1])),
+        "mean_name": sum(answer.share for answer in answers[:1]),
+    }
+
+
+def nearest_cosine(citations: Sequence[ReadCitation]) -> float:
+    """Return the best cosine of a passage with the question.
+
+    It is 0 if the encoder is lost, and 1 for evidence that was given instead of searched for.
+    """
+    found = [item.scores.get(DENSE) for citation in citations for item in citation.items]
+    return max((cosine for cosine in found if cosine is not None), default=1.0)
+
+
+def _logit(share: float) -> float:
+    share = min(1 - SMALL, max(SMALL, share))
+    return math.log(share / (1 - share))
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The verdict, the confidence (0 to 1) in the answer, and what stances are towards.
+    """The verdict, the probability that the answer is right, and what stances refer to.
 
-    `stance_on` is "yes", "no" or the answer's first sentence; "" where there is no answer.
-    `warning` quotes a source that warns, where a question for safety or leave is not answered.
+    `stance_on` is "yes", "no" or the answer's first sentence; "" if nothing is stated. `signals`
+    are the features from which the probability was computed.
     """
 
     verdict: Verdict
     confidence: float
     stance_on: str
-    warning: str = ""
+    signals: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Parts of a written answer that the verdict depends on.
+
+    `decision` is the language model's decision, if it was asked. `generated` is true if it wrote
+    the ideal answer.
+    """
+
+    ideal: Sequence[Sentence]
+    exact: ExactAnswer
+    decision: ModelDecision | None = None
+    generated: bool = False
 
 
 def decide_verdict(
     question: Question,
-    passages: Sequence[ReadPassage],
-    ideal: Sequence[Sentence],
-    exact: ExactAnswer,
-    decision: ModelDecision | None = None,
-    *,
-    generated: bool = False,
-    agrees: bool = True,
-    opposed_by: Sentence | None = None,
-    min_cosine: float = 0.0,
-    deciding_cosine: float = 0.0,
+    citations: Sequence[ReadCitation],
+    answers: Sequence[RankedName],
+    written: Written,
+    calibration: Calibration,
+    max_wrong: float,
 ) -> Decision:
-    """The verdict on an answer.
+    """Return the verdict on an answer.
 
-    `decision` is the language model's own where it was asked; `agrees` is False where no sentence
-    of the evidence takes the side that was decided, or is on what else is asked,
-    `opposed_by` one that takes the other. There is not enough evidence for an answer without a
-    sentence, one that the model says is not stated, one without the quantity that was asked for or,
-    where no model `generated` it, the name, one from evidence that is far from the question (no
-    cosine of `min_cosine`, or for a yes none of `deciding_cosine` of its first source), irrelevant
-    or, where it decides, silent or clear by less than half, of a question of safety a yes over a
-    warning or a no over a denial of harm, and a yes above the opposite of a word of the question.
+    An answer is stated if the probability that it is right reaches the threshold for `max_wrong`.
+    If a language model was asked, its decision replaces the reader's. The reader can turn its yes
+    or no into "mixed", but never into the opposite.
     """
-    relevant = max((passage.reading.relevance for passage in passages), default=0.0)
-    balance = weigh(passages)
-    # How far a passage takes a side counts its relevance already.
-    sided = question.type == "yesno" and decision is None
-    answers = _takes_a_side(balance) if sided else relevant >= RELEVANT
-    lacks = not exact and needs_a_name(question, generated)
-    stated = ideal and agrees and decision != "not stated" and not lacks
-    if not stated or not answers or _nearest(passages) < min_cosine:
-        return undecided(question, passages)
+    kind = question.type if question.type in calibration.by_type else OTHERS
+    if written.generated and question.type != "yesno":
+        kind = OTHERS
+    signals = features_of(question, citations, answers)
+    confidence = calibration.probability(kind, signals)
+    is_sure = confidence >= calibration.threshold(kind, max_wrong)
+    decided = _decide(question, weigh(citations), written, confidence, is_sure)
+    return replace(decided, signals=signals)
+
+
+def _decide(
+    question: Question, balance: Balance, written: Written, confidence: float, is_sure: bool
+) -> Decision:
+    if not written.ideal or written.decision == "not stated" or _lacks_names(question, written):
+        return Decision(NOT_ENOUGH, confidence, "")
     if question.type != "yesno":
-        return Decision("answered", relevant, ideal[0].text)
-    on = exact if isinstance(exact, str) else balance.side
-    withheld = is_withheld(question.body, "yes" if on == "yes" else "no", passages)
-    alone = decision is None and on == "yes"
-    if withheld or (alone and _is_doubtful(question, ideal[0], passages, deciding_cosine)):
-        return undecided(question, passages)
-    if decision is None:
-        verdict: Verdict = "mixed" if balance.divided else "answered"
-        return Decision(verdict, balance.share * balance.said, on)
-    # A small model sees one side alone.
-    differs = on != balance.side
-    overruled = differs and (opposed_by or balance.share * balance.said >= OVERRULED)
-    if decision == "mixed" or balance.divided or overruled:
+        return _stated_if(is_sure, confidence, written.ideal[0].text)
+    on = written.exact if isinstance(written.exact, str) else balance.side
+    if written.decision is not None:
+        return _of_model(written.decision, on, balance, confidence)
+    if balance.is_divided:
+        return Decision("mixed", confidence, on)
+    return _stated_if(is_sure, confidence, on)
+
+
+def _stated_if(is_sure: bool, confidence: float, on: str) -> Decision:
+    return Decision("answered" if is_sure else NOT_ENOUGH, confidence, on if is_sure else "")
+
+
+def _of_model(decision: ModelDecision, on: str, balance: Balance, confidence: float) -> Decision:
+    """Return the verdict on a language model's yes or no, whatever the error budget is."""
+    if decision == "mixed" or balance.is_divided:
         return Decision("mixed", 0.5, on)
-    agreement = 1 - balance.share if differs else balance.share
-    return Decision("answered", (1 + agreement * balance.said) / 2, on)
+    if on == balance.side:
+        return Decision("answered", (1 + confidence) / 2, on)
+    if confidence >= VETO:
+        return Decision("mixed", 0.5, on)
+    return Decision("answered", 1 - confidence / 2, on)
 
 
-def _takes_a_side(balance: Balance) -> bool:
-    """Whether the evidence says yes or no clearly, or both."""
-    return balance.said >= SAID and (balance.divided or balance.share * balance.said >= SAID)
+def _lacks_names(question: Question, written: Written) -> bool:
+    return question.type in ("factoid", "list") and not written.exact and not written.generated
 
 
-def undecided(question: Question, passages: Sequence[ReadPassage]) -> Decision:
-    """Not enough evidence; where the question asks for safety or leave, with a warning if any."""
-    warning = find_warning(question.body, passages) if question.type == "yesno" else None
-    if warning is None:
-        return Decision(NOT_ENOUGH, 0.0, "")
-    text, pmid = warning
-    return Decision(NOT_ENOUGH, 0.0, "", f'PMID {pmid} warns: "{shortened(text)}"')
+def yesno_stances(citations: Sequence[ReadCitation], side: Side) -> dict[str, Stance]:
+    """Return the stance of each passage towards the answer `side`, by the passage's id.
 
-
-def _is_doubtful(
-    question: Question, first: Sentence, passages: Sequence[ReadPassage], cosine: float
-) -> bool:
-    """Whether the sentence is of sources that are far from the question, or says the opposite of
-    a word of it, where it denies nothing."""
-    sources = [passage for passage in passages if passage.item.passage.pmid in first.pmids]
-    if _nearest(sources) < cosine:
-        return True
-    return not affirmed(question.body) and bool(opposed(question.body, first.text))
-
-
-def needs_a_name(question: Question, generated: bool) -> bool:
-    """Whether an answer without a figure or a name is none: the question says what it asks for.
-
-    A model's sentence may name it in words that are no name by themselves.
+    Only the clearest passage of a citation takes a stance; its others are neutral.
     """
-    body = question.body
-    if question.type == "factoid" and needs_a_value(body):
-        return True
-    if generated:
-        return False
-    asked = question.type == "factoid" and (_WHICH.search(body) or asked_kind(body))
-    return question.type == "list" or bool(asked)
-
-
-def _nearest(passages: Sequence[ReadPassage]) -> float:
-    """The best cosine of a passage with the question; 1 where the search made no vectors."""
-    cosines = [passage.item.scores.get(DENSE) for passage in passages]
-    return max((cosine for cosine in cosines if cosine is not None), default=1.0)
-
-
-def yesno_stances(passages: Sequence[ReadPassage], side: Side) -> dict[str, Stance]:
-    """What each passage does to the answer `side`, by the passage's id."""
-    return {passage.item.passage.id: _stance(passage, side) for passage in passages}
-
-
-def _stance(passage: ReadPassage, side: Side) -> Stance:
-    for_, against = passage.weight(side), passage.weight("no" if side == "yes" else "yes")
-    if max(for_, against) < CLEAR:
-        return "neutral"
-    return "support" if for_ > against else "contradict"
+    stances: dict[str, Stance] = {}
+    other: Side = "no" if side == "yes" else "yes"
+    for citation in citations:
+        for item in citation.items:
+            stances[item.passage.id] = "neutral"
+        for_, against = citation.weight(side), citation.weight(other)
+        if max(for_, against) < CLEAR:
+            continue
+        taken = side if for_ > against else other
+        span = citation.clearest(taken)
+        item = citation.item_at(span.begin) if span else citation.items[0]
+        stances[item.passage.id] = "support" if taken == side else "contradict"
+    return stances
 
 
 def note_opposition(
-    ideal: Sequence[Sentence], passages: Sequence[ReadPassage], stances: Mapping[str, Stance]
+    ideal: Sequence[Sentence], citations: Sequence[ReadCitation], stances: Mapping[str, Stance]
 ) -> tuple[Sentence, ...]:
-    """The sentences of a yes/no answer, the first with the PMIDs that contradict the answer."""
+    """Return the sentences; the first one lists the PMIDs that contradict the answer."""
     if not ideal:
         return ()
     cited = {pmid for sentence in ideal for pmid in sentence.pmids}
     against = dict.fromkeys(
-        passage.item.passage.pmid
-        for passage in passages
-        if stances[passage.item.passage.id] == "contradict"
+        citation.pmid
+        for citation in citations
+        if any(stances[item.passage.id] == "contradict" for item in citation.items)
     )
     pmids = tuple(pmid for pmid in against if pmid not in cited)[:MAX_PMIDS]
     return (replace(ideal[0], contradicted=pmids), *ideal[1:])

@@ -1,4 +1,4 @@
-"""Labels of an abstract's sections and the brackets of a title: no part of what sentences say."""
+"""Remove section labels from sentences of abstracts, and brackets from translated titles."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _LABELS = re.compile(
     r"|summary",
     re.IGNORECASE,
 )
-# As it stands in abstracts that lost their colons.
+# A label without a colon, in abstracts that lost their colons.
 _BARE = re.compile(rf"(?:{_LABELS.pattern.upper()})(?: (?:AND|&) [A-Z]{{3,}})?\s+(?=[A-Z])")
 
 
 def strip_label(text: str) -> str:
-    """`text` without a leading section label ("RESULTS: ", "Conclusion: ", "RESULTS ")."""
+    """Return `text` without a leading section label ("RESULTS: ", "Conclusion: ", "RESULTS ")."""
     if bare := bare_label(text):
         return text[bare:]
     found = _LABEL.match(text)
@@ -28,7 +28,7 @@ def strip_label(text: str) -> str:
 
 
 def strip_brackets(title: str) -> str:
-    """A sentence of a title without those that PubMed sets a translated one in ("[A. B].")."""
+    """Return a sentence of a title without PubMed's brackets for translations ("[A. B].")."""
     opened, closed = title.startswith("["), title.endswith("].")
     if opened and closed:
         return title[1:-2]
@@ -38,6 +38,6 @@ def strip_brackets(title: str) -> str:
 
 
 def bare_label(text: str, begin: int = 0) -> int:
-    """How many characters a label without a colon takes up at `begin`; 0 where there is none."""
+    """Return the length of a label without a colon at `begin`; 0 if there is none."""
     found = _BARE.match(text, begin)
     return found.end() - begin if found else 0

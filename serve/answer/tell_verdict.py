@@ -1,4 +1,4 @@
-"""A verdict in plain words, for every client that people or models read."""
+"""A verdict in plain words, for all clients whose output people or models read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from cluster.answers import NOT_ENOUGH, Answer, Evidence, RankedCitation
 from cluster.records import NO_TITLE
 from cluster.study_design.tell_design import design_words
 
-NO_ANSWER = "The indexed literature does not answer this question."
-NOT_GIVEN = "The given passages do not answer this question."
+NO_ANSWER = "CiteRay could not decide this from the articles that it found."
+NOT_GIVEN = "CiteRay could not decide this from the given passages."
+CLOSEST = "Closest evidence:"
 DISAGREE = "Sources disagree."
 NEAREST = "Nearest citations:"
 UNSUPPORTED = "no evidence supports this"
@@ -18,12 +19,12 @@ MAX_NEAREST = 5
 # Passages quoted for each side where sources disagree.
 MAX_QUOTED = 2
 QUOTE_CHARACTERS = 400
-# What stands for a title, as in serve/http/page/references.js.
+# Length of the text shown for a missing title, as in serve/http/page/references.js.
 TITLE_CHARACTERS = 140
 
 
 def verdict_words(answer: Answer) -> str:
-    """One or two sentences on a verdict other than answered; "" for answered."""
+    """Return one or two sentences that explain the verdict; "" for answered."""
     if answer.verdict == NOT_ENOUGH:
         if answer.filtered_out:
             return answer.filtered_out
@@ -34,8 +35,16 @@ def verdict_words(answer: Answer) -> str:
     return DISAGREE + leaning
 
 
+def closest_words(answer: Answer) -> list[str]:
+    """Return the sentences closest to an answer, with their PMIDs, if no answer is stated."""
+    return [
+        f'"{shortened(sentence.text)}" [{", ".join(map(str, sentence.pmids))}]'
+        for sentence in answer.closest
+    ]
+
+
 def nearest_words(answer: Answer) -> list[str]:
-    """The first citations, one a line, where the evidence is not enough."""
+    """Return the first citations, one per line, if the evidence is not enough."""
     if answer.verdict != NOT_ENOUGH:
         return []
     passages = {item.passage.pmid: item.passage.text for item in reversed(answer.evidence)}
@@ -43,7 +52,7 @@ def nearest_words(answer: Answer) -> list[str]:
 
 
 def side_words(answer: Answer) -> list[str]:
-    """Where sources disagree, what each side says: quotations with stance, PMID and design."""
+    """Return quotations of both sides, with stance, PMID and design, if sources disagree."""
     if answer.verdict != "mixed":
         return []
     return [
@@ -54,14 +63,14 @@ def side_words(answer: Answer) -> list[str]:
 
 
 def stance_words(item: Evidence) -> str:
-    """The stance and what it is towards, such as "Supports yes"."""
+    """Return the stance and what it refers to, such as "Supports yes"."""
     word = "Supports" if item.stance == "support" else "Contradicts"
     on = item.stance_on
     return f"{word} {on}" if on in ("yes", "no") else f'{word} "{shortened(on)}"' if on else word
 
 
 def shortened(text: str) -> str:
-    """`text` on one line, cut at a word where it is long."""
+    """Return `text` on one line, cut at a word boundary if it is long."""
     text = " ".join(text.split())
     if len(text) <= QUOTE_CHARACTERS:
         return text

@@ -1,8 +1,8 @@
-"""From ranked evidence to a cited answer, in two stages (paper 000, section 3.3).
+"""Write a cited answer from ranked evidence in two stages (paper 000, section 3.3).
 
-The ideal answer is written from the evidence, each of its sentences attributed or
-dropped; the exact answer follows under constrained decoding, with the ideal one passed
-on. Where the model fails, the evidence itself answers, and the answer says so.
+The model first writes the ideal answer; each of its sentences is attributed to evidence or
+dropped. Then it gives the exact answer under constrained decoding, with the ideal answer in the
+prompt. If the model fails, the answer is extracted from the evidence, and `degraded` says so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -29,26 +28,20 @@ from cluster.answers import (
 from cluster.errors import InputError
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
+from serve.answer.calibration import Calibration
 from serve.answer.decide_verdict import Decision as Decided
-from serve.answer.decide_verdict import decide_verdict
-from serve.answer.extract_answer import Extract, extract_ideal, is_stated
+from serve.answer.decide_verdict import Written, decide_verdict
+from serve.answer.extract_answer import extract_ideal
 from serve.answer.extract_exact import extract_exact, rank_answers
 from serve.answer.names.group_names import Recogniser, name_concepts
-from serve.answer.read_evidence import (
-    PassageReader,
-    RememberingReader,
-    answering,
-    first_passages,
-    read_evidence,
-)
-from serve.answer.show_sides import against_model, note_sides, side_of, with_room
+from serve.answer.read_evidence import CachedReader, TextReader, answering, read_evidence
+from serve.answer.show_sides import against_model, note_sides, with_room
 from serve.answer.write_exact import Exact, write_exact
 from serve.answer.write_ideal import Draft, counted, write_ideal, write_supported
 from serve.llm.chat_form import Say
 from serve.llm.language_model import ChatModel, CountedModel
 from serve.llm.prompts import quote
 from serve.llm.reply_forms import Decision
-from serve.question.asked_concepts import read_asked
 from serve.support.attribute_sentences import (
     Encoder,
     RememberingScorer,
@@ -69,23 +62,25 @@ BY_WORDING = "support: encoder lost, sentences checked by wording"
 UNCOMPARED = "examples: encoder lost, answered without"
 NO_EXAMPLES = "examples: none stored, answered without"
 UNREAD = "examples: cannot be read, answered without"
-# Of the evidence's entities a prompt names no more than this.
+# Maximum number of the evidence's entities in a prompt.
 MAX_NAMED = 40
-# Each sentence of the evidence is compared with each of the answer; a search finds far less.
-WEIGHED_CHARACTERS = 100_000
+# Limit, because all sentences of evidence and answer are compared; a search finds far less.
+MAX_CHARACTERS = 100_000
+# Number of sentences quoted if no answer is stated.
+MAX_CLOSEST = 3
 DEFAULT_STYLE = AnswerSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenAnswer:
-    """What the writer adds to an Answer.
+    """Fields that the writer adds to an Answer.
 
-    `dropped` holds the model's sentences that nothing supported, `stances` what each passage
-    does to the answer, by the passage's id. `ideal` and `exact` are the best guess whatever the
-    `verdict`; see Answer for it, `confidence` and `stance_on`. `decision` is the model's own,
-    None where it was not asked; `share`, 0.5 to 1, is how sure it was of a yes or no, where it
-    told. `shown` are the ids of the passages that its prompts held; None where it was not asked.
-    `model_calls` is how often it was.
+    `dropped` holds the model's sentences that no evidence supports, `stances` the stance of each
+    passage towards the answer, by the passage's id. `ideal` and `exact` are the best guess whatever
+    the `verdict`; see Answer for `verdict`, `confidence` and `stance_on`. `decision` is the model's
+    decision, or None if it was not asked; `share` is the probability that it gave to its yes or no,
+    0.5 to 1, if known. `closest` quotes the evidence if no answer is stated. `shown` are the ids of
+    the passages in its prompts, or None if it was not asked; `model_calls` is the number of calls.
     """
 
     ideal: tuple[Sentence, ...]
@@ -98,7 +93,8 @@ class WrittenAnswer:
     verdict: Verdict = NOT_ENOUGH
     confidence: float = 0.0
     stance_on: str = ""
-    caveats: tuple[str, ...] = ()
+    closest: tuple[Sentence, ...] = ()
+    signals: Mapping[str, float] = field(default_factory=dict)
     decision: Decision | None = None
     share: float | None = None
     shown: tuple[str, ...] | None = None
@@ -108,8 +104,8 @@ class WrittenAnswer:
 class AnswerWriter:
     """Writes answers. `scorer` defaults to similarity with lexical checks over `encode`.
 
-    `reader` decides from the evidence what no model decides. `examples` is the folder of the
-    few-shot memory, if there is one.
+    `reader` decides from the evidence if no language model does; `calibration` gives the
+    confidence. `examples` is the folder of the few-shot examples, if there is one.
     """
 
     def __init__(
@@ -118,7 +114,8 @@ class AnswerWriter:
         encode: Encoder,
         scorer: SupportScorer | None,
         recognise: Recogniser,
-        reader: PassageReader,
+        reader: TextReader,
+        calibration: Calibration,
         limits: WriterLimits | None = None,
         examples: Path | None = None,
     ) -> None:
@@ -126,7 +123,8 @@ class AnswerWriter:
         self._encode = encode
         self._scorer = scorer
         self._recognise = recognise
-        self._reader = RememberingReader(reader)
+        self._reader = CachedReader(reader)
+        self._calibration = calibration
         self._limits = limits or WriterLimits()
         self._memory = ExampleMemory(examples, encode) if examples else None
 
@@ -137,22 +135,22 @@ class AnswerWriter:
         style: AnswerSettings = DEFAULT_STYLE,
         say: Say | None = None,
     ) -> WrittenAnswer:
-        """The answer from `evidence` in its order, as the preset's `style` has it written.
+        """Write the answer from `evidence`, in its order, in the preset's `style`.
 
-        The question's type is known by now (`serve.question.guess_type.typed`).
+        The question's type must be set (`serve.question.guess_type.typed`).
 
-        `say` gets the pieces of the model's ideal answer, which nothing has checked yet.
+        `say` is called with the pieces of the model's ideal answer before they are checked.
 
-        Never raises LLMError: what the model could not do is in `degraded`.
+        Never raises LLMError: failures of the model are listed in `degraded`.
         """
         if not evidence:
             exact = extract_exact(question, (), ())
             return WrittenAnswer((), exact, "none", degraded=("evidence: none found",))
         return await self._write(question, evidence, style, say)
 
-    async def answering(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
-        """How far each of the passages answers the question, 0 to 1, of shape (n,)."""
-        readings = await asyncio.to_thread(self._reader.read, question, passages)
+    async def answering(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return how well each text answers the question, 0 to 1, of shape (n,)."""
+        readings = await asyncio.to_thread(self._reader.read, question, texts)
         return np.asarray([answering(reading) for reading in readings], np.float32)
 
     async def _write(
@@ -165,13 +163,13 @@ class AnswerWriter:
         likeness = SecondScorer(SimilaritySupport(remember(self._encode)), WordingSupport())
         chosen = SecondScorer(self._scorer, likeness)
         scorer = RememberingScorer(chosen)
-        weighed = first_passages(evidence, WEIGHED_CHARACTERS)
+        weighed = first_passages(evidence, MAX_CHARACTERS)
         briefing, degraded = await self._brief(question, weighed, style)
         left_out = len(evidence) - len(weighed)
         degraded += [f"evidence: the last {left_out} passages not weighed"] if left_out else []
         asked = CountedModel(self._model) if self._model is not None else None
         briefing = replace(briefing, say=say, model=asked)
-        draft, extract = await self._draft(briefing, scorer, degraded)
+        draft, generated = await self._draft(briefing, scorer, degraded)
         exact, supported = await self._after(briefing, draft, scorer, degraded)
         decision = exact.decision or draft.decision
         ideal, stances = await asyncio.to_thread(
@@ -179,16 +177,18 @@ class AnswerWriter:
         )
         degraded += [UNCHECKED] if chosen.lost else []
         degraded += [BY_WORDING] if likeness.lost else []
-        against = None
-        if extract.side is None:
-            against = await asyncio.to_thread(against_model, briefing, exact.answer, self._reader)
-        decided = await self._decide(briefing, extract, ideal, exact.answer, decision, against)
-        if decided.verdict == "mixed" and against and not style.weigh:
-            ideal = with_room(briefing, ideal, against)
+        kept = counted(ideal, style.check)
+        written = Written(kept, exact.answer, decision, generated)
+        decided = self._decide(briefing, written)
+        if decided.verdict == "mixed" and generated and not style.weigh:
+            against = against_model(briefing, exact.answer)
+            ideal = with_room(briefing, ideal, against) if against else ideal
+        withheld = decided.verdict == NOT_ENOUGH
+        closest = await asyncio.to_thread(closest_evidence, briefing) if withheld else ()
         return WrittenAnswer(
             ideal=ideal,
             exact=exact.answer,
-            origin=extract.origin if ideal else "none",
+            origin=("generated" if generated else "extractive") if ideal else "none",
             degraded=tuple(degraded),
             dropped=draft.dropped,
             supported=supported,
@@ -196,7 +196,8 @@ class AnswerWriter:
             verdict=decided.verdict,
             confidence=decided.confidence,
             stance_on=decided.stance_on,
-            caveats=(decided.warning,) if decided.warning else (),
+            signals=decided.signals,
+            closest=closest,
             decision=decision,
             share=draft.share,
             shown=shown_of(briefing, draft),
@@ -205,57 +206,38 @@ class AnswerWriter:
 
     async def _draft(
         self, briefing: Briefing, scorer: SupportScorer, degraded: list[str]
-    ) -> tuple[Draft, Extract]:
-        """What is written and where it is from; what it had to do without joins `degraded`."""
+    ) -> tuple[Draft, bool]:
+        """Return the draft and whether the model wrote it; faults are added to `degraded`."""
         by_choice = briefing.limits.ideal_from == "evidence"
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
         if draft.stated and not by_choice:
-            return draft, Extract(draft.sentences, origin="generated")
-        extract = await asyncio.to_thread(self._extract, briefing)
+            return draft, True
+        ideal = await asyncio.to_thread(
+            extract_ideal, briefing.question, briefing.citations, briefing.answers
+        )
         degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
-        return replace(draft, sentences=extract.sentences), extract
+        return replace(draft, sentences=ideal), False
 
-    def _extract(self, briefing: Briefing) -> Extract:
-        question, passages = briefing.question, briefing.passages
-        asked = read_asked(question.body, self._recognise(question.body))
-        return extract_ideal(question, passages, self._reader, briefing.answers, asked=asked)
-
-    async def _decide(
-        self,
-        briefing: Briefing,
-        extract: Extract,
-        ideal: Sequence[Sentence],
-        exact: ExactAnswer,
-        decision: Decision | None,
-        against: Sentence | None,
-    ) -> Decided:
-        question, passages = briefing.question, briefing.passages
-        agrees = extract.agrees_with(exact)
-        if extract.side is None and (side := side_of(exact)):
-            agrees = await asyncio.to_thread(is_stated, question, passages, side, self._reader)
+    def _decide(self, briefing: Briefing, written: Written) -> Decided:
         return decide_verdict(
-            question,
-            passages,
-            counted(ideal, briefing.style.check),
-            exact,
-            decision,
-            generated=extract.origin == "generated",
-            agrees=agrees,
-            opposed_by=against,
-            min_cosine=briefing.limits.min_cosine,
-            deciding_cosine=briefing.limits.deciding_cosine,
+            briefing.question,
+            briefing.citations,
+            briefing.answers,
+            written,
+            self._calibration,
+            briefing.style.max_wrong,
         )
 
     async def _brief(
         self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
     ) -> tuple[Briefing, list[str]]:
-        """What the model is told, and what of it is missing."""
+        """Return the input of the prompts, and a note for `degraded` on each missing part."""
         examples: list[Example] = []
         degraded = []
         if style.examples and self._model is not None:
             try:
                 if self._memory is None:
-                    raise InputError("llm.examples: not set; name the folder of the memory")
+                    raise InputError("llm.examples: not set; name the folder of the examples")
                 examples = await asyncio.to_thread(self._memory.nearest, question, style.examples)
             except EncoderLostError as error:
                 log.warning("examples for %s: %s", question.id, error)
@@ -265,11 +247,11 @@ class AnswerWriter:
                 empty = self._memory is None or self._memory.is_empty
                 degraded.append(NO_EXAMPLES if empty else UNREAD)
         limits = self._limits.for_preset(style)
-        read = partial(read_evidence, sides=question.type == "yesno")
-        passages = await asyncio.to_thread(read, question.body, evidence, self._reader)
-        answers = await asyncio.to_thread(rank_answers, question, passages, self._recognise)
+        body = question.body
+        citations = await asyncio.to_thread(read_evidence, body, evidence, self._reader)
+        answers = await asyncio.to_thread(rank_answers, question, citations, self._recognise)
         briefing = Briefing(
-            self._model, limits, style, question, evidence, passages, answers, examples
+            self._model, limits, style, question, evidence, citations, answers, examples
         )
         if "entities" in briefing.variables:
             briefing = replace(briefing, values={"entities": self._named(evidence)})
@@ -282,7 +264,7 @@ class AnswerWriter:
     async def _after(
         self, briefing: Briefing, draft: Draft, scorer: SupportScorer, degraded: list[str]
     ) -> tuple[Exact, tuple[Sentence, ...]]:
-        """The exact and the supported answer; what they had to do without joins `degraded`."""
+        """Return the exact and the supported answer; faults are added to `degraded`."""
         exact, fault = Exact(), draft.fault
         if briefing.question.type in EXACT_TYPES:
             exact = await write_exact(briefing, draft, self._recognise)
@@ -296,15 +278,32 @@ class AnswerWriter:
         return exact, supported
 
 
+def first_passages(evidence: Sequence[Evidence], characters: int) -> Sequence[Evidence]:
+    """Return the first passages that have at most `characters` together, at least one."""
+    total = 0
+    for place, item in enumerate(evidence):
+        total += len(item.passage.text)
+        if total > characters and place:
+            return evidence[:place]
+    return evidence
+
+
+def closest_evidence(briefing: Briefing) -> tuple[Sentence, ...]:
+    """Return the sentences of the evidence that come closest to an answer, verbatim."""
+    return extract_ideal(
+        briefing.question, briefing.citations, briefing.answers, max_sentences=MAX_CLOSEST
+    )
+
+
 def shown_of(briefing: Briefing, draft: Draft) -> tuple[str, ...] | None:
-    """The ids of the passages that the model's prompts held; None where it was not asked."""
+    """Return the ids of the passages in the model's prompts; None if it was not asked."""
     if not briefing.is_asked:
         return None
     return tuple(item.passage.id for item in draft.shown or briefing.shown)
 
 
 def exact_words(exact: ExactAnswer) -> str:
-    """The exact answer as a sentence of a prompt; "" for none."""
+    """Return the exact answer as a sentence for a prompt; "" if there is none."""
     if isinstance(exact, list):
         return f"{', '.join(group[0] for group in exact)}." if exact else ""
     return f"{exact.capitalize()}." if exact else ""

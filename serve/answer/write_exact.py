@@ -1,8 +1,8 @@
-"""The exact answer, by type: what the model decides under a constraint, or what the evidence says.
+"""The exact answer by type: decided by the model under a constraint, or taken from the evidence.
 
-Both answers rest on one decision. By our own prompts a yes or no is decided before the ideal
-answer is written, which is told of it; else the model is shown its own ideal answer, in the
-sentences that passed the check.
+The ideal and the exact answer follow one decision. With CiteRay's own prompts, the model decides
+yes or no before it writes the ideal answer, and is then told its decision. Otherwise the prompt
+for the exact answer holds the sentences of the ideal answer that passed the check.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from serve.answer.clean_answer import clean_entities
 from serve.answer.extract_answer import states
 from serve.answer.extract_exact import extract_exact
 from serve.answer.names.group_names import LIMITS, MAX_CHARS, Recogniser, apart, group_names
-from serve.answer.names.name_kinds import asked_words, repeats
+from serve.answer.names.rank_names import asked_words, repeats
 from serve.answer.names.settle_exact import opening_verdict, settle_exact, settle_names
 from serve.answer.write_ideal import Draft
 from serve.llm.reply_forms import (
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 class Exact:
     """The exact answer; `fault` is "" or why the model did not give it.
 
-    `decision` is the model's own, None where it was not asked or gave nothing usable. Where it
-    is mixed or not stated the answer is the evidence's best guess.
+    `decision` is the model's decision, or None if it was not asked or its reply was unusable. If
+    it is "mixed" or "not stated", the answer is the best guess from the evidence.
     """
 
     answer: ExactAnswer = None
@@ -52,7 +52,7 @@ class Exact:
 
 
 async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
-    """The exact answer that goes with the ideal one. Never raises LLMError."""
+    """Return the exact answer that matches the ideal one. Never raises LLMError."""
     if briefing.limits.exact_from == "evidence":
         return Exact(await asyncio.to_thread(_from_evidence, briefing, draft))
     found = Exact(fault=draft.fault)
@@ -60,7 +60,7 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -
         found = Exact(decision="not stated")
     elif draft.decision:
         found = Exact(draft.decision, decision=draft.decision)
-    # A model that has just failed is not waited for a second time.
+    # Do not call a model again that has just failed.
     elif draft.fault not in (FAILED, ABSENT):
         try:
             found = await _decide(briefing, draft, recognise)
@@ -74,7 +74,7 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -
 
 
 async def _decide(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
-    """What the model decides, by the preset's own form of asking."""
+    """Ask the model for its decision, in the form that the preset sets."""
     if briefing.question.type == "yesno":
         word = await _verdict(briefing, draft)
         return _yes_or_no(word, draft.stated)
@@ -89,7 +89,7 @@ async def _verdict(briefing: Briefing, draft: Draft) -> str:
         schema = reasoned_schema(YESNO, tokens)
         reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
         return reply.answer if isinstance(reply.answer, str) else ""
-    # A paper's prompt knows yes and no alone; ours also that sources disagree or are silent.
+    # A paper's prompt allows only yes and no; ours also allows "mixed" and "not stated".
     choices = ("yes", "no") if briefing.has_own("exact") else DECISIONS
     return await briefing.ask("exact", tokens, inferred, choices=choices)
 
@@ -106,7 +106,7 @@ async def _names(briefing: Briefing, draft: Draft) -> Sequence[str]:
 
 
 def _yes_or_no(word: str, ideal: Sequence[Sentence]) -> Exact:
-    """The model's decision; the verdict that its own answer opens with goes before its choice."""
+    """Return the model's decision; a yes or no that opens its ideal answer overrides `word`."""
     chosen = next((decision for decision in DECISIONS if decision == word.strip().casefold()), None)
     decision = opening_verdict(ideal) or chosen
     if decision is None:
@@ -117,7 +117,7 @@ def _yes_or_no(word: str, ideal: Sequence[Sentence]) -> Exact:
 def _named(
     briefing: Briefing, names: Sequence[str], ideal: Sequence[Sentence], recognise: Recogniser
 ) -> ExactAnswer:
-    """Those names that the evidence or the checked answer has, those of one thing in one group."""
+    """Return the names found in the evidence or the checked answer, grouped with synonyms."""
     kind = briefing.question.type
     sources = [stated_text(item.passage.text) for item in briefing.evidence]
     sources += [sentence.text for sentence in ideal]
@@ -126,28 +126,28 @@ def _named(
     kept = [name for name in kept if not repeats(name, asked)]
     groups = group_names(kept, briefing.evidence, recognise)
     if groups and _guesses(briefing.question):
-        groups = apart([*groups, *(a.names for a in briefing.answers)], briefing.question.body)
+        groups = apart([*groups, *(a.names for a in briefing.answers)])
     return settle_exact(kind, groups)
 
 
 def _guesses(question: Question) -> bool:
-    """Whether the question has five guesses: an answer that is sure may leave room for others."""
+    """Return whether the question allows five guesses, so that more names may follow."""
     return question.type == "factoid" and question.guess
 
 
 def _from_evidence(briefing: Briefing, draft: Draft) -> ExactAnswer:
     question = briefing.question
-    exact = extract_exact(question, briefing.passages, briefing.answers)
+    exact = extract_exact(question, briefing.citations, briefing.answers)
     if not isinstance(exact, list):
         return exact
     if _guesses(question):
-        exact = apart(exact, question.body)
+        exact = apart(exact)
     elif question.type == "factoid":
         exact = stated_in(draft.stated, exact)
     return settle_names(exact, limit=LIMITS[question.type], max_chars=MAX_CHARS)
 
 
 def stated_in(ideal: Sequence[Sentence], exact: list[list[str]]) -> list[list[str]]:
-    """The names that the ideal answer states; all of them where it states none."""
+    """Return the names that the ideal answer states; all of them if it states none."""
     said = " ".join(sentence.text for sentence in ideal)
     return [names for names in exact if states(said, names)] or exact

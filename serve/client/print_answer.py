@@ -11,8 +11,10 @@ from rich.text import Text
 from cluster.answers import Answer, Sentence
 from cluster.study_design.tell_design import design_words
 from serve.answer.tell_verdict import (
+    CLOSEST,
     NEAREST,
     UNSUPPORTED,
+    closest_words,
     nearest_words,
     side_words,
     verdict_words,
@@ -84,6 +86,10 @@ def print_answer(console: Console, reply: Reply) -> None:
         console.print(_sentence("  because: ", sentence), soft_wrap=True)
     for line in [*answer.caveats, *notice_lines(answer)]:
         console.print(f"  {line}", style="yellow", soft_wrap=True)
+    if closest := closest_words(answer):
+        console.print(f"  {CLOSEST}")
+    for line in closest:
+        console.print(f"  {line}", soft_wrap=True)
     if nearest := nearest_words(answer):
         console.print(f"  {NEAREST}")
     for line in [*nearest, *side_words(answer)]:

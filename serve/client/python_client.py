@@ -106,12 +106,14 @@ class AnswerOptions(SearchOptions, total=False):
 
     With `guess` an answer that the evidence does not support well enough has its best guess.
     `check` is what becomes of a model's sentences that no evidence supports. With `store` the
-    endpoint keeps the answer under its `answer_id`.
+    endpoint keeps the answer under its `answer_id`. `max_wrong` is the share of stated answers that
+    may be wrong.
     """
 
     evidence: Sequence[Passage]
     guess: bool
     check: Check
+    max_wrong: float
     store: bool
 
 

@@ -23,8 +23,11 @@ from cluster.models.store import ModelStore, as_transformers_folder
 from cluster.settings.settings import Settings
 from cluster.text.vocabulary import Vocabulary
 from serve.answer.ask_model import WriterLimits
+from serve.answer.calibration import DEFAULT, read_calibration
 from serve.answer.names.group_names import Recogniser as Recognise
+from serve.answer.read_evidence import TextReader
 from serve.answer.write_answer import AnswerWriter
+from serve.answer.zero_shot_reader import ZeroShotReader
 from serve.llm.language_model import ChatModel
 from serve.question.expand_question import (
     LinkedRecogniser,
@@ -39,7 +42,6 @@ from serve.support.attribute_sentences import SimilaritySupport, SupportScorer
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
     from cluster.models.kept.kept_encoder import KeptEncoder
-    from cluster.models.readings import BatchReader
     from serve.search.rerank_passages import Reranker
 
     QueryEncoder = Encoder | KeptEncoder
@@ -193,16 +195,16 @@ def load_writer(
         support_threshold=support.threshold,
         deadline_s=settings.serve.llm.deadline_s,
         contradiction_threshold=support.contradiction,
-        min_cosine=settings.reader.min_cosine,
-        deciding_cosine=settings.reader.deciding_cosine,
     )
-    return AnswerWriter(
-        model, encode, scorer, recognise, load_reader(settings), limits, llm.examples
-    )
+    calibration = read_calibration(settings.reader.calibration or DEFAULT)
+    reader = load_reader(settings)
+    return AnswerWriter(model, encode, scorer, recognise, reader, calibration, limits, llm.examples)
 
 
-def load_reader(settings: Settings) -> BatchReader:
-    """The reader of the settings, on the encoder's device; without torch as the encoder."""
+def load_reader(settings: Settings) -> TextReader:
+    """Load the reader of the settings on the encoder's device; without torch as the encoder."""
+    if settings.reader.kind == "zero-shot":
+        return ZeroShotReader(load_reranker(settings), load_nli(settings))
     from cluster.models.kept.kept_reader import find_reader
 
     chosen = settings.reader

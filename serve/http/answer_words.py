@@ -7,8 +7,10 @@ from cluster.records import Citation
 from cluster.study_design.tell_design import design_words
 from cluster.weighing import Weighed, WeighedCitation
 from serve.answer.tell_verdict import (
+    CLOSEST,
     NEAREST,
     UNSUPPORTED,
+    closest_words,
     nearest_words,
     side_words,
     verdict_words,
@@ -35,8 +37,10 @@ def answer_pieces(answer: Answer) -> list[str]:
     """
     understood = result_words(answer)
     if answer.verdict == NOT_ENOUGH:
+        closest = " ".join(closest_words(answer))
         nearest = "; ".join(nearest_words(answer))
-        offered = [f"{NEAREST} {nearest}."] if nearest else []
+        offered = [f"{CLOSEST} {closest}"] if closest else []
+        offered += [f"{NEAREST} {nearest}."] if nearest else []
         return [*understood, verdict_words(answer), *answer.caveats, *offered, *_lost(answer)]
     mixed = verdict_words(answer)
     said = [*understood, *([mixed] if mixed else [])]

@@ -22,6 +22,7 @@ from pydantic import (
 from cluster.answers import Check, Question, QuestionType, Turn
 from cluster.errors import cut
 from cluster.records import Passage, SectionName
+from cluster.settings.answer_settings import MaxWrong
 from cluster.settings.presets import is_system, load_system, paper_runs, system_names
 from cluster.weighing import Sort
 from serve.http.filter_form import FilterForm
@@ -205,6 +206,7 @@ class AnswerRequest(SearchRequest):
     stream: StrictBool = False
     guess: StrictBool = False
     check: Check | None = None
+    max_wrong: MaxWrong | None = None
     store: StrictBool = False
 
     def as_question(self) -> Question:
@@ -213,9 +215,10 @@ class AnswerRequest(SearchRequest):
         return replace(super().as_question(), given=given, guess=self.guess)
 
     def as_request(self, default_system: str) -> Request:
-        """See `SearchRequest.as_request`; with `check`."""
+        """See `SearchRequest.as_request`; with `check` and `max_wrong`."""
         request = super().as_request(default_system)
-        return replace(request, system=request.system.checking(self.check))
+        system = request.system.checking(self.check).with_max_wrong(self.max_wrong)
+        return replace(request, system=system)
 
 
 def explain_problems(problems: Sequence[Any]) -> str:

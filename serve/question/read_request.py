@@ -16,6 +16,7 @@ from cluster.records import Citation
 from serve.graph.watch_stages import StageLostError
 from serve.graph.watched_stages import WatchedStages
 from serve.question.follow_up.complete_question import MAX_CHARACTERS, complete_question
+from serve.question.guess_type import begins_as_question, typed
 from serve.question.typed.identifiers import Identifiers, read_identifiers
 from serve.question.typed.parse_tags import heading_candidates
 from serve.question.typed.read_tags import joined_filters, read_tags
@@ -74,7 +75,12 @@ async def read_request(request: Request, stages: WatchedStages) -> ReadRequest:
         body, read or None, completed_by=completed_by, notes=tags.notes if tags else ()
     )
     filters = joined_filters(request.filters, read) if read else request.filters
-    return ReadRequest(replace(_asking(request, body), filters=filters), understood)
+    asked = _asking(request, body)
+    if completed_by == "rules" and begins_as_question(words):
+        # The text now begins with the question before; the type is that of the words asked.
+        kind = typed(replace(question, body=words)).type
+        asked = replace(asked, question=replace(asked.question, type=kind))
+    return ReadRequest(replace(asked, filters=filters), understood)
 
 
 def _asking(request: Request, body: str) -> Request:

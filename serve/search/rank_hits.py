@@ -62,6 +62,11 @@ class Hit:
         return self.text if self.place is None else self.fetched.passages[self.place].text
 
     @property
+    def whole(self) -> str:
+        """What the reader reads of it: title and abstract; a passage alone only itself."""
+        return self.text if self.alone else self.fetched.citation.search_text
+
+    @property
     def late(self) -> float | None:
         """The late-interaction score of `text` by stored token vectors; None without them."""
         if not self.alone or self.place is None or self.fetched.late is None:

@@ -65,7 +65,7 @@ async def _scores(
             scores = await stages.rerank(question, texts)
             return None if scores is None else [float(s) for s in scores]
         case "reader":
-            scores = await stages.answering(question, [h.passage for h in head])
+            scores = await stages.answering(question, [h.whole for h in head])
             return None if scores is None else [float(s) for s in scores]
         case "feedback":
             return feedback_scores(head, rerank.examples)

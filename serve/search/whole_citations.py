@@ -1,7 +1,7 @@
-"""A title that is a sentence and the end of an abstract: they often state what was found.
+"""All passages of the best citations, so that the reader reads each of them whole.
 
-A citation is ranked, quoted and counted by one passage. Its others may say more; those that take a
-side, or that the answer quotes, join its evidence, behind all that was ranked.
+A citation is ranked, quoted and counted by one passage. Its other passages join the evidence
+behind everything that was ranked; those that take a side, or that the answer quotes, stay there.
 """
 
 from __future__ import annotations
@@ -10,23 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cluster.answers import Evidence
-from cluster.records import TITLE
 from serve.search.rank_hits import Hit
-from serve.support.read_method import is_statement
 
 
 def rest_of(hit: Hit) -> Iterator[Evidence]:
-    """A title that is a sentence, and the abstract's last passage, but for the hit's own passage.
+    """Yield the other passages of the hit's citation.
 
     None for a passage alone or a citation without an abstract, and none where it was retracted.
     """
-    passages = hit.fetched.passages
-    if hit.alone or hit.place is None or passages[hit.place].section == TITLE:
+    if hit.alone or hit.place is None:
         return
-    last = max(hit.fetched.abstract_first())
-    for place, passage in enumerate(passages):
-        states = passage.section == TITLE and is_statement(passage.text)
-        if place != hit.place and (states or place == last):
+    for place in range(len(hit.fetched.passages)):
+        if place != hit.place:
             found = replace(hit, place=place).evidence()
             if found is not None:
                 yield found

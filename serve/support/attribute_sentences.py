@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from cluster.answers import Evidence, Sentence
-from cluster.text.sentences import sentence_spans
+from cluster.text.sentences import asks, sentence_spans
 from serve.support.compare_wording import (
     contradicts,
     coverage,
@@ -25,7 +25,6 @@ from serve.support.compare_wording import (
     polarity_agrees,
     read_wording,
 )
-from serve.support.read_mood import asserts, stated
 
 log = logging.getLogger(__name__)
 
@@ -118,9 +117,8 @@ def _cite(
 class SimilaritySupport:
     """Support by the premise's best sentence: half cosine, half coverage of content words.
 
-    0 where a number of the hypothesis is missing from that sentence, where one negates
-    what the other affirms, where the directions are opposite, or where the sentence only
-    asks, supposes or demands what the hypothesis states.
+    0 where a number of the hypothesis is missing from that sentence, where one negates what the
+    other affirms, where the directions are opposite, or where the sentence is a question.
     """
 
     def __init__(self, encode: Encoder) -> None:
@@ -178,9 +176,7 @@ def _support(part: str, said: str, cosine: float) -> Support:
         return Support(
             0.0, "contradict" if against >= CONTRADICTION_COVERAGE else "neutral", against
         )
-    if not numbers_agree(hypothesis, source):
-        return Support(0.0, "neutral")
-    if not asserts(part, said):
+    if not numbers_agree(hypothesis, source) or asks(part):
         return Support(0.0, "neutral")
     score = min(1.0, (max(0.0, cosine) + held) / 2)
     return Support(score, "support" if held >= CONTRADICTION_COVERAGE else "neutral")
@@ -238,11 +234,11 @@ class SecondScorer:
         return self._second.score(pairs)
 
 
-# Each sentence of an answer is held against the same passages.
+# Each sentence of an answer is compared with the same passages.
 @lru_cache(maxsize=2048)
 def stated_text(text: str) -> str:
-    """The sentences of `text` without what they only ask, suppose or demand."""
-    return " ".join(map(stated, split_sentences(text)))
+    """Return the text without its sentences that are questions."""
+    return " ".join(part for part in split_sentences(text) if not asks(part))
 
 
 def split_sentences(text: str) -> list[str]:

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from cluster.answers import Evidence, ExactAnswer, Sentence
 from cluster.records import Entity
+from cluster.text.analysis import analyse
 from cluster.weighing import ConceptCoverage
-from serve.question.asked_concepts import has_any, names_of, plain_stems
+
+# Further names and characters are not compared, so that the work is bounded.
+MOST_NAMES = 30
+MOST_CHARACTERS = 50_000
 
 
 def cover_concepts(
@@ -39,3 +43,21 @@ def cover_concepts(
         missing_from_evidence=unread,
         missing_from_answer=untold,
     )
+
+
+def names_of(concept: Entity) -> list[str]:
+    """Return the concept's words in the question and its synonyms, as `plain_stems` has them."""
+    # Stemmers leave the plural of "RNAs".
+    one = [concept.text[:-1]] if concept.text.endswith("s") else []
+    plain = map(plain_stems, [concept.text, *one, *concept.synonyms][:MOST_NAMES])
+    return [name for name in plain if name.strip()]
+
+
+def plain_stems(text: str) -> str:
+    """Return the stems of a text's words, each between spaces: "bleeds" names bleeding."""
+    return f" {' '.join(analyse(text[:MOST_CHARACTERS]))} "
+
+
+def has_any(plain: str, names: Sequence[str]) -> bool:
+    """Return whether one of `names` occurs in `plain`, both made by `plain_stems`."""
+    return any(name in plain for name in names)

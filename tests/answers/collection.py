@@ -27,6 +27,7 @@ from tests.publish_manifest import publish
 from tests.small_index import make_index
 
 SYSTEM = "citeray"
+MAX_WRONG = load_system(SYSTEM).answer.max_wrong
 LIMIT = 10
 # A busy machine's pause must not cost a stage, which would change the answer.
 PATIENT = tuple(
@@ -95,14 +96,14 @@ class Examiner:
         self._answerer: QuestionAnswerer = local_answerer(settings, find_models(settings))
         self._system = load_system(system)
         self._runner = asyncio.Runner()
-        self._answers: dict[tuple[str, QuestionType], Answer] = {}
+        self._answers: dict[tuple[str, QuestionType, float], Answer] = {}
 
-    def answer(self, question: str, type: QuestionType) -> Answer:
-        asked = (question, type)
+    def answer(self, question: str, type: QuestionType, max_wrong: float = MAX_WRONG) -> Answer:
+        asked = (question, type, max_wrong)
         if asked not in self._answers:
-            work = self._answerer.answer(
-                Request(Question("q", question, type), self._system, LIMIT)
-            )
+            style = self._system.answer.model_copy(update={"max_wrong": max_wrong})
+            system = self._system.model_copy(update={"answer": style})
+            work = self._answerer.answer(Request(Question("q", question, type), system, LIMIT))
             self._answers[asked] = self._runner.run(work)
         return self._answers[asked]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.answers import Answer
-from tests.answers.collection import Examiner
+from tests.answers.collection import MAX_WRONG, Examiner
 from tests.answers.judge import Judgement, judge
 from tests.answers.suite import Row, load_suite
 
@@ -25,23 +25,24 @@ NAMED = load_suite("named")
 # What the default preset reaches without a language model, so that no change loses it; what is
 # aimed at stands beside. A system that declines everything must fail: the shares of right answers
 # are of the rows that can be answered.
-UNANSWERABLE_DECLINED_AT_LEAST = 57  # 55
-UNITED_WRONG_AT_MOST = 0.13  # 0
-DIVIDED_WRONG_AT_MOST = 0.2  # 0
-UNITED_RIGHT_AT_LEAST = 0.35  # 0.6
-EACH_POLARITY_RIGHT_AT_LEAST = {"yes": 0.25, "no": 0.4}  # 0.4
+UNANSWERABLE_DECLINED_AT_LEAST = 55  # 60
+UNITED_WRONG_AT_MOST = 0.04  # 0
+DIVIDED_WRONG_AT_MOST = 0.15  # 0
+UNITED_RIGHT_AT_LEAST = 0.27  # 0.6
+EACH_POLARITY_RIGHT_AT_LEAST = {"yes": 0.45, "no": 0.18}  # 0.4
 DIVIDED_MIXED_AT_LEAST = 0.8
-NAMED_RIGHT_AT_LEAST = 0.75
-WRONG_TYPE_AT_MOST = 0.2  # 0
+# At an error budget of 1: the budget of 0.1 withholds all names.
+NAMED_RIGHT_AT_LEAST = 0.77  # 0.75
+WRONG_TYPE_AT_MOST = 0.1  # 0
 OWN_EVIDENCE_FOUND_AT_LEAST = 0.9
 FOUND_WITHIN = 5
 
 Judged = list[tuple[Row, Answer, Judgement]]
 
 
-def judged(examiner: Examiner, rows: Sequence[Row]) -> Judged:
+def judged(examiner: Examiner, rows: Sequence[Row], max_wrong: float = MAX_WRONG) -> Judged:
     """Each row with its answer; fails if a stage was lost, which would have changed the answer."""
-    answers = [examiner.answer(row.question, row.type) for row in rows]
+    answers = [examiner.answer(row.question, row.type, max_wrong) for row in rows]
     lost = {row.id: a.degraded for row, a in zip(rows, answers, strict=True) if a.degraded}
     assert not lost, f"answered without a stage: {lost}"
     return [(row, a, judge(row, a)) for row, a in zip(rows, answers, strict=True)]
@@ -89,13 +90,18 @@ def test_what_the_collection_cannot_answer_is_declined(examiner: Examiner) -> No
 
 
 def test_few_named_answers_are_of_the_wrong_type(examiner: Examiner) -> None:
-    rows = judged(examiner, NAMED)
+    rows = judged(examiner, NAMED, max_wrong=1.0)
     junk = [f"{row.id}: {j.reason}" for row, _, j in rows if j.reason.startswith("of the wrong")]
     assert len(junk) <= WRONG_TYPE_AT_MOST * len(rows), "\n".join(junk)
 
 
-def test_most_named_answers_are_right(examiner: Examiner) -> None:
+def test_no_name_keeps_the_error_budget(examiner: Examiner) -> None:
     rows = judged(examiner, NAMED)
+    assert share(rows, "held back") == 1.0, listed(rows, "right")
+
+
+def test_most_named_answers_are_right_where_all_are_stated(examiner: Examiner) -> None:
+    rows = judged(examiner, NAMED, max_wrong=1.0)
     reasons = f"{listed(rows, 'wrong')}\n{listed(rows, 'held back')}"
     assert share(rows, "right") >= NAMED_RIGHT_AT_LEAST, reasons
 

@@ -88,6 +88,23 @@ def test_the_answer_is_printed_before_the_graph_stops(
     assert (json.loads(answer)["said"], stopped) == ("Yes.", "stopped")
 
 
+def test_the_error_budget_is_asked_for_where_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Mapping[str, Any]] = []
+
+    class Noting(Stated):
+        def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+            asked.append(request)
+            return super().answer(request)
+
+    monkeypatch.setattr(commands, "open_client", lambda *_, **__: Noting())
+    for option in ([], ["--max-wrong", "0.02"], ["--max-wrong", "1"]):
+        done = CliRunner().invoke(app, ["ask", "Why?", *option, "--json"])
+        assert done.exit_code == 0, done.output
+    assert [request.get("max_wrong") for request in asked] == [None, 0.02, 1.0]
+    for option in (["--max-wrong", "1.5"], ["--max-wrong", "much"]):
+        assert CliRunner().invoke(app, ["ask", "Why?", *option]).exit_code == 2
+
+
 @pytest.fixture
 def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings of each graph that is started here; no endpoint may be asked."""

@@ -105,7 +105,7 @@ def test_until_it_is_ready_the_graph_says_503(served: Served) -> None:
 
 def test_every_sentence_of_an_answer_names_pmids_of_its_evidence(served: Served) -> None:
     question = "Which drugs can cause haemolysis in G6PD deficiency?"
-    request = {"question": question, "type": "summary"}
+    request = {"question": question, "type": "summary", "max_wrong": 1}
     answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=60).json()
     evidence = {e["passage"]["pmid"] for e in answer["evidence"]}
     assert answer["ideal"]
@@ -148,7 +148,7 @@ def test_an_answer_rests_on_the_evidence_that_comes_with_the_question(
     answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=60).json()
     assert [e["passage"] for e in answer["evidence"]] == passages
     assert [bool(e["title"]) for e in answer["evidence"]] == [True, False]
-    assert [(s["text"], s["pmids"]) for s in answer["ideal"]] == [(said, [90000034, 77])]
+    assert [(s["text"], sorted(s["pmids"])) for s in answer["ideal"]] == [(said, [77, 90000034])]
     assert "evidence: given PMIDs not found in this index" in answer["degraded"]
 
 

@@ -13,6 +13,8 @@ from cluster.answers import Answer, Evidence, Question
 from cluster.models.readings import Reading, ScoredSpan
 from cluster.records import Passage
 from cluster.text.sentences import sentence_spans
+from serve.answer.calibration import Calibration, TypeCalibration
+from serve.answer.read_evidence import ReadCitation
 from serve.support.compare_wording import coverage, polarity_agrees, read_wording
 
 
@@ -23,6 +25,19 @@ def encode(texts: Sequence[str]) -> np.ndarray:
         for word in re.findall(r"\w+", text.casefold()):
             row[zlib.crc32(word[:5].encode()) % 512] += 1
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+
+# Held-out answers of which those with a probability of at least 0.5 are right.
+_POINTS = tuple((n / 200, float(n < 100)) for n in range(200))
+# States what `WordReader` finds in the evidence at the default error budget.
+CALIBRATION = Calibration(
+    {
+        "yesno": TypeCalibration(features=("said",), weights=(0, 1), points=_POINTS),
+        "factoid": TypeCalibration(features=("name",), weights=(4, 2), points=_POINTS),
+        "list": TypeCalibration(features=("name",), weights=(4, 2), points=_POINTS),
+        "summary": TypeCalibration(features=("relevance",), weights=(0, 1), points=_POINTS),
+    }
+)
 
 
 class WordReader:
@@ -46,11 +61,14 @@ def _read(question: str, text: str) -> Reading:
             ScoredSpan(match.start(), match.end(), 0.5 + shared / 2)
             for match in re.finditer(r"\b\w*[A-Z][\w-]+", text)
         ),
-        sentences=tuple(
-            ScoredSpan(begin, end, coverage(asked, read_wording(text[begin:end])))
-            for begin, end in sentence_spans(text)
-        ),
+        sentences=tuple(_sentence(question, text, *span) for span in sentence_spans(text)),
     )
+
+
+def _sentence(question: str, text: str, begin: int, end: int) -> ScoredSpan:
+    asked, said = read_wording(question), read_wording(text[begin:end])
+    shared = coverage(asked, said)
+    return ScoredSpan(begin, end, shared, 6 * shared * (1 if polarity_agrees(asked, said) else -1))
 
 
 def passage(text: str, pmid: int = 1, *, begin: int = 0, title: bool = False) -> Passage:
@@ -60,6 +78,19 @@ def passage(text: str, pmid: int = 1, *, begin: int = 0, title: bool = False) ->
 def evidence(*texts: str) -> list[Evidence]:
     """Passages of PMIDs 1, 2, ... in rank order."""
     return [Evidence(passage(text, n)) for n, text in enumerate(texts, 1)]
+
+
+def citation(
+    text: str = "It helps.", pmid: int = 1, *, cosine: float = 0.8, **said: Any
+) -> ReadCitation:
+    """A citation of one passage, ranked by its PMID; `said` are fields of its reading.
+
+    Its sentences score 0.5 each and take no side, unless they are given.
+    """
+    spans = tuple(ScoredSpan(begin, end, 0.5) for begin, end in sentence_spans(text))
+    reading = {"relevance": 0.99, "yes": 0.9, "no": 0.05, "silent": 0.05, "sentences": spans} | said
+    item = Evidence(passage(text, pmid), {"dense": cosine})
+    return ReadCitation(pmid, pmid - 1, (item,), (0,), text, Reading(**reading))
 
 
 def answer(body: str = "Does it help?", **fields: Any) -> Answer:

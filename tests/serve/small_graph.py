@@ -23,7 +23,7 @@ from serve.llm.language_model import ChatModel
 from serve.llm.model_roles import ModelRoles
 from serve.question.understand_question import Expander
 from serve.search.pubmed.search_online import OnlineStage
-from tests.serve.answering import WordReader
+from tests.serve.answering import CALIBRATION, WordReader
 from tests.small_index import CODEC, Encode, bag_of_words, make_index, shared_index
 
 Decide = Callable[[WrittenAnswer], WrittenAnswer]
@@ -115,7 +115,8 @@ def small_stages(
     late: bool = False,
     models: ModelRoles | None = None,
 ) -> Stages:
-    written = DecidedWriter(writer, bag_of_words, None, lambda text: [], WordReader())
+    reader = WordReader()
+    written = DecidedWriter(writer, bag_of_words, None, lambda text: [], reader, CALIBRATION)
     written.decide = decide  # type: ignore[method-assign]
     facts = IndexFacts(len(shards), 0.9, 0.4, late=late, reranker=not late)
     tables = [segment.opened.terms for shard in shards for segment in shard.segments]

@@ -49,6 +49,7 @@ def test_an_answer_of_enough_evidence_is_stated_whole() -> None:
     assert presented(QUESTION, WRITTEN) == {
         "verdict": "answered",
         "confidence": 0.8,
+        "signals": {},
         "ideal": SAID,
         "exact": "yes",
         "origin": "extractive",
@@ -64,7 +65,8 @@ def test_of_an_answer_without_enough_evidence_nothing_is_stated() -> None:
         "exact": None,
         "origin": "none",
         "guess": None,
-        "caveats": (),
+        "signals": {},
+        "closest": (),
     }
 
 

@@ -32,7 +32,7 @@ from serve.llm.language_model import OpenAIChatModel
 from serve.llm.prompts import find_prompt, load_prompt
 from serve.support.attribute_sentences import Encoder
 from serve.synergy.keep_examples import remember
-from tests.serve.answering import WordReader, encode, evidence
+from tests.serve.answering import CALIBRATION, WordReader, encode, evidence
 from tests.serve.llm.test_language_model import Endpoint, completion
 
 TEXT = "Metformin lowers blood glucose by 30% in adults."
@@ -76,7 +76,9 @@ def write(
 ) -> WrittenAnswer:
     model = OpenAIChatModel(endpoint.url, "m", timeout_s=600, retries=0)
     limits = WriterLimits(deadline_s=600)
-    writer = AnswerWriter(model, encode, None, recognise, WordReader(), limits, examples)
+    writer = AnswerWriter(
+        model, encode, None, recognise, WordReader(), CALIBRATION, limits, examples
+    )
     return asyncio.run(writer.write(Question("q", body, kind), evidence(*texts or (TEXT,)), style))
 
 

@@ -9,33 +9,65 @@ import numpy as np
 
 from cluster.models.kept.keep_models import Conditions, Kept, find_kept, is_same, write_kept
 from cluster.models.kept.kept_encoder import tokenizer_of
-from cluster.models.readings import BatchReader, PairLogits
+from cluster.models.readings import STRIDE, BatchReader, PairLogits
 
 
 class KeptReader(BatchReader):
-    """The reader of `conditions.folder` as `kept`; `max_tokens` are of both texts together."""
+    """The reader of `conditions.folder` as `kept`; `max_tokens` is the size of a window."""
 
     def __init__(
         self, conditions: Conditions, kept: Kept, *, max_tokens: int, batch_size: int
     ) -> None:
         super().__init__(batch_size)
         self._model = kept.load(conditions.threads)
+        self._max_tokens = max_tokens
+        self._pad_id = int(kept.facts["pad"])
         self._tokenizer = tokenizer_of(conditions.folder, kept)
-        self._tokenizer.enable_truncation(max_tokens, strategy="longest_first")
+        # A tokeniser that cuts second sequences alone cannot encode a question by itself.
+        self._whole = tokenizer_of(conditions.folder, kept)
+        self._whole.no_truncation()
+        self._tokenizer.enable_truncation(
+            max_tokens,
+            stride=min(STRIDE, max_tokens // 4),
+            strategy="only_second",
+            direction="left",
+        )
 
-    def score(self, question: str, passages: Sequence[str]) -> Iterator[PairLogits]:
+    def score(self, question: str, texts: Sequence[str]) -> Iterator[PairLogits]:
         """See `BatchReader.score`."""
-        encodings = self._tokenizer.encode_batch([(question, passage) for passage in passages])
+        question = self._cut(question)
+        windows = [
+            (row, window)
+            for row, first in enumerate(
+                self._tokenizer.encode_batch([(question, text) for text in texts])
+            )
+            for window in (first, *first.overflowing)
+        ]
+        # One long text may have hundreds of windows.
+        for at in range(0, len(windows), self._batch_size):
+            yield from self._run(windows[at : at + self._batch_size])
+
+    def _run(self, windows: Sequence[tuple[int, Any]]) -> Iterator[PairLogits]:
+        width = max(len(window.ids) for _, window in windows)
+        for _, window in windows:
+            window.pad(width, pad_id=self._pad_id)
         given = {
-            "input_ids": [each.ids for each in encodings],
-            "attention_mask": [each.attention_mask for each in encodings],
-            "token_type_ids": [each.type_ids for each in encodings],
+            "input_ids": [each.ids for _, each in windows],
+            "attention_mask": [each.attention_mask for _, each in windows],
+            "token_type_ids": [each.type_ids for _, each in windows],
         }
         taken = {name: np.array(given[name], np.int64) for name in self._model.names}
         logits = self._model.run(taken)
-        for encoding, found in zip(encodings, logits, strict=True):
-            seen = np.flatnonzero([part == 1 for part in encoding.sequence_ids])
-            yield PairLogits(found, np.array(encoding.offsets, np.int64)[seen], seen)
+        for (row, window), found in zip(windows, logits, strict=True):
+            kept = np.flatnonzero(window.attention_mask)
+            seen = np.flatnonzero([part == 1 for part in window.sequence_ids])
+            offsets = np.array(window.offsets, np.int64)[seen]
+            yield PairLogits(row, found[kept], offsets, np.searchsorted(kept, seen))
+
+    def _cut(self, question: str) -> str:
+        encoding = self._whole.encode(question, add_special_tokens=False)
+        most = self._max_tokens // 2
+        return question if len(encoding) <= most else question[: encoding.offsets[most - 1][1]]
 
 
 def find_reader(conditions: Conditions, *, max_tokens: int, batch_size: int) -> KeptReader | None:

@@ -1,1 +1,1 @@
-"""Exact answers that are names or figures: found, typed, grouped, ranked."""
+"""Exact answers that are names or numbers: find, group, rank and normalise them."""

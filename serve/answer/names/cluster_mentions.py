@@ -1,8 +1,8 @@
-"""Which mentions in evidence are of one thing, whatever they call it.
+"""Cluster the mentions in the evidence that refer to the same concept.
 
 Paper 001 (section 4.2) links mentions to concepts "to recognize when different snippets mention
-the same underlying concept through synonyms or abbreviations". As there, no embeddings are
-compared: to them interleukin 6 and interleukin 8 are almost one.
+the same underlying concept through synonyms or abbreviations". As in that paper, embeddings are
+not compared, because those of interleukin 6 and interleukin 8 are almost equal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import combinations
 from cluster.records import Entity
 from cluster.text.vocabulary import normalise
 
-# Shorter synonyms stand for too many things.
+# Shorter synonyms are too ambiguous.
 MIN_SYNONYM_CHARS = 3
 
 _GAP = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
@@ -25,7 +25,7 @@ _PIECE = re.compile(r"[^\W\d_]+|\d+")
 _GREEK = "alpha|beta|gamma|delta|epsilon|zeta|theta|kappa|lambda|sigma|omega"
 _GLUED = re.compile(rf"(.*?)({_GREEK})")
 _ROMAN = {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9}
-# What tells one thing from its like, as numbers and Greek letters do.
+# Words that distinguish similar concepts, as numbers and Greek letters do.
 _QUALIFIERS = """
 acquired active acute adult anterior anti autosomal benign bilateral chronic congenital distal
 dominant early familial fetal gestational hereditary heterozygous high homozygous hyper hypo
@@ -42,14 +42,13 @@ def cluster_mentions(
     definitions: Iterable[tuple[str, str]] = (),
     listed: Iterable[Sequence[str]] = (),
 ) -> list[int]:
-    """The number of each entity's cluster; those of one number mention one thing.
+    """Return the number of each entity's cluster; equal numbers mean the same concept.
 
-    Joined are mentions of one concept; spellings of one name; a name in no vocabulary and the
-    only concept mentioned that has it as a synonym; and a short form with its long forms where
-    all `definitions` (short, long) of it give one thing. Names that differ by no more than a
-    number, a Greek letter or a qualifier stay apart even if they are linked to one concept, as
-    MeSH has alpha- and beta-tubulin under Tubulin; and so do names that are `listed` beside one
-    another ("Rotarix and RotaTeq").
+    These are joined: mentions of one concept; spellings of one name; a name in no vocabulary and
+    the only mentioned concept that has it as a synonym; and a short form with its long forms, if
+    all its `definitions` (short, long) give the same concept. Names that differ only by a number,
+    a Greek letter or a qualifier stay apart even if they are linked to one concept (MeSH has alpha-
+    and beta-tubulin under Tubulin), and so do names `listed` side by side ("Rotarix and RotaTeq").
     """
     mentions = list(dict.fromkeys((entity.text, entity.concept) for entity in entities))
     clusters = _Clusters(mentions, listed)
@@ -62,7 +61,7 @@ def cluster_mentions(
 
 
 def usual_first(names: Sequence[str]) -> list[str]:
-    """The names once each, whatever their case, the most frequent first, else in their order."""
+    """Return the distinct names, ignoring case, the most frequent first; ties keep their order."""
     counts = Counter(name.casefold() for name in names)
     kept: dict[str, str] = {}
     for name in names:
@@ -72,7 +71,7 @@ def usual_first(names: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=100_000)
 def spelling(name: str) -> str:
-    """What the spellings of one name share: IL-6, IL 6 and il6, but not 1 2 and 12."""
+    """Return a key that spellings of one name share: IL-6, IL 6 and il6, but not 1 2 and 12."""
     return _GAP.sub("", normalise(name).casefold())
 
 
@@ -83,7 +82,7 @@ def _qualifiers() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The words of a name, sorted, and sorted what tells it from others of the same words."""
+    """The words of a name, and the numbers, letters and qualifiers in it, each sorted."""
 
     words: tuple[str, ...]
     marks: tuple[str, ...]
@@ -108,12 +107,12 @@ def _parts(name: str) -> _Parts:
 
 
 def _counted(name: str) -> list[str]:
-    """The numbers and Greek letters of a name."""
+    """Return the numbers and Greek letters of a name."""
     return [mark for mark in _parts(name).marks if mark.isdigit() or _GLUED.fullmatch(mark)]
 
 
 class _Clusters:
-    """Mentions (text, concept or "") that are joined step by step, each at first alone."""
+    """Clusters of mentions (text, concept or ""), which start with one mention each."""
 
     def __init__(
         self, mentions: Sequence[tuple[str, str]], listed: Iterable[Sequence[str]]
@@ -127,7 +126,7 @@ class _Clusters:
         self._listed = [frozenset(map(spelling, names)) for names in listed]
 
     def join(self, groups: Mapping[str, Sequence[int]], *, defined: bool = False) -> None:
-        """Join the mentions of each group; of two concepts only where the text `defined` them."""
+        """Join the mentions of each group; different concepts only if the text `defined` them."""
         for group in groups.values():
             concepts = {self._concept[at] for at in group} - {""}
             if len(concepts) > 1 and not defined:
@@ -148,7 +147,7 @@ class _Clusters:
         self._spelt[one] |= self._spelt[other]
 
     def _is_listed(self, one: set[str], other: set[str]) -> bool:
-        """Whether a list has a name of each, and no name of both."""
+        """Return whether a list has a name of each cluster, and they share no name."""
         return any(names & one and names & other for names in self._listed if not one & other)
 
 
@@ -163,7 +162,7 @@ def _grouped(pairs: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
 def _by_synonym(
     entities: Sequence[Entity], mentions: Sequence[tuple[str, str]]
 ) -> dict[str, list[int]]:
-    """Names in no vocabulary, each with a mention of each concept that it is a synonym of."""
+    """Return names in no vocabulary, each with a mention of each concept that it may mean."""
     places = list(enumerate(mentions))
     unknown = _grouped((spelling(text), at) for at, (text, concept) in places if not concept)
     named = {concept: at for at, (_, concept) in reversed(places)}
@@ -180,7 +179,7 @@ def _by_definition(
     mentions: Sequence[tuple[str, str]],
     cluster: Sequence[int],
 ) -> dict[str, list[int]]:
-    """Short forms with their long forms, where these are in one `cluster` and of its number."""
+    """Return short forms with long forms that share one `cluster` and the short form's numbers."""
     longs: dict[str, dict[str, bool]] = defaultdict(dict)
     for short, long in definitions:
         longs[spelling(short)][spelling(long)] = _counted(short) == _counted(long)

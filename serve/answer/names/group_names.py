@@ -1,25 +1,24 @@
-"""Names in an answer: those of one thing in one group, each once."""
+"""Group the names in an answer: synonyms in one group, each name once."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 
 from cluster.answers import Evidence
 from cluster.records import Entity
 from cluster.text.mine_abbreviations import AbbreviationPair, mine_abbreviations
 from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
-from serve.answer.names.name_kinds import asked_words, repeats
 
 Recogniser = Callable[[str], list[Entity]]
 
-# How many answers each type has at most, and how long one may be (BioASQ).
+# Maximum number of answers by type, and maximum length of an answer in characters (BioASQ).
 LIMITS = {"factoid": 5, "list": 100}
 MAX_CHARS = 100
 
 
 def definitions(evidence: Sequence[Evidence]) -> Iterator[AbbreviationPair]:
-    """The short and long forms that the passages define."""
+    """Yield the short and long forms that the passages define."""
     for item in evidence:
         yield from mine_abbreviations(item.passage.text)
 
@@ -27,9 +26,9 @@ def definitions(evidence: Sequence[Evidence]) -> Iterator[AbbreviationPair]:
 def group_names(
     names: Sequence[str], evidence: Sequence[Evidence], recognise: Recogniser
 ) -> list[list[str]]:
-    """The names in their order, but those of one thing in one group, as the evidence has it.
+    """Return the names in order, with names that the evidence links to one concept grouped.
 
-    A group also has what the evidence defines to be the short or the long form of its names.
+    A group also has the short and long forms that the evidence defines for its names.
     """
     entities = [_as_entity(name, recognise) for name in names]
     defined = list(definitions(evidence))
@@ -46,29 +45,9 @@ def _other_forms(names: Sequence[str], defined: Sequence[AbbreviationPair]) -> l
     return [form for form in usual_first([*longs, *shorts]) if spelling(form) not in spelt]
 
 
-def apart(groups: Sequence[Sequence[str]], body: str) -> list[list[str]]:
-    """Each name as a guess of its own, as BioASQ's measures count the first of a group alone.
-
-    After each its other boundaries, without what the question `body` says itself: "mTOR" of "mTOR
-    inhibitor" where it asks what a drug inhibits. Some gold answers have these words, some not.
-    """
-    asked = asked_words(body)
-    return [[form] for names in groups for name in names for form in _boundaries(name, asked)]
-
-
-def _boundaries(name: str, asked: Set[str]) -> Iterator[str]:
-    """`name`, then without the words at its ends that are `asked`, if others are left."""
-    yield name
-    words = name.split()
-    new = [n for n, word in enumerate(words) if not _is_asked(word, asked)]
-    if new and len(inner := words[new[0] : new[-1] + 1]) < len(words):
-        yield " ".join(inner)
-
-
-def _is_asked(word: str, asked: Set[str]) -> bool:
-    """Whether the question has the word, or the verb that it comes from."""
-    verb = any(len(a) > 4 and word.casefold().startswith(a) for a in asked)
-    return verb or repeats(word, asked)
+def apart(groups: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return each name as a separate guess: BioASQ's measures count the first of a group."""
+    return [[name] for names in groups for name in names]
 
 
 def _as_entity(name: str, recognise: Recogniser) -> Entity:
@@ -77,9 +56,9 @@ def _as_entity(name: str, recognise: Recogniser) -> Entity:
 
 
 def name_concepts(entities: Sequence[Entity]) -> list[str]:
-    """Each concept once with the names that it has here: `MI = heart attack (D009203)`.
+    """Return each concept once, with its names in the text: `MI = heart attack (D009203)`.
 
-    In the order of their first names; a name without a concept stands for itself.
+    Concepts are in the order of their first mention; a name without a concept is listed alone.
     """
     names: dict[str, list[str]] = defaultdict(list)
     for entity in entities:
@@ -92,7 +71,7 @@ def name_concepts(entities: Sequence[Entity]) -> list[str]:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names in their order, each once whatever its case."""
+    """Return the distinct names, ignoring case, in order."""
     kept: dict[str, str] = {}
     for name in names:
         kept.setdefault(name.casefold(), name)

@@ -1,7 +1,7 @@
-"""Names that no vocabulary has yet, by how they are written: new genes, drugs, programs.
+"""Recognise names in no vocabulary by how they are written: new genes, drugs, programs.
 
-Drugs are known by the stems of their international nonproprietary names (WHO, "The use of
-stems in the selection of INN", 2018), those that are the end of few other English words.
+Drugs are recognised by the stems of their international nonproprietary names (WHO, "The use of
+stems in the selection of INN", 2018); stems that end many other English words are not used.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _DRUG = re.compile(rf"\b\w{{3,}}(?:{'|'.join(_STEMS.split())})\b", re.IGNORECASE
 
 
 def names_by_shape(text: str) -> list[tuple[str, int, int]]:
-    """(name, begin, end) of what in `text` is written like a name, in order, none twice."""
+    """Return (name, begin, end) of the strings in `text` that look like names, in order."""
     spans = {match.span() for shape in (_NAME, _DRUG) for match in shape.finditer(text)}
-    # "anti-CD20" holds "CD20" only once.
+    # Keep only the outer one of nested matches, as of "CD20" in "anti-CD20".
     outer = [
         (begin, end)
         for begin, end in sorted(spans)
@@ -35,5 +35,5 @@ def names_by_shape(text: str) -> list[tuple[str, int, int]]:
 
 
 def is_symbol(name: str) -> bool:
-    """Whether a word of `name` is written like a symbol: ATP7B, c-Myc, TTN."""
+    """Return whether a word of `name` looks like a symbol: ATP7B, c-Myc, TTN."""
     return bool(_NAME.search(name))

@@ -1,4 +1,4 @@
-"""What is done to an answer last, and cannot change what it says: forms, caps, once each."""
+"""Normalise an exact answer without changing its meaning: form, limits, duplicates."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TRAILS = ' ,;:."\u201c\u201d'
 
 
 def settle_exact(kind: QuestionType, exact: ExactAnswer) -> ExactAnswer:
-    """`exact` in the form of `kind`: `yes` or `no`, or names trimmed, each once, few enough.
+    """Return `exact` in the form of `kind`: `yes` or `no`, or distinct trimmed names.
 
-    Done twice it is as done once.
+    Idempotent. The number of names is limited.
     """
     if kind == "yesno":
         word = trim_name(exact).casefold() if isinstance(exact, str) else ""
@@ -31,12 +31,12 @@ def settle_exact(kind: QuestionType, exact: ExactAnswer) -> ExactAnswer:
 
 
 def opening_verdict(ideal: Sequence[Sentence]) -> Literal["yes", "no"] | None:
-    """The verdict that the answer's first sentence opens with ("No, it does not."), if any."""
+    """Return the yes or no that opens the first sentence ("No, it does not."), if any."""
     return _opens_with(ideal[0].text) if ideal else None
 
 
 def agrees(sentence: str, decision: Literal["yes", "no"]) -> bool:
-    """Whether the sentence does not open with the other verdict."""
+    """Return whether the sentence does not open with the opposite of `decision`."""
     return _opens_with(sentence) in (None, decision)
 
 
@@ -48,10 +48,10 @@ def _opens_with(sentence: str) -> Literal["yes", "no"] | None:
 
 
 def settle_names(groups: Sequence[Sequence[str]], *, limit: int, max_chars: int) -> list[list[str]]:
-    """The groups of synonyms in their order, each name once over all of them.
+    """Return the groups of synonyms in order, without names repeated in a later group.
 
-    Names of more than `max_chars` characters are left out, and so is a group whose first
-    name an earlier group has.
+    Names longer than `max_chars` characters are left out, and so is a group whose first name is
+    in an earlier group.
     """
     kept: list[list[str]] = []
     seen: set[str] = set()
@@ -66,7 +66,7 @@ def settle_names(groups: Sequence[Sequence[str]], *, limit: int, max_chars: int)
 
 
 def trim_name(name: str) -> str:
-    """`name` without white space, quotes and stops round it; ".05" and "5'" stay whole."""
+    """Return `name` without surrounding space, quotes and stops; keeps ".05" and "5'"."""
     before = ""
     while name != before:
         before = name
@@ -78,9 +78,9 @@ def trim_name(name: str) -> str:
 
 
 def keeps_numbers(sentence: str, premises: Sequence[str]) -> bool:
-    """Whether each number of `sentence` stands, with its unit, in one of the `premises`.
+    """Return whether one of the `premises` has all numbers of `sentence`, with their units.
 
-    Paper 000 (section 5.1.4): an answer of 14% where the passages had 24%.
+    Paper 000 (section 5.1.4) reports an answer of 14% where the passages had 24%.
     """
     said = read_wording(sentence)
     return not said.numbers or any(numbers_agree(said, read_wording(text)) for text in premises)

@@ -15,7 +15,10 @@ let cards = 0;
 
 /** The PMIDs listed under the answer, in the order of their numbers. */
 function listedIn(answer) {
-  if (isUnanswered(answer)) return answer.citations.slice(0, MOST_NEAREST).map(({ pmid }) => pmid);
+  if (isUnanswered(answer)) {
+    const quoted = (answer.closest ?? []).flatMap(({ pmids }) => pmids);
+    return [...new Set([...quoted, ...answer.citations.slice(0, MOST_NEAREST).map(({ pmid }) => pmid)])];
+  }
   const sides = quotedSides(answer);
   const quoted = sides ? [...sides.pro, ...sides.con].map(({ passage }) => passage.pmid) : [];
   return [...new Set([...citedIn(answer), ...quoted])];
@@ -40,6 +43,14 @@ export function paragraphOf(answer, cite) {
     ...sentence.pmids.map((pmid) => cite(pmid, sentence.text, false)),
     ...(sentence.contradicted.length ? [make("span", { className: "but", textContent: " but see " }),
       ...sentence.contradicted.map((pmid) => cite(pmid, sentence.text, true))] : []))));
+}
+
+/** The sentences that come closest to an answer, where none is stated; null where there are none. */
+function closestView(answer, cite) {
+  if (!isUnanswered(answer) || !(answer.closest ?? []).length) return null;
+  return make("section", { className: "closest" }, make("h3", { textContent: "Closest evidence" }),
+    make("ul", { className: "sentences" }, ...answer.closest.map(({ text, pmids }) => make("li", {},
+      `\u201c${text}\u201d\u00a0`, ...pmids.map((pmid) => cite(pmid, text, false))))));
 }
 
 const saidOf = (answer, pmid) => answer.ideal.find(({ pmids, contradicted }) => pmids.includes(pmid) || contradicted.includes(pmid))?.text
@@ -111,7 +122,7 @@ export function answerCard(answer, more = {}) {
   return make("article", { className: "card answer", "aria-label": "Answer" },
     more.before ? make("p", { className: "note", textContent: `Follow-up to: ${more.before}` }) : null,
     make("h2", { textContent: answer.question.body }), understood(answer), suggested(answer, more.correct),
-    verdictBanner(answer), statesExact(answer) ? exactView(answer) : null, paragraphOf(answer, cite),
+    verdictBanner(answer), statesExact(answer) ? exactView(answer) : null, paragraphOf(answer, cite), closestView(answer, cite),
     ...(answer.caveats ?? []).map((caveat) => make("p", { className: "caveat", textContent: caveat })),
     more.details ? lossLine(answer, more.details) : lossFold(answer), filters ? make("p", { className: "note", textContent: filters }) : null,
     agreementLine(answer), sidesView(answer, cite),

@@ -16,8 +16,8 @@ export const statesExact = (answer) => !(answer.verdict === "mixed" && typeof an
 export function verdictWords(answer) {
   if (isUnanswered(answer)) {
     if (answer.filtered_out) return ["The filters leave no article", answer.filtered_out];
-    const what = answer.question.given?.length ? "The given passages do" : "The indexed literature does";
-    return ["Not enough evidence", `${what} not answer this question.`];
+    const sources = answer.question.given?.length ? "the given passages" : "the articles that it found";
+    return ["Not enough evidence", `CiteRay could not decide this from ${sources}.`];
   }
   if (answer.verdict !== "mixed") return null;
   return ["Sources disagree", typeof answer.exact === "string" ? `The evidence leans to ${answer.exact}.` : ""];

@@ -1,70 +1,77 @@
-"""A question of a conversation as one that stands alone."""
+"""A question of a conversation, completed by the questions before it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from cluster.answers import Turn
 from cluster.errors import LLMError
+from serve.answer.names.name_shapes import names_by_shape
 from serve.graph.watched_stages import WatchedStages
 from serve.llm.chat_form import Message
 from serve.llm.language_model import NO_MODEL, ChatModel
 from serve.llm.watched_model import WatchedModel
 from serve.question.follow_up.ask_model import NO_REPLY, ask_for_whole_question
-from serve.question.follow_up.carry_over import carry_over
-from serve.question.follow_up.rest_on_before import rests_on_before
+from serve.question.guess_type import begins_as_question
 
 CompletedBy = Literal["", "model", "rules"]
 MAX_CHARACTERS = 2000
+# Of the question before. The reader sees the beginning of a long question only.
+MAX_BEFORE = 400
+# English words that point back to something named before.
+_POINTS_BACK = re.compile(
+    r"\b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|this|these|those"
+    r"|former|latter|else|other)\b",
+    re.IGNORECASE,
+)
 
 
 async def complete_question(
     body: str, turns: Sequence[Turn], stages: WatchedStages
 ) -> tuple[str, CompletedBy]:
-    """(the question, who completed it): `body` itself and "" where it stands alone.
+    """Return the question that is searched, and who completed it ("" where it stands alone).
 
-    The language model completes it where there is one, rules where there is none or it is lost.
+    A question is completed if it is no whole question, points back to something, or names nothing
+    that the vocabulary knows or that is written like a name. The language model completes it where
+    there is one; otherwise it is asked together with the question before it.
     """
-    if not turns:
+    if not turns or not await _rests_on_before(body, stages):
         return body, ""
-    entities = await stages.entities(body)
-    rests = rests_on_before(body, entities)
-    if rests is None:
-        return body, ""
-    model = _IfAny(stages.stages.model("rewriter"))
+    model = _OptionalModel(stages.stages.model("rewriter"))
     asked = WatchedModel(model, stages.watch, stages.model.limits)
     whole = await ask_for_whole_question(body, turns, asked)
-    if model.absent:
+    if model.is_absent:
         stages.watch.model_calls -= 1
     elif whole is not None:
         return whole, "model"
     before = await _last_whole_question(turns, stages)
-    named = await stages.entities(before)
-    return carry_over(body, entities, rests, before, named)[:MAX_CHARACTERS], "rules"
+    return f"{before[:MAX_BEFORE]} {body}".strip()[:MAX_CHARACTERS], "rules"
+
+
+async def _rests_on_before(body: str, stages: WatchedStages) -> bool:
+    text = body.strip()
+    if not begins_as_question(text) or _POINTS_BACK.search(text):
+        return True
+    return not (names_by_shape(text) or await stages.entities(text))
 
 
 async def _last_whole_question(turns: Sequence[Turn], stages: WatchedStages) -> str:
-    """The question of the last turn, which may itself rest on those before it."""
-    before = ""
-    for turn in turns:
-        body = " ".join(turn.question.split())
-        entities = await stages.entities(body)
-        rests = rests_on_before(body, entities) if before else None
-        if rests is None:
-            before = body
-        else:
-            named = await stages.entities(before)
-            before = carry_over(body, entities, rests, before, named)[:MAX_CHARACTERS]
-    return before
+    """Return the last question that stands alone, or the first one."""
+    for turn in reversed(turns):
+        question = " ".join(turn.question.split())
+        if not await _rests_on_before(question, stages):
+            return question
+    return " ".join(turns[0].question.split())
 
 
-class _IfAny:
-    """A model that is not missed where there is none: NO_REPLY is its reply then."""
+class _OptionalModel:
+    """A language model that may be absent: its reply is NO_REPLY then."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
-        self.absent = False
+        self.is_absent = False
 
     async def chat(self, messages: Sequence[Message], **options: Any) -> str:
         """See `ChatModel.chat`."""
@@ -73,5 +80,5 @@ class _IfAny:
         except LLMError as error:
             if NO_MODEL not in str(error):
                 raise
-            self.absent = True
+            self.is_absent = True
             return NO_REPLY

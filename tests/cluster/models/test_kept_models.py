@@ -111,12 +111,33 @@ def test_all_readings_are_those_of_torch(tmp_path: Path) -> None:
     full = Reader.load(folder, threads=1, **how, **LIMITS)
     kept = find_reader(conditions(folder), **LIMITS)
     assert kept is not None
-    pairs = zip(full.read("what ?", TEXTS), kept.read("what ?", TEXTS), strict=True)
-    for wanted, found in pairs:
-        assert found.relevance == pytest.approx(wanted.relevance, abs=1e-4)
-        assert found.yes == pytest.approx(wanted.yes, abs=1e-4)
-        assert [n.begin for n in found.names] == [n.begin for n in wanted.names]
-        assert [s.end for s in found.sentences] == [s.end for s in wanted.sentences]
+    for question in ("what ?", "what treats the fever ? " * MAX_TOKENS):
+        pairs = zip(full.read(question, TEXTS), kept.read(question, TEXTS), strict=True)
+        for wanted, found in pairs:
+            assert found.relevance == pytest.approx(wanted.relevance, abs=1e-4)
+            assert found.yes == pytest.approx(wanted.yes, abs=1e-4)
+            assert [n.begin for n in found.names] == [n.begin for n in wanted.names]
+            spans = [(s.begin, s.end) for s in wanted.sentences]
+            assert [(s.begin, s.end) for s in found.sentences] == spans
+            leans = [s.lean for s in wanted.sentences]
+            assert [s.lean for s in found.sentences] == pytest.approx(leans, abs=1e-3)
+
+
+def test_a_long_text_has_the_same_windows_as_with_torch(tmp_path: Path) -> None:
+    folder = tiny_reader(tmp_path)
+    how: dict[str, Any] = {"device": "cpu", "dtype": "float32", "runtime": "openvino"}
+    full = Reader.load(folder, threads=1, **how, **LIMITS)
+    kept = find_reader(conditions(folder), **LIMITS)
+    assert kept is not None
+    texts = ["the heart " * 3 * MAX_TOKENS + "bleeding .", "aspirin"]
+    wanted, found = (list(reader.score("what ?", texts)) for reader in (full, kept))
+    assert len(wanted) == len(found) > 4
+    for one, other in zip(wanted, found, strict=True):
+        assert one.row == other.row
+        assert one.offsets.tolist() == other.offsets.tolist()
+        assert one.seen.tolist() == other.seen.tolist()
+        np.testing.assert_allclose(other.logits, one.logits, atol=1e-3)
+    assert max(int(window.offsets[-1, 1]) for window in found) == len(texts[0])
 
 
 def test_it_runs_without_torch(folder: Path) -> None:

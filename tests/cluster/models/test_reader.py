@@ -1,7 +1,10 @@
-"""What the reader makes of a model's logits, and which folders it refuses."""
+"""The reader's windows over long texts, and which folders it refuses."""
 
 from __future__ import annotations
 
+import itertools
+import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,120 +13,14 @@ import pytest
 from transformers import AutoTokenizer, BertForTokenClassification
 
 from cluster.errors import InputError
-from cluster.models.reader import Reader
-from cluster.models.readings import (
-    LABELS,
-    NO,
-    RELEVANT,
-    SUMMARY,
-    YES,
-    Reading,
-    read_logits,
-    split_passage,
-)
-from tests.tiny_models import make_tiny_encoder
+from cluster.models.reader import Reader, cut_question, encode_pairs
+from cluster.models.readings import LABELS
+from tests.tiny_models import make_tiny_encoder, tiny_tokenizer
 
 pytestmark = pytest.mark.model
 
-PASSAGE = "Aspirin treats fever in thousands of grown adults. IL-6 (the gene) inhibits the heart."
-FIRST, SECOND = slice(1, 9), slice(9, None)
-NAME = 2
-
-
-def tokens_of(text: str) -> np.ndarray:
-    """(n, 2) offsets of words, as a tokeniser would give them."""
-    begins = [0] + [n + 1 for n, letter in enumerate(text) if letter == " "]
-    return np.array([(b, text.find(" ", b) if " " in text[b:] else len(text)) for b in begins])
-
-
-def logits_of(count: int) -> np.ndarray:
-    """Logits (tokens, labels) of a model that finds nothing; the first row is [CLS]."""
-    logits = np.zeros((count + 1, len(LABELS)), np.float32)
-    logits[:, 0] = 9.0
-    logits[:, RELEVANT] = -9.0
-    return logits
-
-
-def read(change: Any) -> Any:
-    offsets = tokens_of(PASSAGE)
-    logits = logits_of(len(offsets))
-    change(logits)
-    return read_logits(PASSAGE, offsets, logits, np.arange(1, len(offsets) + 1))
-
-
-def test_a_sentence_has_the_first_tokens_logit_and_the_mean_of_its_own() -> None:
-    def change(logits: np.ndarray) -> None:
-        logits[:, RELEVANT] = 2.0
-        logits[0, NO] = 5.0
-        logits[1:, YES] = 1.0
-
-    found = read(change)
-    assert found.relevance == pytest.approx(1 / (1 + np.exp(-4.0)))
-    assert found.no > 0.9 > found.yes > found.silent
-    assert found.yes + found.no + found.silent == pytest.approx(1.0)
-
-
-def test_a_passage_is_as_relevant_as_its_best_sentence_and_takes_that_ones_side() -> None:
-    def change(logits: np.ndarray) -> None:
-        logits[0, RELEVANT] = 0.0
-        logits[SECOND, RELEVANT] = 9.0
-        logits[SECOND, NO] = 9.0
-        logits[FIRST, YES] = 9.0
-        logits[[1, 9], NAME] = 20.0
-
-    found = read(change)
-    assert found.relevance > 0.99
-    assert found.no > 0.99
-    first, second = found.names
-    assert second.score > 0.9 > 0.01 > first.score
-
-
-def test_neighbouring_words_are_one_name_and_punctuation_parts_names() -> None:
-    def change(logits: np.ndarray) -> None:
-        logits[:, RELEVANT] = 9.0
-        # Aspirin, treats, and IL-6 which is one word.
-        logits[[1, 2, 9], NAME] = 20.0
-
-    found = read(change)
-    assert [PASSAGE[n.begin : n.end] for n in found.names] == ["Aspirin treats", "IL-6"]
-    assert all(n.score > 0.9 for n in found.names)
-
-
-def test_each_sentence_has_the_mean_of_its_tokens() -> None:
-    def change(logits: np.ndarray) -> None:
-        logits[:, RELEVANT] = 9.0
-        logits[FIRST, SUMMARY] = 3.0
-        logits[SECOND, SUMMARY] = -3.0
-
-    first, second = read(change).sentences
-    assert (
-        PASSAGE[first.begin : first.end].strip()
-        == "Aspirin treats fever in thousands of grown adults."
-    )
-    assert first.score > 0.9 > 0.1 > second.score
-
-
-def test_a_short_sentence_is_judged_with_the_next_and_told_apart_from_it() -> None:
-    text = "It does. Aspirin treats fever in thousands of grown adults."
-    offsets = tokens_of(text)
-    logits = logits_of(len(offsets))
-    found = read_logits(text, offsets, logits, np.arange(1, len(offsets) + 1)).sentences
-    assert [text[s.begin : s.end] for s in found] == ["It does.", text[9:]]
-    assert found[0].score == found[1].score
-
-
-def test_a_question_says_nothing() -> None:
-    for text in ("Does aspirin treat fever?", "Does aspirin treat fever"):
-        offsets = tokens_of(text)
-        logits = logits_of(len(offsets))
-        logits[:, [RELEVANT, YES]] = 9.0
-        found = read_logits(text, offsets, logits, np.arange(1, len(offsets) + 1))
-        assert found == Reading(0.0, 0.0, 0.0, 1.0)
-
-
-def test_a_short_sentence_is_not_judged_with_a_question_or_across_it() -> None:
-    text = "It does. Does it? Aspirin treats fever in thousands of grown adults."
-    assert [text[b:e] for b, e in split_passage(text)] == ["It does.", text[18:]]
+ASKED = "what treats fever ?"
+LONG = "Aspirin treats fever. " * 50 + "The tumour bleeding."
 
 
 def tiny_reader(path: Path, labels: tuple[str, ...] = LABELS) -> Path:
@@ -136,26 +33,107 @@ def tiny_reader(path: Path, labels: tuple[str, ...] = LABELS) -> Path:
     return path / "reader"
 
 
+def load(path: Path, max_tokens: int = 32) -> Reader:
+    return Reader.load(
+        tiny_reader(path), device="cpu", dtype="float32", max_tokens=max_tokens, batch_size=2
+    )
+
+
 def test_readings_do_not_depend_on_what_is_read_beside_them(tmp_path: Path) -> None:
-    reader = Reader.load(tiny_reader(tmp_path), dtype="float32", max_tokens=32, batch_size=2)
-    texts = ["aspirin treats fever .", "the heart", "", "a gene inhibits the tumour in patients ."]
-    together = reader.read("what treats fever ?", texts)
+    reader = load(tmp_path)
+    texts = ["aspirin treats fever .", "the heart", "", "a gene inhibits the tumour .", LONG]
+    together = reader.read(ASKED, texts)
     for text, found in zip(texts, together, strict=True):
-        [alone] = reader.read("what treats fever ?", [text])
+        [alone] = reader.read(ASKED, [text])
         assert alone.relevance == pytest.approx(found.relevance, abs=1e-5)
         assert [n.begin for n in alone.names] == [n.begin for n in found.names]
+        assert [s.end for s in alone.sentences] == [s.end for s in found.sentences]
     assert reader.read("what ?", []) == []
 
 
-def test_a_passage_longer_than_the_model_sees_is_cut_and_not_refused(tmp_path: Path) -> None:
-    reader = Reader.load(tiny_reader(tmp_path), dtype="float32", max_tokens=16, batch_size=2)
-    [found] = reader.read("what treats fever ?", ["aspirin treats fever . " * 50])
-    assert found.sentences
+def test_a_long_text_is_read_in_windows_that_hold_all_of_it(tmp_path: Path) -> None:
+    reader = load(tmp_path)
+    windows = list(reader.score(ASKED, ["the heart", LONG]))
+    assert [windows[0].row, windows[-1].row] == [0, 1]
+    assert len(windows) > 10
+    held = {begin for window in windows[1:] for begin in window.offsets[:, 0].tolist()}
+    words = [n for n, letter in enumerate(LONG) if n == 0 or LONG[n - 1] == " "]
+    assert held.issuperset(words)
+    for window in windows:
+        assert len(window.logits) <= 32
+        assert len(window.seen) == len(window.offsets)
+    # The last one comes first, and is as long as a window can be.
+    assert windows[1].offsets[-1, 1] == len(LONG)
+    assert len(windows[1].logits) == 32
+    for later, earlier in itertools.pairwise(windows[1:]):
+        assert earlier.offsets[0, 0] < later.offsets[0, 0] < earlier.offsets[-1, 1]
+    [found] = reader.read(ASKED, [LONG])
+    assert LONG[found.sentences[-1].begin : found.sentences[-1].end] == "The tumour bleeding."
+    assert len(found.sentences) == 51
 
 
-def test_a_question_longer_than_the_model_sees_is_cut_and_not_refused(tmp_path: Path) -> None:
-    reader = Reader.load(tiny_reader(tmp_path), dtype="float32", max_tokens=16, batch_size=2)
-    assert len(reader.read("what treats fever ? " * 50, ["aspirin treats fever .", ""])) == 2
+def test_a_long_question_is_cut_to_half_of_the_window() -> None:
+    tokenizer = tiny_tokenizer()
+    for most, words in [(16, 8), (32, 16), (64, 32)]:
+        asked = "what treats fever " * 50
+        cut = cut_question(tokenizer, asked, most)
+        assert (asked.startswith(cut), len(cut.split())) == (True, words)
+        inputs = encode_pairs(tokenizer, asked, ["aspirin", LONG], most)
+        assert inputs["input_ids"].shape[1] <= most
+        assert len(inputs["input_ids"]) > 2
+    assert cut_question(tokenizer, ASKED, 32) == ASKED
+
+
+def test_a_text_has_its_own_offsets_beside_a_cut_question(tmp_path: Path) -> None:
+    reader = load(tmp_path, 16)
+    found = reader.read("what treats fever ? " * 50, ["aspirin treats fever .", ""])
+    assert [[s.end for s in reading.sentences] for reading in found] == [[22], []]
+
+
+def test_padding_counts_for_nothing(tmp_path: Path) -> None:
+    reader = load(tmp_path, 64)
+    short, _ = reader.score(ASKED, ["the heart", "the heart " * 20])
+    [alone] = reader.score(ASKED, ["the heart"])
+    np.testing.assert_allclose(short.logits, alone.logits, atol=1e-5)
+
+
+def test_threads_that_read_at_once_cut_and_pad_their_own_texts(tmp_path: Path) -> None:
+    reader = load(tmp_path)
+    texts = [f"aspirin treats fever {'in the heart ' * n}." for n in range(24)]
+    alone = [reader.read(ASKED, [text, LONG]) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda text: reader.read(ASKED, [text, LONG]), texts))
+    for wanted, given in zip(alone, found, strict=True):
+        for one, other in zip(wanted, given, strict=True):
+            assert other.relevance == pytest.approx(one.relevance, abs=1e-5)
+            assert [s.end for s in other.sentences] == [s.end for s in one.sentences]
+
+
+def test_no_more_windows_than_a_batch_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = load(tmp_path)
+    model, sizes = reader._model, []
+
+    class Counted:
+        device = model.device
+
+        def __call__(self, **inputs: Any) -> Any:
+            sizes.append(len(inputs["input_ids"]))
+            return model(**inputs)
+
+    monkeypatch.setattr(reader, "_model", Counted())
+    assert len(list(reader.score(ASKED, [LONG]))) == sum(sizes) > 10
+    assert max(sizes) == 2
+
+
+def test_windows_that_the_model_cannot_read_are_refused(tmp_path: Path) -> None:
+    folder = tiny_reader(tmp_path)
+    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    settings["model_max_length"] = 48
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    with pytest.raises(InputError, match=r"reader\.max_tokens is 64, but reader reads at most 48"):
+        Reader.load(folder, device="cpu", max_tokens=64)
 
 
 def test_a_model_with_other_labels_is_no_reader(tmp_path: Path) -> None:

@@ -49,6 +49,17 @@ def test_a_preset_may_stand_alone(tmp_path: Path) -> None:
     assert (found.name, found.about, found.evidence) == ("mine", "", 3)
 
 
+def test_an_error_budget_is_a_share_that_a_preset_or_a_request_may_set(tmp_path: Path) -> None:
+    mine = read_system(preset(tmp_path, "over: citeray\nanswer: {max_wrong: 0.02}\n"))
+    assert load_system("citeray").answer.max_wrong == 0.1
+    assert mine.answer.max_wrong == 0.02
+    assert mine.with_max_wrong(None) is mine
+    assert mine.with_max_wrong(0).answer == mine.answer.model_copy(update={"max_wrong": 0})
+    for wrong in ("1.5", "-0.1", "much"):
+        with pytest.raises(InputError, match=r"answer\.max_wrong"):
+            read_system(preset(tmp_path, f"over: citeray\nanswer: {{max_wrong: {wrong}}}\n"))
+
+
 def test_a_preset_over_a_shipped_one_without_a_change_is_that_one(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:

@@ -166,3 +166,13 @@ def test_a_preset_whose_parts_do_not_fit_is_refused(subtests: pytest.Subtests) -
         changed = {**load_system(preset).model_dump(), **changes}
         with subtests.test(preset=preset), pytest.raises(ValidationError, match=complaint):
             SystemSettings.model_validate(changed)
+
+
+def test_a_zero_shot_reader_needs_its_models_and_a_calibration() -> None:
+    changes = ["reader.kind=zero-shot"]
+    with pytest.raises(InputError, match=r"needs reranker\.kind cross-encoder and support\.kind"):
+        load_settings(None, changes)
+    with pytest.raises(InputError, match=r"needs reader\.calibration: make one"):
+        load_settings("laptop-hub.yaml", changes)
+    changes.append("reader.calibration=mine.json")
+    assert load_settings("laptop-hub.yaml", changes).reader.kind == "zero-shot"

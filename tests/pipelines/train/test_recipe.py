@@ -1,7 +1,9 @@
+from typing import Any
+
 import pytest
 
 from cluster.errors import InputError
-from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe, read_recipe
+from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
 
 pytestmark = [pytest.mark.durability, pytest.mark.nightly]
 
@@ -13,9 +15,10 @@ pytestmark = [pytest.mark.durability, pytest.mark.nightly]
         (ClaimRecipe, "nli"),
         (RetrievalRecipe, "encoder"),
         (RetrievalRecipe, "reranker"),
+        (ReaderRecipe, "reader"),
     ],
 )
-def test_every_shipped_recipe_is_sound(kind: type[Recipe], name: str) -> None:
+def test_every_shipped_recipe_is_sound(kind: type[Any], name: str) -> None:
     assert isinstance(read_recipe(kind, name), kind)
 
 

@@ -27,6 +27,24 @@ def write_questions(path: Path, gold: Mapping[str, Sequence[int]]) -> Path:
     return path
 
 
+def gold_row(**changes: Any) -> dict[str, Any]:
+    """A question of BioASQ with its gold answers, a yes to fever unless `changes` say otherwise."""
+    return {
+        "id": "q1",
+        "body": "Does aspirin reduce fever?",
+        "type": "yesno",
+        "documents": ["http://www.ncbi.nlm.nih.gov/pubmed/1"],
+        "snippets": [{"text": "Aspirin reduces fever in patients."}],
+        "exact_answer": "yes",
+        "ideal_answer": ["Yes, aspirin reduces fever in patients."],
+    } | changes
+
+
+def write_gold(path: Path, *rows: Mapping[str, Any]) -> Path:
+    path.write_text(json.dumps({"questions": list(rows)}), encoding="utf-8")
+    return path
+
+
 def write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path

@@ -15,7 +15,7 @@ from tests.serve.answer.test_write_answer import Script, encode, names, recognis
 from tests.serve.answering import answer as answered
 from tests.serve.answering import evidence, passage
 
-from tests.serve.answering import WordReader  # isort: skip
+from tests.serve.answering import CALIBRATION, WordReader  # isort: skip
 
 SAID = "Metformin lowers blood glucose by 30% in adults."
 OWN = "Aspirin prevents colorectal cancer."
@@ -28,7 +28,13 @@ def write(
     prompts = "udine" if weigh else ""
     style = AnswerSettings(check=check, weigh=weigh, prompts=prompts, ideal_from="model")
     writer = AnswerWriter(
-        Script(*replies), encode, None, recognise, WordReader(), WriterLimits(deadline_s=60)
+        Script(*replies),
+        encode,
+        None,
+        recognise,
+        WordReader(),
+        CALIBRATION,
+        WriterLimits(deadline_s=60),
     )
     items = [*evidence(SAID), Evidence(passage("Cats sleep for most of the day.", 7))]
     return asyncio.run(

@@ -1,199 +1,238 @@
+"""Verdicts: the side of the evidence, the error budget, and what a language model may decide."""
+
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from cluster.answers import Evidence, Question, QuestionType, Sentence
-from cluster.models.readings import Reading
-from serve.answer.decide_verdict import Decision, decide_verdict, note_opposition, yesno_stances
-from serve.answer.guard_safety import denies_harm, speaks_of_harm
-from serve.answer.read_evidence import ReadPassage
-from tests.serve.answering import passage
+from cluster.models.readings import Reading, ScoredSpan
+from serve.answer.calibration import FEATURES, Calibration, TypeCalibration
+from serve.answer.decide_verdict import (
+    Balance,
+    Decision,
+    Written,
+    decide_verdict,
+    features_of,
+    nearest_cosine,
+    note_opposition,
+    weigh,
+    yesno_stances,
+)
+from serve.answer.names.rank_names import RankedName
+from serve.answer.read_evidence import ReadCitation
+from tests.serve.answering import CALIBRATION, citation, passage
 
-NOTHING = Decision("not_enough_evidence", 0.0, "")
 IDEAL = (Sentence("It helps.", (1,), 0.7), Sentence("It is cheap.", (2,), 0.9))
+NAMES = [RankedName(("aspirin",), 2.0, 0.9), RankedName(("heparin",), 0.5, 0.8)]
+UNSURE = {"yes": 0.4, "no": 0.1, "silent": 0.5}
+FOR = {"yes": 0.9, "no": 0.05, "silent": 0.05}
+AGAINST = {"yes": 0.05, "no": 0.9, "silent": 0.05}
 
 
-def read(text: str = "It helps.", pmid: int = 1, cosine: float = 0.8, **said: float) -> ReadPassage:
-    figures = {"relevance": 0.99, "yes": 0.9, "no": 0.05, "silent": 0.05} | said
-    item = Evidence(passage(text, pmid), {"dense": cosine})
-    return ReadPassage(item, pmid - 1, Reading(**figures))
+def asked(kind: QuestionType = "yesno") -> Question:
+    return Question("q", "Does it help?", kind)
 
 
-def asked(kind: QuestionType = "yesno", body: str = "Does it help?") -> Question:
-    return Question("q", body, kind)
+def cite(pmid: int = 1, **said: Any) -> ReadCitation:
+    return citation(pmid=pmid, **said)
 
 
-def decide(*passages: ReadPassage, exact: Any = "yes", **options: Any) -> Decision:
-    return decide_verdict(asked(), passages, IDEAL, exact, **options)
+def decide(
+    *citations: ReadCitation,
+    kind: QuestionType = "yesno",
+    exact: Any = "yes",
+    ideal: tuple[Sentence, ...] = IDEAL,
+    names: Any = NAMES,
+    max_wrong: float = 0.1,
+    **written: Any,
+) -> Decision:
+    said = Written(ideal, exact, **written)
+    return decide_verdict(asked(kind), citations, names, said, CALIBRATION, max_wrong)
 
 
-def test_what_the_evidence_says_clearly_is_answered() -> None:
-    decided = decide(read(), read(pmid=2))
-    assert (decided.verdict, decided.stance_on) == ("answered", "yes")
-    assert decided.confidence > 0.8
+def test_the_balance_sums_weights_by_rank() -> None:
+    balance = weigh([cite(1, relevance=1.0), cite(2, relevance=1.0, **AGAINST)])
+    assert (balance.yes, balance.no) == pytest.approx((0.9 + 0.05 / 1.15, 0.05 + 0.9 / 1.15))
+    assert (balance.best_yes, balance.best_no) == (0.9, 0.9)
+    assert (balance.side, balance.said) == ("yes", 0.9)
+    assert weigh([]) == Balance()
+    assert Balance().share == 0.5
+    # An irrelevant citation says nothing.
+    assert weigh([cite(relevance=0.01)]).said < 0.01
 
 
-def test_an_answer_without_sentences_has_not_enough_evidence() -> None:
-    assert decide_verdict(asked(), [read()], (), "yes") == NOTHING
-
-
-def test_evidence_that_does_not_answer_is_not_enough(subtests: pytest.Subtests) -> None:
-    for passages, options in [
-        ([], {}),
-        ([read(relevance=0.5)], {}),
-        ([read(yes=0.1, silent=0.9)], {}),
-        # Clear once, and not the most of what is said.
-        ([read(yes=0.6, no=0.4, relevance=1.0)], {}),
-        ([read(cosine=0.2)], {"min_cosine": 0.4}),
-        ([read()], {"agrees": False}),
-        ([read()], {"decision": "not stated"}),
+def test_sources_are_divided_where_both_sides_are_clear_and_neither_prevails() -> None:
+    for citations, is_divided in [
+        ([FOR, AGAINST], True),
+        ([AGAINST, FOR], True),
+        ([FOR, UNSURE, AGAINST, UNSURE], True),
+        # A single stray citation, an unclear one, and one side alone.
+        ([FOR, FOR, FOR, FOR, FOR, AGAINST], False),
+        ([FOR, {"yes": 0.1, "no": 0.4, "silent": 0.5}], False),
+        ([FOR, FOR], False),
+        ([], False),
     ]:
-        with subtests.test(passages=passages, options=options):
-            assert decide(*passages, **options) == NOTHING
+        found = [cite(n, **said) for n, said in enumerate(citations, 1)]
+        assert weigh(found).is_divided is is_divided, citations
 
 
-def test_a_yes_is_decided_by_a_source_that_is_near_the_question() -> None:
-    far, near = read(cosine=0.2), read(pmid=2, cosine=0.9)
-    assert decide(far, near, deciding_cosine=0.4) == NOTHING
-    assert decide(far, near, deciding_cosine=0.4, decision="yes").verdict == "answered"
-    nearer = read(cosine=0.9), read(pmid=2, cosine=0.2)
-    assert decide(*nearer, deciding_cosine=0.4).verdict == "answered"
+def test_features_rise_with_what_the_evidence_says() -> None:
+    spans = (ScoredSpan(0, 9, 0.8),)
+    weak = features_of(asked(), [cite(relevance=0.5, **UNSURE)], [])
+    clear = features_of(asked(), [cite(sentences=spans)], NAMES)
+    for name in ("share", "said", "relevance", "salience", "name", "margin", "mean_name"):
+        assert clear[name] > weak[name], name
+    assert clear["relevance"] == pytest.approx(math.log(99))
+    assert clear["mean_name"] == 0.9
+    assert tuple(clear) == FEATURES
+    none = features_of(asked("list"), [], [])
+    assert none.keys() == clear.keys()
+    assert all(math.isfinite(value) for value in none.values())
 
 
-def test_a_search_without_vectors_is_not_held_to_a_cosine() -> None:
-    found = read()
-    bare = ReadPassage(Evidence(found.item.passage), 0, found.reading)
-    assert decide(bare, min_cosine=0.4).verdict == "answered"
+def test_the_nearest_passage_counts_and_given_evidence_is_not_held_to_one() -> None:
+    assert nearest_cosine([cite(cosine=0.2), cite(2, cosine=0.7)]) == 0.7
+    bare = replace(cite(), items=(Evidence(passage("It helps.")),))
+    assert nearest_cosine([bare]) == 1.0
+    assert nearest_cosine([bare, cite(2, cosine=0.3)]) == 0.3
 
 
-@pytest.mark.parametrize("decision", [None, "yes", "no"])
-def test_sources_that_disagree_are_mixed_whatever_a_model_decides(decision: Any) -> None:
-    sources = read(), read(pmid=2, yes=0.05, no=0.9)
-    assert decide(*sources, decision=decision).verdict == "mixed"
-
-
-def test_a_models_yes_is_not_stated_over_evidence_against_it() -> None:
-    against = read(yes=0.0, no=0.99, silent=0.01)
-    assert decide(against, decision="yes").verdict == "mixed"
-    unsure = read(yes=0.1, no=0.6, silent=0.3)
-    assert decide(unsure, decision="yes").verdict == "answered"
-    assert decide(unsure, decision="yes", opposed_by=IDEAL[0]).verdict == "mixed"
-    assert decide(read(), decision="yes").verdict == "answered"
-    assert decide(read(), decision="mixed").verdict == "mixed"
-
-
-def test_a_quantity_that_was_not_found_is_not_answered() -> None:
-    question = asked("factoid", "What is the dose of it?")
-    assert decide_verdict(question, [read()], IDEAL, []) == NOTHING
-    assert decide_verdict(question, [read()], IDEAL, [["5 mg"]]).verdict == "answered"
-
-
-def test_other_answers_take_stances_towards_their_first_sentence() -> None:
-    decided = decide_verdict(asked("list"), [read()], IDEAL, [["aspirin"]])
-    assert (decided.verdict, decided.stance_on) == ("answered", "It helps.")
-
-
-def test_passages_support_contradict_or_leave_alone_a_yes_or_no() -> None:
-    passages = [read(), read(pmid=2, yes=0.0, no=0.9), read(pmid=3, yes=0.1, silent=0.9)]
-    stances = yesno_stances(passages, "yes")
-    assert list(stances.values()) == ["support", "contradict", "neutral"]
-    first, second = note_opposition(IDEAL[:1] * 2, passages, stances)
-    assert (first.contradicted, second.contradicted) == ((2,), ())
-
-
-def test_a_yes_to_safety_is_withheld_over_a_warning(subtests: pytest.Subtests) -> None:
-    for question, evidence, warns in [
-        ("Is valproate safe in pregnancy?", "Valproate is contraindicated in pregnancy.", True),
-        ("Can thalidomide be taken in pregnancy?", "It caused phocomelia in newborns.", True),
-        ("Is smoking good for the lungs?", "Smoking is harmful to the lungs.", True),
-        ("Can aspirin be given to children?", "They developed Reye's syndrome.", True),
-        ("Is labetalol safe in pregnancy?", "No malformations were seen with labetalol.", False),
-        ("Is labetalol safe in pregnancy?", "Labetalol is widely prescribed.", False),
-        ("Does valproate bind sodium channels?", "Valproate is contraindicated.", False),
+def test_a_clear_answer_is_stated(subtests: pytest.Subtests) -> None:
+    for kind, exact, on in [
+        ("yesno", "yes", "yes"),
+        ("factoid", [["aspirin"]], "It helps."),
+        ("list", [["aspirin"]], "It helps."),
+        ("summary", None, "It helps."),
+        ("unknown", None, "It helps."),
     ]:
-        with subtests.test(question=question, evidence=evidence):
-            assert speaks_of_harm(question, [read(evidence)]) is warns
-            decided = decide_verdict(asked(body=question), [read(evidence)], IDEAL, "yes")
-            assert (decided.verdict == "not_enough_evidence") is warns
+        with subtests.test(kind=kind):
+            found = decide(cite(), kind=kind, exact=exact)
+            assert (found.verdict, found.stance_on) == ("answered", on)
+            assert found.confidence > 0.8
+    assert decide(cite(**AGAINST), exact="no").stance_on == "no"
 
 
-def test_a_no_to_safety_is_withheld_over_a_denial_of_harm(subtests: pytest.Subtests) -> None:
-    for question, evidence, denies in [
-        ("Is labetalol safe in pregnancy?", "It was not linked to malformations.", True),
-        ("Can statins be used after a stroke?", "Statins should not be withheld then.", True),
-        ("Is labetalol safe in pregnancy?", "It did not lower blood pressure.", False),
-        ("Is labetalol safe in pregnancy?", "It should not be used.", False),
-        ("Should statins be used in sepsis?", "They did not reduce mortality.", False),
-        ("Is aspirin recommended for all?", "It did not lower the risk of stroke.", False),
-        ("Does labetalol lower mortality?", "It was not linked to malformations.", False),
+def test_what_is_not_certain_enough_or_lacks_an_answer_is_withheld(
+    subtests: pytest.Subtests,
+) -> None:
+    for name, options in {
+        "no sentence": {"ideal": ()},
+        "an unclear side": {"citations": [cite(**UNSURE)]},
+        "no citation": {"citations": []},
+        "an irrelevant citation": {"citations": [cite(relevance=0.1)], "kind": "summary"},
+        "an unlikely name": {"kind": "factoid", "exact": [["a"]], "names": []},
+        "no name in a list": {"kind": "list", "exact": []},
+        "no name": {"kind": "factoid", "exact": []},
+        "a model that finds nothing": {"decision": "not stated"},
+        "a budget of no error": {"max_wrong": 0.0},
+    }.items():
+        with subtests.test(name):
+            citations = options.pop("citations", [cite()])
+            found = decide(*citations, **options)
+            assert (found.verdict, found.stance_on) == ("not_enough_evidence", "")
+            assert 0 <= found.confidence <= 1
+
+
+def test_a_budget_of_one_states_every_answer() -> None:
+    for citations in ([], [cite(relevance=0.01)], [cite(**UNSURE)]):
+        assert decide(*citations, max_wrong=1.0).verdict == "answered"
+    assert decide(cite(), ideal=(), max_wrong=1.0).verdict == "not_enough_evidence"
+
+
+def test_a_smaller_budget_states_no_more() -> None:
+    points = tuple((n / 500, float(n % 10 == 0 or n < 250)) for n in range(500))
+    row = TypeCalibration(features=("said",), weights=(0, 1), points=points)
+    calibration = Calibration({"yesno": row, "summary": row})
+    written = Written(IDEAL, "yes")
+    for said in (0.2, 0.5, 0.7, 0.99):
+        stated = [
+            decide_verdict(asked(), [cite(yes=said)], [], written, calibration, budget).verdict
+            for budget in (0.0, 0.05, 0.2, 0.5, 1.0)
+        ]
+        assert stated == sorted(stated, key=lambda verdict: verdict == "answered"), said
+
+
+def test_sources_that_disagree_are_mixed_whatever_a_model_decides() -> None:
+    for decision in (None, "yes", "no", "mixed"):
+        found = decide(cite(), cite(2, **AGAINST), decision=decision)
+        assert (found.verdict, found.stance_on) == ("mixed", "yes"), decision
+
+
+def test_the_reader_vetoes_a_models_yes_or_no_and_never_reverses_it() -> None:
+    for said, exact, verdict in [
+        (FOR, "yes", "answered"),
+        (AGAINST, "no", "answered"),
+        (AGAINST, "yes", "mixed"),
+        (FOR, "no", "mixed"),
+        # The reader is not sure of the other side.
+        (UNSURE, "no", "answered"),
+        (UNSURE, "yes", "answered"),
     ]:
-        with subtests.test(question=question, evidence=evidence):
-            passages = [read(evidence)]
-            assert denies_harm(question, passages) is denies
-            decided = decide_verdict(asked(body=question), passages, IDEAL, "no")
-            assert (decided.verdict == "not_enough_evidence") is denies
-            warned = [*passages, read("Labetalol and statins are toxic.")]
-            assert not denies_harm(question, warned)
+        found = decide(cite(**said), exact=exact, decision=exact)
+        assert (found.verdict, found.stance_on) == (verdict, exact), (said, exact)
+    agreed = decide(cite(), exact="yes", decision="yes").confidence
+    alone = decide(cite(), exact="yes").confidence
+    doubted = decide(cite(**UNSURE), exact="no", decision="no").confidence
+    assert agreed > alone > doubted > 0.5
 
 
-def test_a_yes_is_withheld_above_a_sentence_that_says_the_opposite() -> None:
-    question = asked(body="Is PIM1 a protein phosphatase?")
-    opposite = (Sentence("PIM1 is a protein kinase of many substrates.", (1,), 0.9),)
-    assert decide_verdict(question, [read()], opposite, "yes") == NOTHING
-    same = (Sentence("PIM1 is a protein phosphatase of many substrates.", (1,), 0.9),)
-    assert decide_verdict(question, [read()], same, "yes").verdict == "answered"
+def test_the_budget_holds_no_yes_or_no_of_a_model_back() -> None:
+    for said, exact in [(FOR, "yes"), (UNSURE, "no"), (AGAINST, "yes")]:
+        written = Written(IDEAL, exact, exact)  # type: ignore[arg-type]
+        verdicts = {
+            decide_verdict(asked(), [cite(**said)], [], written, CALIBRATION, budget).verdict
+            for budget in (0.0, 0.1, 1.0)
+        }
+        assert len(verdicts) == 1, (said, exact)
 
 
-def test_a_warning_is_told_where_a_question_for_leave_is_not_answered() -> None:
-    question = asked(body="Can I take curevit while I breastfeed?")
-    warning = read("Mothers on curevit expose the infant to a risk of adverse events.", pmid=7)
-    decided = decide_verdict(question, [read("It is often taken."), warning], IDEAL, "yes")
-    assert decided.verdict == "not_enough_evidence"
-    assert decided.warning.startswith("PMID 7 warns: ")
-    assert "risk of adverse events" in decided.warning
-    silent = decide_verdict(question, [read("It is often taken.", silent=0.9, yes=0.0)], (), "yes")
-    assert silent == NOTHING
-
-
-def test_which_answer_is_the_careful_one_hangs_on_the_question(subtests: pytest.Subtests) -> None:
-    for question, evidence, side, verdict in [
-        ("Should mothers with it stop nursing?", "It was not linked to harm.", "no", "answered"),
-        ("Should mothers with it stop nursing?", "It was not linked to harm.", "yes", "withheld"),
-        ("Should mothers with it stop nursing?", "Nursing is dangerous then.", "no", "withheld"),
-        (
-            "Is curevit used for lupus?",
-            "It is used in people at risk of flares.",
-            "yes",
-            "answered",
-        ),
-        ("Can curevit be used in lupus?", "There is a risk of flares.", "yes", "withheld"),
-        ("Does use of curevit cause ulcers?", "It causes bleeding.", "yes", "answered"),
-        ("Is it safe to use curevit, which causes thirst?", "It is toxic.", "yes", "withheld"),
-        ("Can I take curevit if it causes thirst?", "It is toxic.", "yes", "withheld"),
-    ]:
-        with subtests.test(question=question, evidence=evidence):
-            said = {"yes": 0.9, "no": 0.05} if side == "yes" else {"yes": 0.05, "no": 0.9}
-            decided = decide_verdict(asked(body=question), [read(evidence, **said)], IDEAL, side)
-            assert (decided.verdict == "answered") is (verdict == "answered")
-
-
-def test_a_list_and_a_question_for_a_kind_of_thing_need_a_name() -> None:
-    for body in ("Which gene is at fault?", "Which hormone does it lower?", "Who found it?"):
-        assert decide_verdict(asked("factoid", body), [read()], IDEAL, []) == NOTHING
-    assert decide_verdict(asked("list"), [read()], IDEAL, []) == NOTHING
-    assert decide_verdict(asked("factoid"), [read()], IDEAL, []).verdict == "answered"
-
-
-def test_a_negated_question_is_not_withheld_for_the_opposite_of_its_words() -> None:
-    question = asked(body="Is it true that PIM1 is not a protein phosphatase?")
-    ideal = (Sentence("PIM1 is a protein kinase of many substrates.", (1,), 0.9),)
-    assert decide_verdict(question, [read()], ideal, "yes").verdict == "answered"
+def test_a_model_that_calls_it_mixed_is_believed() -> None:
+    assert decide(cite(), decision="mixed").verdict == "mixed"
 
 
 @pytest.mark.parametrize("kind", ["list", "factoid"])
-def test_what_a_model_wrote_may_name_it_in_words_that_are_no_name(kind: QuestionType) -> None:
-    question = asked(kind, "Which mutation causes resistance?")
-    assert decide_verdict(question, [read()], IDEAL, []) == NOTHING
-    assert decide_verdict(question, [read()], IDEAL, [], generated=True).verdict == "answered"
+def test_what_a_model_wrote_needs_no_name_and_is_judged_as_a_summary(kind: QuestionType) -> None:
+    assert decide(cite(), kind=kind, exact=[], names=[]).verdict == "not_enough_evidence"
+    found = decide(cite(), kind=kind, exact=[], names=[], generated=True)
+    assert found.verdict == "answered"
+    irrelevant = decide(cite(relevance=0.01), kind=kind, exact=[], names=[], generated=True)
+    assert irrelevant.verdict == "not_enough_evidence"
+
+
+def two_passages(reading: Reading) -> ReadCitation:
+    items = (
+        Evidence(passage("It was given.", 3)),
+        Evidence(passage("It failed.", 3, begin=14)),
+    )
+    return ReadCitation(3, 2, items, (0, 14), "It was given. It failed.", reading)
+
+
+def test_a_citations_stance_is_that_of_the_passage_which_speaks_most_clearly() -> None:
+    sentences = (ScoredSpan(0, 13, 0.5, 0.1), ScoredSpan(14, 24, 0.5, -3.0))
+    denying = two_passages(Reading(0.9, 0.05, 0.9, 0.05, (), sentences))
+    citations = [cite(), denying, cite(4, **UNSURE)]
+    for side, stances in [
+        ("yes", ["support", "neutral", "contradict", "neutral"]),
+        ("no", ["contradict", "neutral", "support", "neutral"]),
+    ]:
+        found = yesno_stances(citations, side)  # type: ignore[arg-type]
+        ids = [item.passage.id for c in citations for item in c.items]
+        assert [found[passage_id] for passage_id in ids] == stances, side
+
+
+def test_a_citation_without_sentences_takes_its_stance_by_its_first_passage() -> None:
+    found = yesno_stances([two_passages(Reading(0.9, 0.9, 0.0, 0.1))], "yes")
+    assert list(found.values()) == ["support", "neutral"]
+
+
+def test_the_first_sentence_names_the_citations_that_contradict_it() -> None:
+    citations = [cite(), *(cite(n, **AGAINST) for n in range(2, 8))]
+    stances = yesno_stances(citations, "yes")
+    first, second = note_opposition(IDEAL, citations, stances)
+    # The second sentence cites PMID 2 itself.
+    assert (first.contradicted, second.contradicted) == ((3, 4, 5), ())
+    assert note_opposition((), citations, stances) == ()

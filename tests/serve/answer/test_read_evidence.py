@@ -1,154 +1,176 @@
+"""Citations as the reader gets them: whole texts, each read once a question."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
+from cluster.answers import Evidence
 from cluster.models.readings import Reading, ScoredSpan
+from cluster.records import NO_TITLE, Passage
+from cluster.text.sentences import sentence_spans
 from serve.answer.read_evidence import (
-    RememberingReader,
+    MAX_READ,
+    CachedReader,
+    ReadCitation,
     answering,
+    join_text,
     read_evidence,
-    read_texts,
-    spoken_by,
 )
-from tests.serve.answering import evidence
+from tests.serve.answering import citation, evidence
+
+ABSTRACT = "Metformin lowers glucose. It activates AMPK in the liver. Adults took it daily."
+HEADING = "Metformin in adults."
 
 
 class Counting:
+    """Finds a text the more relevant the longer it is, and records what it reads."""
+
     def __init__(self) -> None:
-        self.read_texts: list[str] = []
+        self.texts: list[str] = []
 
-    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-        self.read_texts += passages
-        return [Reading(len(text) / 100, 0.0, 0.0, 1.0) for text in passages]
+    def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        self.texts += texts
+        return [Reading(len(text) / 100, 0.0, 0.0, 1.0) for text in texts]
 
 
-def test_a_passage_is_read_once_a_question() -> None:
+def test_a_text_is_read_once_a_question() -> None:
     counting = Counting()
-    reader = RememberingReader(counting)
+    reader = CachedReader(counting)
     first = reader.read("why?", ["one", "three", "one"])
     assert [reading.relevance for reading in first] == [0.03, 0.05, 0.03]
     assert reader.read("why?", ["three", "seven or so"])[0] == first[1]
-    assert counting.read_texts == ["one", "three", "seven or so"]
+    assert counting.texts == ["one", "three", "seven or so"]
     reader.read("how?", ["one"])
-    assert counting.read_texts[-1] == "one"
+    assert counting.texts[-1] == "one"
 
 
-def test_only_the_last_readings_are_kept_and_a_long_request_is_answered_whole() -> None:
+def test_the_cache_is_bounded_and_a_long_request_is_answered_whole() -> None:
     counting = Counting()
-    reader = RememberingReader(counting, kept=2)
+    reader = CachedReader(counting, size=2)
     texts = ["a", "bb", "ccc", "dddd"]
     assert [r.relevance for r in reader.read("?", texts)] == [0.01, 0.02, 0.03, 0.04]
     reader.read("?", ["ccc", "dddd"])
-    assert counting.read_texts == texts
+    assert counting.texts == texts
+    reader.read("?", ["a"])
+    assert counting.texts == [*texts, "a"]
 
 
-def test_a_passage_answers_as_far_as_it_is_relevant_and_says_the_answer() -> None:
+def test_a_text_answers_as_far_as_it_is_relevant_and_states_the_answer() -> None:
     spans = (ScoredSpan(0, 5, 0.16), ScoredSpan(6, 9, 0.25))
     assert answering(Reading(1.0, 0, 0, 1, (), spans)) == pytest.approx(0.5)
     assert answering(Reading(0.25, 0, 0, 1, (), spans)) == pytest.approx(0.25)
     assert answering(Reading(0.9, 0, 0, 1)) == 0.0
 
 
-class Sentimental:
-    """Takes what is bad for a no, as the reader does, and knows no negated question."""
-
-    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-        bad = ["toxic" in text or " not " in text for text in passages]
-        return [Reading(0.9, 0.1, 0.9, 0.0) if b else Reading(0.9, 0.9, 0.1, 0.0) for b in bad]
+def part(begin: int, end: int, *, title: str = HEADING, text: str = ABSTRACT) -> Evidence:
+    return Evidence(Passage(1, "abstract", begin, end, text[begin:end]), title=title)
 
 
-def test_harm_and_negated_questions_are_not_read_the_wrong_way_round(
-    subtests: pytest.Subtests,
-) -> None:
-    for question, text, says_yes in [
-        ("Does curevit cause lung damage?", "Curevit is toxic to the lung.", True),
-        ("Does curevit cause lung damage?", "Curevit is not toxic to the lung.", False),
-        ("Does curevit help the lung?", "Curevit is toxic to the lung.", False),
-        ("Is it true that curevit does not help?", "Curevit did not help.", True),
-        ("Is it true that curevit does not help?", "Curevit helped.", False),
+def joined(*items: Evidence) -> tuple[str, list[str]]:
+    """The joined text, and what stands in it where each item begins."""
+    text, begins = join_text(items)
+    held = [
+        text[begin : begin + len(item.passage.text)] if begin >= 0 else ""
+        for item, begin in zip(items, begins, strict=True)
+    ]
+    return text, held
+
+
+def test_passages_of_one_abstract_join_without_repetition(subtests: pytest.Subtests) -> None:
+    for name, items in {
+        "overlapping": [part(0, 40), part(26, 60), part(50, len(ABSTRACT))],
+        "in another order": [part(50, len(ABSTRACT)), part(26, 60), part(0, 40)],
+        "one within another": [part(0, 60), part(26, 40), part(50, len(ABSTRACT))],
+        "the same twice": [part(0, len(ABSTRACT)), part(0, len(ABSTRACT))],
+        "next to each other": [part(0, 25), part(26, len(ABSTRACT))],
+        "with its title": [part(0, len(ABSTRACT)), Evidence(Passage(1, "title", 0, 20, HEADING))],
+    }.items():
+        with subtests.test(name):
+            text, held = joined(*[replace_title(item) for item in items])
+            assert text == f"{HEADING} {ABSTRACT}"
+            assert held == [item.passage.text for item in items]
+
+
+def replace_title(item: Evidence) -> Evidence:
+    return Evidence(item.passage, title=HEADING)
+
+
+def test_a_missing_title_is_not_read() -> None:
+    for title in ("", NO_TITLE):
+        assert joined(part(0, len(ABSTRACT), title=title)) == (ABSTRACT, [ABSTRACT])
+
+
+def test_a_title_is_a_sentence_of_its_own() -> None:
+    for title, read in [
+        ("Metformin in adults", "Metformin in adults."),
+        ("Does metformin help?", "Does metformin help?"),
+        ("[Metformin in adults].", "[Metformin in adults]."),
+        ("Metformin (a biguanide.)", "Metformin (a biguanide.)"),
     ]:
-        with subtests.test(question=question, text=text):
-            [reading] = read_texts(question, [text], Sentimental())
-            assert (reading.yes > reading.no) is says_yes
+        text, held = joined(part(0, 25, title=title))
+        assert text == f"{read} {ABSTRACT[:25]}"
+        assert held == [ABSTRACT[:25]]
+        assert sentence_spans(text)[0] == (0, len(read))
 
 
-def test_what_says_all_that_is_asked_in_plain_words_is_no_denial() -> None:
-    class Denying:
-        def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-            return [Reading(0.9, 0.1, 0.8, 0.1) for _ in passages]
-
-    stated, other = read_texts(
-        "Is zelania a motility disorder?",
-        ["Zelania is a motility disorder with failed relaxation.", "Zelania is a rash."],
-        Denying(),
-    )
-    assert (stated.yes, stated.no, stated.silent) == (0.1, 0.0, pytest.approx(0.9))
-    assert other.no == 0.8
+def test_a_gap_between_passages_is_a_space() -> None:
+    text, held = joined(part(0, 25, title=""), part(58, len(ABSTRACT), title=""))
+    assert text == f"{ABSTRACT[:25]} {ABSTRACT[58:]}"
+    assert held == [ABSTRACT[:25], ABSTRACT[58:]]
 
 
-class Literal:
-    """Takes each text with "helps" for a yes, as the reader does what is only aimed at."""
-
-    def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-        yes = [Reading(0.9, 0.8, 0.1, 0.1), Reading(0.3, 0.0, 0.0, 1.0)]
-        return [yes["helps" not in text] for text in passages]
-
-
-def test_what_is_only_aimed_at_takes_no_side_and_stays_relevant(subtests: pytest.Subtests) -> None:
-    for text, weight in [
-        ("Curevit helps.", 0.72),
-        ("We tested whether curevit helps.", 0.0),
-        ("To evaluate how curevit helps.", 0.0),
-        ("Does curevit help? Curevit helps.", 0.72),
-    ]:
-        with subtests.test(text=text, weight=weight):
-            items = evidence(text)
-            [passage] = read_evidence("Does curevit help?", items, Literal(), sides=True)
-            assert passage.weight("yes") == pytest.approx(weight)
-            assert (passage.reading.relevance, passage.weight("no") <= 0.1) == (0.9, True)
-            [passage] = read_evidence("What does curevit do?", items, Literal())
-            assert passage.reading == Literal().read("", [text])[0]
-            assert spoken_by(text, "Does curevit help?", Literal()) == ("yes" if weight else None)
+def test_given_passages_with_unrelated_offsets_are_all_read() -> None:
+    texts = ["Metformin helps.", "It is a biguanide that adults take.", "It is old."]
+    items = [Evidence(Passage(1, "abstract", 0, len(text), text)) for text in texts]
+    text, held = joined(*items)
+    assert held == texts
+    assert len(text) == sum(map(len, texts)) + 2
 
 
-def test_what_was_done_and_a_title_that_only_names_take_no_side(subtests: pytest.Subtests) -> None:
-    for question, text, section, weight in [
-        ("Does curevit help?", "Curevit was studied. Curevit helped.", "abstract", 0.72),
-        ("Does curevit help?", "Curevit was studied.", "abstract", 0.0),
-        ("Is curevit used?", "Curevit was studied.", "abstract", 0.72),
-        ("Does curevit help?", "Curevit in zelania.", "title", 0.0),
-        ("Does curevit help?", "Curevit improves zelania.", "title", 0.72),
-        ("Does curevit help?", "Curevit in zelania.", "abstract", 0.72),
-    ]:
-        with subtests.test(question=question, text=text):
-
-            class Hopeful:
-                """Takes whatever names the drug for a yes."""
-
-                def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-                    yes = [Reading(0.9, 0.8, 0.1, 0.1), Reading(0.3, 0.0, 0.0, 1.0)]
-                    return [yes["Curevit" not in text] for text in passages]
-
-            [item] = evidence(text)
-            item = replace(item, passage=replace(item.passage, section=section))
-            [passage] = read_evidence(question, [item], Hopeful(), sides=True)
-            assert passage.weight("yes") == pytest.approx(weight)
-            assert passage.reading.relevance == 0.9
+def test_a_title_alone_is_read() -> None:
+    for title in ("", HEADING):
+        item = Evidence(Passage(1, "title", 0, len(HEADING), HEADING), title=title)
+        assert joined(item)[0] == HEADING
 
 
-def test_a_denial_of_harm_is_no_denial_of_safety() -> None:
-    class Shy:
-        """Takes each "no" for one, and silence for a little of it."""
+def test_passages_are_grouped_by_citation_in_the_order_of_the_first_ones() -> None:
+    items = [
+        *evidence("One is long.", "Two."),
+        Evidence(Passage(1, "abstract", 13, 18, "More.")),
+    ]
+    found = read_evidence("why?", items, Counting())
+    assert [(c.pmid, c.rank, c.text) for c in found] == [
+        (1, 0, "One is long. More."),
+        (2, 1, "Two."),
+    ]
+    assert found[0].items == (items[0], items[2])
+    assert found[0].reading.relevance == len(found[0].text) / 100
 
-        def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
-            no = [Reading(0.9, 0.1, 0.9, 0.0), Reading(0.9, 0.9, 0.1, 0.0)]
-            return [no["No " not in text] for text in passages]
 
-    text = "No malformations were seen. Curevit is safe."
-    [reading] = read_texts("Is curevit safe?", [text], Shy())
-    assert reading.yes > reading.no
-    [reading] = read_texts("Does curevit help?", [text], Shy())
-    assert reading.yes < reading.no
+def test_only_the_first_citations_are_read() -> None:
+    items = evidence(*(f"Text {n}." for n in range(MAX_READ + 5)))
+    found = read_evidence("why?", items, Counting())
+    assert [c.pmid for c in found] == list(range(1, MAX_READ + 1))
+    assert read_evidence("why?", [], Counting()) == []
+
+
+def test_a_place_in_the_text_leads_to_its_passage() -> None:
+    items = (part(0, 25), part(26, 57))
+    text, begins = join_text(items)
+    found = ReadCitation(1, 0, items, begins, text, Reading(0.9, 0, 0, 1))
+    assert found.item_at(text.index("AMPK")) is items[1]
+    assert found.item_at(text.index("glucose")) is items[0]
+    # The title belongs to no passage here.
+    assert found.item_at(0) is items[0]
+
+
+def test_the_weight_of_a_side_is_relevance_times_stance_and_the_clearest_sentence_leans_most() -> (
+    None
+):
+    spans = (ScoredSpan(0, 5, 0.9, -2.0), ScoredSpan(6, 9, 0.1, 3.0))
+    found = citation("It is not so.", relevance=0.5, yes=0.6, no=0.2, sentences=spans)
+    assert (found.weight("yes"), found.weight("no")) == (0.3, 0.1)
+    assert (found.clearest("yes"), found.clearest("no")) == (spans[1], spans[0])
+    assert citation(sentences=()).clearest("yes") is None

@@ -21,7 +21,7 @@ from serve.answer.write_ideal import answers_nothing
 from serve.llm.chat_form import Message
 from serve.llm.reply_forms import entities_schema, read_entities
 from serve.support.attribute_sentences import Support, remember
-from tests.serve.answering import WordReader, encode, evidence, passage
+from tests.serve.answering import CALIBRATION, WordReader, encode, evidence, passage
 
 TEXT = "Metformin lowers blood glucose by 30% in adults."
 
@@ -72,7 +72,7 @@ def write(
     guess: bool = False,
 ) -> WrittenAnswer:
     limits = WriterLimits(deadline_s=0.2 if isinstance(model, Sleeper) else 60)
-    writer = AnswerWriter(model, encode, None, recognise, WordReader(), limits)
+    writer = AnswerWriter(model, encode, None, recognise, WordReader(), CALIBRATION, limits)
     found = evidence(TEXT) if items is None else items
     return asyncio.run(writer.write(Question("q", body, kind, guess=guess), found))
 
@@ -101,6 +101,7 @@ def test_without_its_claim_checker_sentences_are_checked_by_likeness() -> None:
         LostScorer(),
         recognise,
         WordReader(),
+        CALIBRATION,
     )
     asked = Question("q", "Which drug lowers glucose?", "summary")
     answer = asyncio.run(writer.write(asked, evidence(TEXT)))
@@ -119,7 +120,7 @@ def test_without_its_encoder_it_still_answers_and_checks_by_wording(
     for kind, scorer in product(["summary", "factoid"], [None, LostScorer()]):
         with subtests.test(scorer=scorer, kind=kind):
             script = Script(f"{TEXT} Aspirin prevents colorectal cancer.", names("Metformin"))
-            writer = AnswerWriter(script, lost, scorer, recognise, WordReader())
+            writer = AnswerWriter(script, lost, scorer, recognise, WordReader(), CALIBRATION)
             asked = Question("q", "Which drug lowers glucose?", kind)
             answer = asyncio.run(writer.write(asked, evidence(TEXT)))
             assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
@@ -137,7 +138,7 @@ def test_a_megabyte_of_evidence_is_weighed_within_bounds_and_told() -> None:
     filler = ". ".join(f"Filler {number} says nothing" for number in range(160))
     long = [TEXT, *(f"{filler} of passage {number}." for number in range(199))]
     assert sum(map(len, long)) > 700_000
-    writer = AnswerWriter(None, count, None, recognise, WordReader())
+    writer = AnswerWriter(None, count, None, recognise, WordReader(), CALIBRATION)
     question = Question("q", "Which drug lowers glucose?", "summary")
     answer = asyncio.run(writer.write(question, evidence(*long)))
     assert answer.ideal[0].pmids == (1,)
@@ -256,7 +257,7 @@ BODY = "Does metformin lower blood glucose?"
 def read_off(word: str, text: str = TEXT, *passages: str) -> WrittenAnswer:
     """A preset with a paper's own way to write, whose yes or no is read off its answer."""
     style = AnswerSettings(prompts="biorag")
-    writer = AnswerWriter(Script(text, word), encode, None, recognise, WordReader())
+    writer = AnswerWriter(Script(text, word), encode, None, recognise, WordReader(), CALIBRATION)
     found = evidence(*passages or (TEXT,))
     return asyncio.run(writer.write(Question("q", BODY, "yesno"), found, style))
 
@@ -346,7 +347,7 @@ def test_a_name_of_the_checked_answer_is_kept() -> None:
 def test_exact_answer_can_be_left_to_the_evidence() -> None:
     model = Script(TEXT)
     limits = WriterLimits(exact_from="evidence")
-    writer = AnswerWriter(model, encode, None, recognise, WordReader(), limits)
+    writer = AnswerWriter(model, encode, None, recognise, WordReader(), CALIBRATION, limits)
     question = Question("q", "Which drug lowers glucose?", "factoid")
     answer = asyncio.run(writer.write(question, evidence(TEXT)))
     assert (answer.exact, answer.degraded, len(model.calls)) == ([["Metformin"]], (), 1)
@@ -355,7 +356,7 @@ def test_exact_answer_can_be_left_to_the_evidence() -> None:
 def test_ideal_answer_can_be_left_to_the_evidence_without_a_word_of_degradation() -> None:
     model = Script("yes")
     limits = WriterLimits(ideal_from="evidence")
-    writer = AnswerWriter(model, encode, None, recognise, WordReader(), limits)
+    writer = AnswerWriter(model, encode, None, recognise, WordReader(), CALIBRATION, limits)
     question = Question("q", "Does metformin lower glucose?", "yesno")
     answer = asyncio.run(writer.write(question, evidence(TEXT)))
     assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
@@ -432,7 +433,13 @@ def test_where_all_passages_fit_all_were_shown() -> None:
 def test_a_model_that_is_not_asked_was_shown_nothing() -> None:
     assert write(None).shown is None
     writer = AnswerWriter(
-        Script(), encode, None, recognise, WordReader(), WriterLimits(ideal_from="evidence")
+        Script(),
+        encode,
+        None,
+        recognise,
+        WordReader(),
+        CALIBRATION,
+        WriterLimits(ideal_from="evidence"),
     )
     summary = Question("q", "Which drug lowers glucose?", "summary")
     assert asyncio.run(writer.write(summary, evidence(TEXT))).shown is None
@@ -442,7 +449,7 @@ def test_evidence_that_is_weighed_was_shown_by_sides() -> None:
     style = AnswerSettings(prompts="udine", weigh=1, ideal_from="model")
     said = "Metformin lowers blood glucose in adults."
     items = evidence("Cats sleep all day long.", said, "Metformin does not lower blood glucose.")
-    writer = AnswerWriter(Script(said, said), encode, None, recognise, WordReader())
+    writer = AnswerWriter(Script(said, said), encode, None, recognise, WordReader(), CALIBRATION)
     asked = Question("q", "Metformin lowers blood glucose in adults", "summary")
     answer = asyncio.run(writer.write(asked, items, style))
     assert answer.shown is not None

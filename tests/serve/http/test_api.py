@@ -61,6 +61,25 @@ def test_a_request_may_have_its_own_check(http: TestClient) -> None:
     assert http.post("/v1/search", json={**asked, "check": "off"}).status_code == 422
 
 
+def test_a_request_may_have_its_own_error_budget(http: TestClient) -> None:
+    for body, budget, verdict in [
+        (QUESTION, None, "answered"),
+        (QUESTION, 1, "answered"),
+        (QUESTION, 0, "not_enough_evidence"),
+        ("Does zelavit cure hiccups?", None, "not_enough_evidence"),
+        ("Does zelavit cure hiccups?", 1.0, "answered"),
+    ]:
+        asked = {"question": body, "type": "yesno"} | (
+            {} if budget is None else {"max_wrong": budget}
+        )
+        assert http.post("/v1/answer", json=asked).json()["verdict"] == verdict, asked
+    for wrong in (-0.1, 1.1, "much"):
+        refused = http.post("/v1/answer", json={"question": QUESTION, "max_wrong": wrong})
+        assert refused.status_code == 422
+        assert refused.json()["detail"].startswith("max_wrong: ")
+    assert http.post("/v1/search", json={"question": QUESTION, "max_wrong": 1}).status_code == 422
+
+
 CHECKS: list[dict[str, str]] = [
     {},
     {"check": "drop"},

@@ -139,10 +139,11 @@ def test_a_follow_up_question_is_completed_and_told(http: TestClient) -> None:
     asked = {"question": "What are its side effects?", "turns": turns}
     for path in ("/v1/search", "/v1/answer"):
         found = http.post(path, json=asked).json()
-        assert found["understood"]["question"] == "What are the side effects of imatinib?"
+        whole = "Does imatinib inhibit BCR-ABL? What are its side effects?"
+        assert found["understood"]["question"] == whole
         assert found["understood"]["completed_by"] == "rules"
-        whole = search(http, found["understood"]["question"])
-        assert (pmids(found), whole["degraded"]) == (pmids(whole), [])
+        same = search(http, whole)
+        assert (pmids(found), same["degraded"]) == (pmids(same), [])
         assert not [loss for loss in found["degraded"] if "rewrite" in loss]
 
 
@@ -169,7 +170,7 @@ def test_the_messages_of_a_chat_are_its_turns(http: TestClient) -> None:
     ]
     asked = {"model": "citeray", "messages": messages}
     said = http.post("/v1/chat/completions", json=asked).json()["choices"][0]["message"]
-    whole = "What are the side effects of imatinib?"
+    whole = "Does imatinib inhibit BCR-ABL? What are its side effects?"
     assert said["citeray"]["understood"]["question"] == whole
     assert said["content"].startswith(f"Searched for: {whole}")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from serve.question.follow_up.rest_on_before import rests_on_before
 from serve.question.typed.identifiers import read_identifiers
 from serve.question.typed.parse_tags import heading_candidates
 from serve.question.typed.read_tags import read_tags
@@ -28,8 +27,3 @@ def test_no_field_tag_and_no_identifier_is_read_in_them() -> None:
     assert len(bodies()) > 1900
     assert [b for b in bodies() if heading_candidates(b) or read_tags(b, {}) is not None] == []
     assert [b for b in bodies() if read_identifiers(b)] == []
-
-
-def test_hardly_one_rests_on_a_question_before_it() -> None:
-    """Even without a vocabulary; with one, which finds more names, none does."""
-    assert len([b for b in bodies() if rests_on_before(b, [])]) <= 20

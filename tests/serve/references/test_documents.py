@@ -96,7 +96,7 @@ def test_where_the_evidence_is_not_enough_the_nearest_are_listed(subtests: pytes
         with subtests.test(form=form):
             silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=())
             text = write(form, silent)
-            assert "The indexed literature does not answer this question." in text
+            assert "CiteRay could not decide this from the articles that it found." in text
             assert "Nearest citations [1] Doe J. Title 5." in text.replace("## ", "")
 
 

@@ -17,11 +17,11 @@ from serve.search.whole_citations import ranked, rest_of, telling, whole_of
 from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
-STATES, NAMES = "Curevit reduces zelania.", "Curevit in zelania."
+TITLED = "Curevit reduces zelania."
 PARTS = ("Zelania is bad.", "We gave curevit.", "It fell by half.")
 
 
-def hit(pmid: int, place: int, title: str = STATES, parts: Sequence[str] = PARTS) -> Hit:
+def hit(pmid: int, place: int, title: str = TITLED, parts: Sequence[str] = PARTS) -> Hit:
     """A citation, its title first; the abstract's parts lie ten characters apart."""
     passages = [Passage(pmid, "title", 0, len(title), title)]
     passages += [
@@ -35,12 +35,12 @@ def texts(evidence: Sequence[Evidence]) -> list[str]:
     return [item.passage.text for item in evidence]
 
 
-def test_the_rest_is_a_title_that_states_and_the_end(subtests: pytest.Subtests) -> None:
+def test_the_rest_is_every_other_passage_of_the_citation(subtests: pytest.Subtests) -> None:
     for of, rest in [
-        (hit(1, 1), [STATES, PARTS[2]]),
-        (hit(1, 3), [STATES]),
-        (hit(1, 1, NAMES), [PARTS[2]]),
-        (hit(1, 1, parts=PARTS[:1]), [STATES]),
+        (hit(1, 1), [TITLED, *PARTS[1:]]),
+        (hit(1, 3), [TITLED, *PARTS[:2]]),
+        (hit(1, 0), [*PARTS]),
+        (hit(1, 1, parts=PARTS[:1]), [TITLED]),
         (hit(1, 0, parts=()), []),
         (replace(hit(1, 1), alone=True), []),
         (replace(hit(1, 1), place=None), []),
@@ -67,10 +67,10 @@ def test_what_takes_no_side_leaves_the_evidence_again() -> None:
     of = hit(1, 1)
     first = of.evidence()
     assert first is not None
-    title, end = rest_of(of)
+    title, _, end = rest_of(of)
     told = [first, replace(title, stance="neutral"), replace(end, stance="contradict")]
     assert texts(telling(told, [])) == [PARTS[0], PARTS[2]]
-    assert texts(telling(told, [STATES])) == [PARTS[0], STATES, PARTS[2]]
+    assert texts(telling(told, [TITLED])) == [PARTS[0], TITLED, PARTS[2]]
     assert texts(ranked(told)) == [PARTS[0]]
 
 

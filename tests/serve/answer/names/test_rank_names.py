@@ -1,3 +1,5 @@
+"""Names that the reader marks: grouped by what they name, and ranked over citations."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -5,75 +7,66 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.records import Entity
-from serve.answer.names.rank_names import rank_names
-from tests.serve.answer.test_extract_exact import read
+from serve.answer.names.rank_names import RANK_LOSS, asked_words, rank_names, repeats
+from serve.answer.read_evidence import ReadCitation
+from tests.serve.answer.test_extract_exact import no_one, read, recognise
 
 
-def know_nothing(text: str) -> Sequence[Entity]:
-    return []
+def ranked(citations: Sequence[ReadCitation], body: str = "Which gene?") -> list[list[str]]:
+    return [list(name.names) for name in rank_names(body, citations, recognise)]
 
 
-def named(body: str, text: str, names: str) -> list[str]:
-    found = rank_names(body, read(text, names=names), know_nothing)
-    return sorted(name.names[0] for name in found)
+def test_the_score_sums_each_citations_best_mention_by_relevance_and_rank() -> None:
+    citations = read("TP53, TP53 and BRCA1.", "TP53 is here.", score=0.5)
+    first, second = rank_names("Which gene?", citations, recognise)
+    assert (first.names, second.names) == (("TP53",), ("BRCA1",))
+    assert first.score == pytest.approx(0.5 * 0.9 * (1 + 1 / (1 + RANK_LOSS)))
+    assert second.score == pytest.approx(0.5 * 0.9)
+    assert first.share == 0.5
 
 
-def test_a_part_of_a_long_form_is_the_whole_of_it() -> None:
-    text = "The virus enters by zelin-converting enzyme 2 (ZCE2), which cells of 2 kinds have."
-    found = rank_names(
-        "Which receptor has virus 2?", read(text, names="zelin-converting"), know_nothing
+def test_a_name_of_more_citations_or_of_a_better_or_surer_one_comes_first() -> None:
+    assert ranked(read("TP53 is here.", "BRCA1 is here.", "BRCA1 is there."))[0] == ["BRCA1"]
+    assert ranked(read("TP53 is here.", "BRCA1 is here.")) == [["TP53"], ["BRCA1"]]
+    unsure = read("TP53 sits here.", names="TP53", score=0.3)
+    sure = read("It is caused by BRCA1.", names="BRCA1", score=0.9)
+    assert ranked([*unsure, *sure])[0] == ["BRCA1"]
+
+
+def test_a_name_that_only_repeats_the_question_is_left_out() -> None:
+    assert ranked(read("BRCA1 causes cancer."), "Which gene causes cancer?") == [["BRCA1"]]
+    asked = asked_words("Which drug causes cancers of the breast?")
+    for name, is_repeated in [("breast cancer", True), ("lung cancer", False), ("?", False)]:
+        assert repeats(name, asked) is is_repeated, name
+
+
+def test_a_short_form_and_its_long_form_are_one_name_over_all_citations() -> None:
+    found = read(
+        "TP53 is here.",
+        "The epidermal growth factor receptor (EGFR) is mutated.",
+        "EGFR is mutated.",
     )
-    assert found[0].names == ("zelin-converting enzyme 2",)
+    assert ranked(found) == [["EGFR", "epidermal growth factor receptor"], ["TP53"]]
+    apart = read("An epidermal growth factor receptor (BRCA1) is here.")
+    assert sorted(ranked(apart)) == [["BRCA1"], ["epidermal growth factor receptor"]]
 
 
-def test_a_drug_for_something_else_is_no_answer_where_the_sentence_tells_them_apart() -> None:
-    text = "In use are alfamab and betamab for zelania, gammamab for migraine."
-    names = "alfamab|betamab|gammamab"
-    assert named("Which drugs treat zelania?", text, names) == ["alfamab", "betamab"]
-    text = "Gammamab is given for three months."
-    assert named("Which drugs treat zelania?", text, "gammamab") == ["Gammamab"]
+def test_names_of_one_concept_are_one_name() -> None:
+    def linked(text: str) -> list[Entity]:
+        known = text in ("aspirin", "acetylsalicylic acid")
+        return [Entity(text, 0, len(text), "D1", "drug")] if known else []
+
+    citations = read("Take aspirin.", "Take acetylsalicylic acid.", names="aspirin|acetyl.* acid")
+    (found,) = rank_names("Which drug?", citations, linked)
+    assert sorted(found.names) == ["acetylsalicylic acid", "aspirin"]
 
 
-def test_what_measures_a_symptom_and_letters_that_nobody_explains_are_none(
-    subtests: pytest.Subtests,
-) -> None:
-    for text, names in [
-        ("They were assessed by the Hoehn and Yahr Scale.", "Hoehn"),
-        ("The Zelania Rating Scale (ZRS) was worse; ZRS and tremor rose.", "ZRS"),
-        ("All had SCOPA and tremor.", "SCOPA"),
-        ("Statins hold HMG-CoA reductase back.", "HMG-CoA reductase"),
-    ]:
-        with subtests.test(text=text, names=names):
-            assert (
-                named("What are the symptoms of zelania?", f"{text} Tremor was seen.", names) == []
-            )
-            assert named(
-                "What are the symptoms of zelania?", f"{text} Tremor was seen.", "Tremor was"
-            )
+def test_a_name_is_trimmed_and_one_name_in_two_cases_is_listed_once() -> None:
+    assert ranked(read("MYH7 is mutated and Myh7 too.", names="myh7")) == [["MYH7"]]
+    assert ranked(read('It is "TP53".', names='"TP53".')) == [["TP53"]]
 
 
-def test_the_long_form_of_what_the_question_names_is_no_answer_unless_it_asks_for_a_name() -> None:
-    text = "Zelin-like death protein (ZLD) is held by curevit."
-    names = "Zelin-like death protein|curevit"
-    assert named("Which inhibitors target ZLD?", text, names) == ["curevit"]
-    assert "Zelin-like death protein" in named("What does ZLD stand for?", text, names)
-
-
-def test_a_name_of_a_sentence_that_is_not_on_the_aspect_counts_half() -> None:
-    passages = read("Zelania is seen with gout.", names="gout")
-    [caused] = rank_names("What causes zelania?", passages, know_nothing)
-    [seen] = rank_names("What is zelania seen with?", passages, know_nothing)
-    assert caused.score == seen.score / 2
-
-
-def test_a_sections_label_is_no_part_of_a_name() -> None:
-    text = "BACKGROUND Sweat tests find zelania. METHODS AND AIMS Skin tests were done."
-    found = named("Which tests find zelania?", text, "BACKGROUND Sweat tests|METHODS .* tests")
-    assert found == ["Skin tests", "Sweat tests"]
-
-
-def test_a_name_that_bears_the_noun_which_is_asked_for_counts_twice() -> None:
-    passages = read("Zelania is seen with the GAA repeat.", names="GAA repeat")
-    [repeat] = rank_names("What repeat is seen in zelania?", passages, know_nothing)
-    [seen] = rank_names("What factor is seen in zelania?", passages, know_nothing)
-    assert repeat.score == 2 * seen.score
+def test_an_overlong_name_and_no_name_give_none() -> None:
+    assert ranked(read("x" * 101, names="x+")) == []
+    assert ranked(read("Cats sleep.")) == []
+    assert rank_names("Which gene?", [], no_one) == []

@@ -1,0 +1,1 @@
+"""Calibration of the confidence of answers on held-out questions."""

@@ -1,0 +1,115 @@
+"""Fit the probability that an answer is right, from outcomes of held-out questions.
+
+Logistic regression over a few features of each answer. The points from which thresholds are
+chosen are predicted by cross-validation, so that no point is predicted from itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.errors import InputError
+from cluster.storage.whole_files import write_atomically
+
+FEATURES: Mapping[str, tuple[str, ...]] = {
+    "yesno": ("share", "said", "relevance", "salience"),
+    "factoid": ("name", "margin", "mean_name", "relevance"),
+    "list": ("name", "margin", "mean_name", "relevance"),
+    "summary": ("relevance", "salience", "cosine"),
+}
+FOLDS = 10
+# Fewer outcomes of a type say too little.
+FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An answer to a held-out question.
+
+    `wrong` is its loss: 0 for a right answer and 1 for a wrong one; of a list the share of its
+    names that are wrong. `source` names the set that the question is from.
+    """
+
+    kind: str
+    features: Mapping[str, float]
+    wrong: float
+    source: str = ""
+
+
+def read_outcomes(paths: Sequence[Path]) -> list[Outcome]:
+    """Read outcomes from JSON lines; raises InputError for a file or row of another form."""
+    return [outcome for path in paths for outcome in _read_outcomes(path)]
+
+
+def _read_outcomes(path: Path) -> Iterator[Outcome]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); name a file of outcomes") from error
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield Outcome(**json.loads(line))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{path}, line {number}: not an outcome ({error}); it needs `kind`, `features` and "
+                "`wrong`"
+            ) from error
+
+
+def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
+    """Write outcomes as JSON lines."""
+    lines = (json.dumps(asdict(outcome)) for outcome in outcomes)
+    write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def fit_calibration(outcomes: Sequence[Outcome], seed: int = 0) -> dict[str, Any]:
+    """Return the calibration of each type of question, as `serve.answer.calibration` reads it.
+
+    Raises InputError for a type with too few outcomes, or with right or wrong ones only.
+    """
+    types = {}
+    for kind, features in FEATURES.items():
+        held = [outcome for outcome in outcomes if outcome.kind == kind]
+        labels = {outcome.wrong >= 0.5 for outcome in held}
+        if len(held) < FEWEST or len(labels) < 2:
+            raise InputError(
+                f"{len(held)} outcomes of {kind} questions, of {len(labels)} kinds: a calibration "
+                f"needs at least {FEWEST} questions of each type, right and wrong ones"
+            )
+        types[kind] = _fit(held, features, seed)
+    return {"types": types}
+
+
+def _fit(outcomes: Sequence[Outcome], features: Sequence[str], seed: int) -> dict[str, Any]:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    try:
+        rows = np.array([[o.features[name] for name in features] for o in outcomes])
+    except KeyError as error:
+        raise InputError(
+            f"an outcome has no feature {error}: it is of another version, ask its questions again"
+        ) from error
+    wrong = np.array([o.wrong for o in outcomes])
+    right = wrong < 0.5
+    model = LogisticRegression(C=1.0)
+    smaller = int(min(right.sum(), (~right).sum()))
+    folds = StratifiedKFold(max(2, min(FOLDS, smaller)), shuffle=True, random_state=seed)
+    predicted: NDArray[np.float64] = cross_val_predict(
+        model, rows, right, cv=folds, method="predict_proba"
+    )[:, 1]
+    model.fit(rows, right)
+    weights = [float(model.intercept_[0]), *map(float, model.coef_[0])]
+    points = sorted(zip(predicted.tolist(), wrong.tolist(), strict=True), reverse=True)
+    return {
+        "features": list(features),
+        "weights": [round(weight, 4) for weight in weights],
+        "points": [[round(p, 4), round(w, 4)] for p, w in points],
+    }

@@ -1,0 +1,1 @@
+"""Training of the reader: examples, losses, and the adapter that is shipped."""

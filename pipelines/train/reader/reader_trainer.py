@@ -1,0 +1,280 @@
+"""The reader's losses and its training with transformers' Trainer.
+
+The model is a token classifier over "question [SEP] text" (cluster.models.reader): relevance and
+stance are read from the mean of the logits over all tokens, a sentence's score from the mean over
+its own tokens, names from each token. Only the matrices of the encoder and the new head are
+trained; embeddings, biases and normalisation stay, so that the change can ship as an adapter.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from torch.utils.data import DataLoader, Dataset, Sampler
+from transformers import Trainer
+
+from cluster.models.reader import cut_question
+from cluster.models.readings import RELEVANT, SPAN_LABELS, STANCE_LABELS, SUMMARY
+from pipelines.train.reader.records import ReaderExample
+from pipelines.train.recipe import ReaderLosses
+
+UNKNOWN = -100
+# The head's module in transformers' token classifiers.
+HEAD = "classifier"
+# Each new padded length makes oneDNN build new kernels, which takes seconds: pad to multiples.
+PAD_TO = 64
+_LAYER = re.compile(r"\.layer\.(\d+)\.")
+# Weights of the labels O, B and I: most words are not in a name.
+SPAN_WEIGHTS = (0.3, 1.0, 1.0)
+
+
+def trained_parameters(model: nn.Module, frozen_layers: int = 0) -> list[str]:
+    """Freeze all but the matrices of the upper layers and the head; return the trained names."""
+    learned = []
+    for name, parameter in model.named_parameters():
+        layer = _LAYER.search(name)
+        is_matrix = layer and int(layer[1]) >= frozen_layers and parameter.ndim == 2
+        parameter.requires_grad = bool(is_matrix) or name.startswith(HEAD)
+        if parameter.requires_grad:
+            learned.append(name)
+    return learned
+
+
+def encode_example(tokenizer: Any, example: ReaderExample, max_tokens: int) -> dict[str, Any]:
+    """Return the token ids and labels of an example; a long text keeps only its end.
+
+    `spans` is 0, 1 or 2 (outside, begin, inside) or UNKNOWN for each token, `sentence` the number
+    of its sentence or -1, `scores` the sentences' scores.
+    """
+    text = example.text
+    question = cut_question(tokenizer, example.question, max_tokens)
+    asked = len(tokenizer(question, add_special_tokens=False)["input_ids"])
+    room = max_tokens - asked - tokenizer.num_special_tokens_to_add(pair=True)
+    begin = 0
+    found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    if len(found["input_ids"]) > room:
+        begin = found["offset_mapping"][-room][0]
+    inputs = tokenizer(
+        question,
+        text[begin:],
+        truncation="only_second",
+        max_length=max_tokens,
+        return_offsets_mapping=True,
+    )
+    sequence = inputs.sequence_ids()
+    spans, sentence = [], []
+    for part, (first, last) in zip(sequence, inputs["offset_mapping"], strict=True):
+        first, last = first + begin, last + begin
+        if part != 1:
+            spans.append(UNKNOWN)
+            sentence.append(-1)
+            continue
+        spans.append(UNKNOWN if example.names is None else _span_label(example, first, last))
+        sentence.append(_sentence_of(example, first))
+    return {
+        "input_ids": inputs["input_ids"],
+        "attention_mask": inputs["attention_mask"],
+        "spans": spans,
+        "sentence": sentence,
+        "scores": [s.score for s in example.sentences or ()],
+        "relevant": -1.0 if example.relevant is None else example.relevant,
+        "stance": example.stance or (-1.0, -1.0, -1.0),
+        "weight": example.weight,
+    }
+
+
+def _span_label(example: ReaderExample, begin: int, end: int) -> int:
+    for mark in example.names or ():
+        if mark.begin <= begin and end <= mark.end:
+            return 1 if begin == mark.begin else 2
+    return 0
+
+
+def _sentence_of(example: ReaderExample, at: int) -> int:
+    found = (n for n, s in enumerate(example.sentences or ()) if s.begin <= at < s.end)
+    return next(found, -1)
+
+
+class Encoded(Dataset[dict[str, Any]]):
+    """Encoded examples in memory."""
+
+    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: int) -> dict[str, Any]:
+        return self.rows[place]
+
+
+class TokenBatches(Sampler[list[int]]):
+    """Batches of about `tokens` tokens with texts of similar length, shuffled with `seed`."""
+
+    def __init__(self, lengths: Sequence[int], tokens: int, seed: int) -> None:
+        draw = random.Random(seed)
+        places = list(range(len(lengths)))
+        draw.shuffle(places)
+        by_length: dict[int, list[int]] = {}
+        batches = []
+        for place in places:
+            padded = -(-lengths[place] // PAD_TO) * PAD_TO
+            bucket = by_length.setdefault(padded, [])
+            bucket.append(place)
+            if len(bucket) * padded >= tokens:
+                batches.append(by_length.pop(padded))
+        batches += by_length.values()
+        draw.shuffle(batches)
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self.batches)
+
+
+def collate(rows: Sequence[dict[str, Any]], pad_id: int) -> dict[str, Tensor]:
+    """Pad a batch; sentences of all rows are numbered in one sequence."""
+    width = -(-max(len(row["input_ids"]) for row in rows) // PAD_TO) * PAD_TO
+    first, numbers, scores = 0, [], []
+    for row in rows:
+        numbers.append([n + first if n >= 0 else -1 for n in row["sentence"]])
+        scores += row["scores"]
+        first += len(row["scores"])
+
+    def padded(values: Sequence[Sequence[int]], fill: int) -> Tensor:
+        return torch.tensor([[*v, *[fill] * (width - len(v))] for v in values])
+
+    return {
+        "input_ids": padded([row["input_ids"] for row in rows], pad_id),
+        "attention_mask": padded([row["attention_mask"] for row in rows], 0),
+        "spans": padded([row["spans"] for row in rows], UNKNOWN),
+        "sentence": padded(numbers, -1),
+        "scores": torch.tensor(scores, dtype=torch.float32),
+        "relevant": torch.tensor([row["relevant"] for row in rows], dtype=torch.float32),
+        "stance": torch.tensor([row["stance"] for row in rows], dtype=torch.float32),
+        "weight": torch.tensor([row["weight"] for row in rows], dtype=torch.float32),
+    }
+
+
+def pair_logits(logits: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean of the logits over the tokens of each pair, (pairs, labels)."""
+    seen = mask.unsqueeze(-1).to(logits.dtype)
+    return (logits * seen).sum(1) / seen.sum(1)
+
+
+def reader_loss(logits: Tensor, batch: dict[str, Tensor], losses: ReaderLosses) -> Tensor:
+    """Return the sum of the four losses, weighted; `logits` are (pairs, tokens, labels)."""
+    pairs = pair_logits(logits, batch["attention_mask"])
+    terms = (
+        losses.relevance * _relevance(pairs, batch),
+        losses.stance * _stance(pairs, batch),
+        losses.sentences * _sentences(logits, batch),
+        losses.names * _names(logits, batch["spans"]),
+    )
+    return torch.stack(terms).sum()
+
+
+def _relevance(pairs: Tensor, batch: dict[str, Tensor]) -> Tensor:
+    known = batch["relevant"] >= 0
+    if not known.any():
+        return pairs.sum() * 0
+    return binary_cross_entropy_with_logits(
+        pairs[known, RELEVANT], batch["relevant"][known], batch["weight"][known]
+    )
+
+
+def _stance(pairs: Tensor, batch: dict[str, Tensor]) -> Tensor:
+    """Return the sum of losses divided by the batch size, so few yes/no questions count less."""
+    known = batch["stance"][:, 0] >= 0
+    if not known.any():
+        return pairs.sum() * 0
+    losses = cross_entropy(pairs[known][:, STANCE_LABELS], batch["stance"][known], reduction="none")
+    return (losses * batch["weight"][known]).sum() / len(pairs)
+
+
+def _sentences(logits: Tensor, batch: dict[str, Tensor]) -> Tensor:
+    number = batch["sentence"]
+    rows, columns = (number >= 0).nonzero(as_tuple=True)
+    if not len(rows):
+        return logits.sum() * 0
+    held = number[rows, columns]
+    tokens = logits[rows, columns, SUMMARY]
+    count = len(batch["scores"])
+    sums = tokens.new_zeros(count).index_add(0, held, tokens)
+    counts = torch.bincount(held, minlength=count)
+    there = counts > 0
+    means = sums[there] / counts[there]
+    return binary_cross_entropy_with_logits(means, batch["scores"][there])
+
+
+def _names(logits: Tensor, spans: Tensor) -> Tensor:
+    if not (spans != UNKNOWN).any():
+        return logits.sum() * 0
+    return cross_entropy(
+        logits[..., SPAN_LABELS].flatten(0, 1),
+        spans.flatten(),
+        logits.new_tensor(SPAN_WEIGHTS),
+        ignore_index=UNKNOWN,
+    )
+
+
+class ReaderTrainer(Trainer):
+    """Trainer with batches of constant token count, and a separate learning rate for the head."""
+
+    def __init__(
+        self,
+        *args: Any,
+        tokens: int,
+        losses: ReaderLosses,
+        head_rate: float,
+        pad_id: int,
+        **options: Any,
+    ) -> None:
+        super().__init__(*args, **options)
+        self._tokens = tokens
+        self._losses = losses
+        self._head_rate = head_rate
+        self._pad_id = pad_id
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Return the batches; raises ValueError if the training set is not Encoded."""
+        if not isinstance(self.train_dataset, Encoded):
+            raise ValueError("the reader trains on encoded examples")
+        lengths = [len(row["input_ids"]) for row in self.train_dataset.rows]
+        batches = TokenBatches(lengths, self._tokens, self.args.seed)
+        return DataLoader(
+            self.train_dataset,
+            batch_sampler=batches,
+            collate_fn=lambda rows: collate(rows, self._pad_id),
+        )
+
+    def create_optimizer(self, *unused: Any) -> torch.optim.Optimizer:
+        """Return AdamW with a separate learning rate for the randomly initialised head."""
+        named = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
+        head = [p for n, p in named if n.startswith(HEAD)]
+        rest = [p for n, p in named if not n.startswith(HEAD)]
+        self.optimizer = torch.optim.AdamW(
+            [
+                {"params": rest, "lr": self.args.learning_rate},
+                {"params": head, "lr": self._head_rate},
+            ],
+            weight_decay=self.args.weight_decay,
+        )
+        return self.optimizer
+
+    def compute_loss(
+        self, model: nn.Module, inputs: dict[str, Tensor], *unused: Any, **options: Any
+    ) -> Tensor:
+        """Return the loss of a batch."""
+        logits = model(
+            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]
+        ).logits.float()
+        return reader_loss(logits, inputs, self._losses)

@@ -1,0 +1,307 @@
+"""Train the reader, from its data to the adapter: `citeray train reader`."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    PrinterCallback,
+    TrainerCallback,
+    TrainingArguments,
+    set_seed,
+)
+
+from cluster.errors import InputError
+from cluster.models.adapters import TRAINING, quiet_loading
+from cluster.models.hardware import choose_device
+from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
+from cluster.models.readings import LABELS
+from cluster.models.store import checksum
+from cluster.settings.settings import EncoderSettings
+from cluster.storage.object_store import File
+from cluster.storage.whole_files import sha256_of, write_atomically
+from pipelines.train.card import render_card
+from pipelines.train.examples.mine_candidates import best_by_bm25
+from pipelines.train.examples.read_questions import read_corpus
+from pipelines.train.jobs import base_model, identity
+from pipelines.train.reader.abstracts import (
+    abstract_examples,
+    read_abstract_questions,
+    read_abstracts,
+    read_findings,
+    trial_examples,
+)
+from pipelines.train.reader.bioasq import bioasq_examples, read_answered
+from pipelines.train.reader.claims import (
+    abstract_claim_examples,
+    claim_examples,
+    mention_examples,
+)
+from pipelines.train.reader.extract_adapter import extract_adapter, write_adapter
+from pipelines.train.reader.measure_reader import measure_reader
+from pipelines.train.reader.reader_trainer import (
+    Encoded,
+    ReaderTrainer,
+    encode_example,
+    trained_parameters,
+)
+from pipelines.train.reader.records import ReaderExample, balance_sides
+from pipelines.train.reader.tables import attribute_examples, contrast_examples
+from pipelines.train.recipe import ReaderPass, ReaderRecipe
+
+STATE = ".training"
+Report = Callable[[str], None]
+Measures = dict[str, float]
+# Makes new examples of one kind; for tables and contrast sets, as many as requested.
+Source = Callable[[int], Iterable[ReaderExample]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderData:
+    """Files to train and measure the reader on.
+
+    `questions` are BioASQ files whose citations are in `corpus`. `abstract_questions` has
+    PubMedQA's questions and `findings` has findings of trials, both on citations in `abstracts`.
+    `held_out` are BioASQ files to measure on.
+    """
+
+    questions: tuple[Path, ...]
+    corpus: tuple[File, ...]
+    abstract_questions: Path | None = None
+    findings: Path | None = None
+    abstracts: tuple[File, ...] = ()
+    held_out: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> list[File]:
+        """All files that the reader is trained on."""
+        optional = [self.abstract_questions, self.findings]
+        return [*self.questions, *self.corpus, *filter(None, optional), *self.abstracts]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderJob:
+    """A training run: its recipe, data and base model, and the folder of the result."""
+
+    recipe: ReaderRecipe
+    base: EncoderSettings
+    data: ReaderData
+    folder: Path
+
+
+def make_examples(data: ReaderData, recipe: ReaderRecipe) -> list[list[ReaderExample]]:
+    """Return the examples of each pass.
+
+    Raises InputError for invalid data, for questions or findings whose abstracts are missing, and
+    for a pass without examples.
+    """
+    draw = random.Random(recipe.seed)
+    sources = _sources(data, recipe, draw)
+    passes = []
+    for number, part in enumerate(recipe.passes, start=1):
+        found = [
+            example
+            for kind, source in sources.items()
+            for example in _draw_examples(source, getattr(part, kind), part.balanced, draw)
+        ]
+        if not found:
+            raise InputError(
+                f"pass {number} has no examples: give files of the kinds that it lists"
+            )
+        passes.append(found)
+    return passes
+
+
+def _sources(data: ReaderData, recipe: ReaderRecipe, draw: random.Random) -> dict[str, Source]:
+    """Return a function that makes new examples, by kind of example."""
+    corpus = read_corpus(data.corpus)
+    questions = read_answered(data.questions)
+    abstracts = read_abstracts(data.abstracts)
+    texts: Sequence[str] = [c.search_text for c in abstracts.values()] or corpus.texts
+    findings = read_findings(data.findings) if data.findings else []
+    _check_held({f.pmid for f in findings}, abstracts, data.findings)
+    asked = read_abstract_questions(data.abstract_questions) if data.abstract_questions else []
+    _check_held({q.pmid for q in asked}, abstracts, data.abstract_questions)
+
+    def of_bioasq(sided: bool) -> Source:
+        chosen = [q for q in questions if (q.stance is not None) is sided]
+        mined = best_by_bm25(corpus.texts, [q.text for q in chosen], recipe.hardest)
+        return lambda count: bioasq_examples(chosen, corpus, mined, draw)
+
+    return {
+        "yesno": of_bioasq(True),
+        "other": of_bioasq(False),
+        "abstracts": lambda count: abstract_examples(asked, abstracts, draw),
+        "trials": lambda count: trial_examples(findings, abstracts, draw),
+        "propositions": lambda count: contrast_examples(count, texts, draw),
+        "attributes": lambda count: attribute_examples(count, texts, draw),
+        "claims": lambda count: claim_examples(count, texts, draw),
+        "abstract_claims": lambda count: abstract_claim_examples(count, draw),
+        "mentions": lambda count: mention_examples(count, texts, draw),
+    }
+
+
+def _draw_examples(
+    source: Source, count: int, balanced: bool, draw: random.Random
+) -> list[ReaderExample]:
+    """Return `count` examples of `source`, or none if it has none."""
+    found: list[ReaderExample] = []
+    while len(found) < count:
+        more = list(source(count))
+        if not more:
+            return []
+        found += more
+    return balance_sides(found, count, draw) if balanced else draw.sample(found, count)
+
+
+def _check_held(pmids: set[int], abstracts: dict[int, Any], file: Path | None) -> None:
+    missing = sorted(pmids - abstracts.keys())
+    if missing:
+        raise InputError(
+            f"{file}: {len(missing)} articles are in no file of --abstracts (PMID {missing[0]} "
+            "is the first): name the PubMed XML files that have them"
+        )
+
+
+def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
+    """Train the reader, write its adapter and card to `job.folder`, and return its quality.
+
+    Resumes from the last checkpoint in the folder. Raises the errors of reading the data
+    and the base model.
+    """
+    torch.set_num_threads(job.base.threads)
+    recipe = job.recipe
+    set_seed(recipe.seed)
+    base = base_model(job.base)
+    passes = make_examples(job.data, recipe)
+    tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
+    model = load_base(base)
+    _check_begun(job, base)
+    for number, (part, examples) in enumerate(zip(recipe.passes, passes, strict=True), start=1):
+        report(f"pass {number} of {len(passes)}: {len(examples):,} examples")
+        state = job.folder / STATE / f"pass-{number}"
+        run_pass(model, tokenizer, examples, recipe, part, state, report)
+    # The decomposition is randomised; with the seed, a resumed run gives the same adapter.
+    set_seed(recipe.seed)
+    untrained = load_base(base)
+    adapted = extract_adapter(untrained, model, recipe.rank)
+    write_adapter(adapted, job.base.model, job.folder)
+    measured = {}
+    if job.data.held_out:
+        questions = read_answered(job.data.held_out)
+        measured = measure_reader(adapted, tokenizer, questions, recipe.max_tokens)
+    _write_card(job, base, licence, measured)
+    return measured
+
+
+def _check_begun(job: ReaderJob, base: Path) -> None:
+    """Record the training beside its checkpoints; refuse checkpoints of another training."""
+    path = job.folder / STATE / "identity.txt"
+    found = f"{identity(base, job.data.files)} {job.recipe.model_dump_json()}\n"
+    if path.is_file() and path.read_text(encoding="utf-8") != found:
+        raise InputError(
+            f"{path.parent}: left by a training with other data, another recipe or another base "
+            "model; train into another folder, or remove it to train anew"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, found.encode())
+
+
+def load_base(folder: Path) -> Any:
+    """Load a base model with a new head for the reader's labels, without dropout."""
+    with quiet_loading():
+        return AutoModelForTokenClassification.from_pretrained(
+            folder,
+            **SAFE_WEIGHTS,
+            dtype=torch.float32,
+            id2label=dict(enumerate(LABELS)),
+            label2id={label: place for place, label in enumerate(LABELS)},
+            # On a CPU, dropout takes more time than the matrix products.
+            attention_probs_dropout_prob=0.0,
+            hidden_dropout_prob=0.0,
+        )
+
+
+def run_pass(
+    model: Any,
+    tokenizer: Any,
+    examples: Sequence[ReaderExample],
+    recipe: ReaderRecipe,
+    part: ReaderPass,
+    folder: Path,
+    report: Report,
+) -> None:
+    """Train `model` for one pass over `examples`; resumes from a checkpoint in `folder`."""
+    trained_parameters(model, part.frozen_layers)
+    rows = [encode_example(tokenizer, example, recipe.max_tokens) for example in examples]
+    on_cpu = choose_device("auto") == "cpu"
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        num_train_epochs=1,
+        learning_rate=part.learning_rate,
+        weight_decay=recipe.weight_decay,
+        warmup_steps=recipe.warmup,
+        lr_scheduler_type="linear",
+        max_grad_norm=recipe.clip,
+        bf16=True,
+        use_cpu=on_cpu,
+        logging_steps=20,
+        save_steps=recipe.checkpoint_every,
+        save_total_limit=1,
+        seed=recipe.seed,
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+    )
+    trainer = ReaderTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=Encoded(rows),
+        tokens=recipe.tokens,
+        losses=part.losses,
+        head_rate=recipe.head_rate * part.learning_rate,
+        pad_id=tokenizer.pad_token_id,
+        callbacks=[_Reporter(report)],
+    )
+    # PrinterCallback prints to standard output, which is for the command's result.
+    trainer.remove_callback(PrinterCallback)
+    trainer.train(resume_from_checkpoint=any(folder.glob("checkpoint-*")))
+
+
+class _Reporter(TrainerCallback):
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        """Report the loss."""
+        if logs and "loss" in logs:
+            loss = float(logs["loss"])
+            self._report(f"step {state.global_step:,} of {state.max_steps:,}: loss {loss:.4f}")
+
+
+def _write_card(job: ReaderJob, base: Path, licence: str, measured: Measures) -> None:
+    training = {
+        "kind": "reader",
+        "base": {"model": job.base.model, "sha256": checksum(base)},
+        "recipe": job.recipe.model_dump(),
+        "data": list(_described(job.data.files)),
+        "held_out": list(_described(job.data.held_out)),
+        "licence": licence,
+        "measured": measured,
+    }
+    text = json.dumps(training, indent=1, ensure_ascii=False)
+    write_atomically(job.folder / TRAINING, f"{text}\n".encode())
+    write_atomically(job.folder / "README.md", render_card(training).encode())
+
+
+def _described(files: Sequence[File]) -> Iterator[dict[str, str]]:
+    for file in files:
+        yield {"file": file.name, "sha256": sha256_of(file)}

@@ -1,0 +1,167 @@
+"""What the reader says of a text, from given logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from cluster.models.readings import (
+    LABELS,
+    NO,
+    RELEVANT,
+    SILENT,
+    SUMMARY,
+    YES,
+    BatchReader,
+    PairLogits,
+    Reading,
+    ScoredSpan,
+    join_windows,
+    read_logits,
+)
+
+TEXT = "Aspirin treats fever in adults. IL-6 (the gene) inhibits the heart."
+FIRST, SECOND = slice(3, 8), slice(8, None)
+NAME = LABELS.index("I-ANSWER")
+
+
+def word_offsets(text: str) -> np.ndarray:
+    """Offsets (n, 2) of the text's words, as a tokeniser would give them."""
+    begins = [0] + [n + 1 for n, letter in enumerate(text) if letter == " "]
+    return np.array([(b, text.find(" ", b) if " " in text[b:] else len(text)) for b in begins])
+
+
+def window(
+    text: str = TEXT, change: Callable[[np.ndarray], None] = lambda logits: None, row: int = 0
+) -> PairLogits:
+    """A window whose model finds nothing, changed by `change`; 3 tokens stand before the text."""
+    offsets = word_offsets(text)
+    logits = np.zeros((3 + len(offsets), len(LABELS)), np.float32)
+    logits[:, 0] = 9.0
+    change(logits)
+    return PairLogits(row, logits, offsets, np.arange(3, 3 + len(offsets)))
+
+
+def test_relevance_and_stance_are_the_mean_over_all_tokens_of_the_pair() -> None:
+    def change(logits: np.ndarray) -> None:
+        logits[0, RELEVANT] = 2.0 * len(logits)
+        logits[:2, NO] = 3.0 * len(logits) / 2
+
+    found = read_logits(TEXT, window(change=change))
+    odds = np.exp([0.0, 3.0, 0.0])
+    assert found.relevance == pytest.approx(1 / (1 + np.exp(-2.0)))
+    assert [found.yes, found.no, found.silent] == pytest.approx(list(odds / odds.sum()))
+
+
+def test_a_sentence_has_the_mean_score_and_the_mean_lean_of_its_own_tokens() -> None:
+    def change(logits: np.ndarray) -> None:
+        logits[:3, SUMMARY] = -50.0
+        logits[FIRST, SUMMARY] = [1.0, 1.0, 1.0, 1.0, 6.0]
+        logits[SECOND, SUMMARY] = -2.0
+        logits[FIRST, YES] = 1.0
+        logits[SECOND, NO] = [2.0, 6.0, 4.0, 4.0, 4.0, 4.0]
+
+    first, second = read_logits(TEXT, window(change=change)).sentences
+    assert [TEXT[s.begin : s.end] for s in (first, second)] == [TEXT[:31], TEXT[32:]]
+    assert first.score == pytest.approx(1 / (1 + np.exp(-2.0)))
+    assert second.score == pytest.approx(1 / (1 + np.exp(2.0)))
+    assert (first.lean, second.lean) == pytest.approx((1.0, -4.0))
+
+
+def test_neighbouring_words_are_one_name_and_punctuation_separates_names() -> None:
+    def change(logits: np.ndarray) -> None:
+        logits[[3, 4, 8, 10], NAME] = 20.0
+
+    found = read_logits(TEXT, window(change=change)).names
+    assert [TEXT[n.begin : n.end] for n in found] == ["Aspirin treats", "IL-6", "gene"]
+    assert all(name.score > 0.9 for name in found)
+    assert all(name.lean == 0 for name in found)
+
+
+def test_a_name_has_the_mean_of_its_words_and_words_below_the_share_belong_to_none() -> None:
+    def change(logits: np.ndarray) -> None:
+        logits[3, NAME] = 9.0
+        logits[4, NAME] = 9.0 + np.log(3)
+        logits[6, NAME] = 8.0
+
+    (found,) = read_logits(TEXT, window(change=change)).names
+    assert (TEXT[found.begin : found.end], found.score) == (
+        "Aspirin treats",
+        pytest.approx((0.5 + 0.75) / 2, abs=1e-3),
+    )
+
+
+def test_a_word_of_several_tokens_is_one_word() -> None:
+    text = "metformin helps"
+    offsets = np.array([(0, 3), (3, 9), (10, 15)])
+    logits = np.zeros((3, len(LABELS)), np.float32)
+    logits[:, 0] = 5.0
+    logits[:2, NAME] = 20.0
+    (name,) = read_logits(text, PairLogits(0, logits, offsets, np.arange(3))).names
+    assert text[name.begin : name.end] == "metformin"
+
+
+def test_a_text_without_tokens_has_no_sentences_and_no_names() -> None:
+    logits = np.zeros((3, len(LABELS)), np.float32)
+    none = np.empty(0, np.int64)
+    found = read_logits("", PairLogits(0, logits, none.reshape(0, 2), none))
+    assert (found.names, found.sentences, found.relevance) == ((), (), 0.5)
+
+
+def test_sentences_that_a_window_does_not_hold_are_left_out() -> None:
+    whole = window()
+    part = PairLogits(0, whole.logits[:8], whole.offsets[:5], whole.seen[:5])
+    assert [s.begin for s in read_logits(TEXT, part).sentences] == [0]
+
+
+def test_the_last_window_takes_the_stance_where_it_says_something() -> None:
+    last = Reading(0.8, 0.1, 0.6, 0.3)
+    clearer = Reading(0.9, 0.95, 0.0, 0.05)
+    found = join_windows([last, clearer])
+    assert (found.relevance, found.yes, found.no, found.silent) == (0.9, 0.1, 0.6, 0.3)
+    assert join_windows([Reading(0.8, 0.1, 0.5, 0.4), clearer]).yes == 0.95
+
+
+def test_windows_join_to_the_most_relevant_and_the_least_silent() -> None:
+    shared = ScoredSpan(5, 9, 0.4)
+    better = ScoredSpan(5, 9, 0.7, -2.0)
+    quiet = Reading(0.9, 0.05, 0.05, 0.9, (shared,), (ScoredSpan(0, 4, 0.1), shared))
+    clear = Reading(0.6, 0.1, 0.8, 0.1, (better,), (better, ScoredSpan(10, 12, 0.2)))
+    found = join_windows([quiet, clear])
+    assert (found.relevance, found.yes, found.no, found.silent) == (0.9, 0.1, 0.8, 0.1)
+    assert found.names == (better,)
+    assert found.sentences == (ScoredSpan(0, 4, 0.1), better, ScoredSpan(10, 12, 0.2))
+    assert join_windows([clear]) is clear
+    assert join_windows([]) == Reading(0.0, 0.0, 0.0, 1.0)
+
+
+class TwoWindows(BatchReader):
+    """Gives each text two windows, of which the second is relevant; records its batches."""
+
+    def __init__(self, batch_size: int) -> None:
+        super().__init__(batch_size)
+        self.batches: list[list[str]] = []
+
+    def score(self, question: str, texts: Sequence[str]) -> list[PairLogits]:
+        self.batches.append(list(texts))
+
+        def relevant(logits: np.ndarray) -> None:
+            logits[:, RELEVANT] = 5.0
+            logits[:, SILENT] = -5.0
+
+        found = []
+        for row, text in enumerate(texts):
+            found += [window(text, row=row), window(text, relevant, row)]
+        return found
+
+
+def test_texts_are_read_in_batches_of_like_length_and_come_back_in_their_order() -> None:
+    texts = ["one two three four.", "one.", "one two.", "one two three."]
+    reader = TwoWindows(2)
+    found = reader.read("what?", texts)
+    assert reader.batches == [["one.", "one two."], ["one two three.", "one two three four."]]
+    assert [reading.sentences[0].end for reading in found] == [len(text) for text in texts]
+    assert all(reading.relevance > 0.99 and reading.silent < 0.01 for reading in found)
+    assert reader.read("what?", []) == []

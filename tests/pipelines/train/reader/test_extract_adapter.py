@@ -1,0 +1,93 @@
+"""The adapter that is written of a reader computes what the trained model does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from cluster.models.adapters import model_folder
+from cluster.models.reader import Reader
+from cluster.settings.settings import load_settings
+from pipelines.train.reader.extract_adapter import extract_adapter, low_rank, write_adapter
+from pipelines.train.reader.train_reader import load_base
+from tests.tiny_models import make_tiny_encoder
+
+pytestmark = pytest.mark.model
+
+RANK = 4
+INPUTS = {"input_ids": torch.tensor([[2, 7, 8, 9, 3]]), "attention_mask": torch.ones(1, 5).long()}
+
+
+def changed(folder: Path, rank: int = RANK) -> Any:
+    """The model of `folder` with a change of `rank` to each matrix of its layers, and its head."""
+    torch.manual_seed(1)
+    model = load_base(folder)
+    for name, parameter in model.named_parameters():
+        with torch.no_grad():
+            if ".layer." in name and parameter.ndim == 2:
+                a, b = (torch.randn(n, rank) for n in parameter.shape)
+                parameter += 0.05 * a @ b.T
+            elif name.startswith("classifier"):
+                parameter += torch.randn_like(parameter)
+    return model.eval()
+
+
+def logits(model: Any) -> torch.Tensor:
+    with torch.inference_mode():
+        found: torch.Tensor = model(**INPUTS).logits
+    return found
+
+
+def test_a_change_of_low_rank_is_reproduced(tmp_path: Path) -> None:
+    base = make_tiny_encoder(tmp_path)
+    trained = changed(base)
+    wanted = logits(trained)
+    untrained = load_base(base).eval()
+    assert not torch.allclose(logits(untrained), wanted, atol=0.1)
+    adapted = extract_adapter(untrained, trained, RANK).eval()
+    torch.testing.assert_close(logits(adapted), wanted, atol=1e-3, rtol=1e-3)
+
+
+def test_a_lower_rank_keeps_most_of_a_change() -> None:
+    torch.manual_seed(1)
+    change = torch.randn(32, 3) @ torch.randn(3, 16) + 0.001 * torch.randn(32, 16)
+    b, a = low_rank(change, 3)
+    assert (b.shape, a.shape) == ((32, 3), (3, 16))
+    assert torch.linalg.norm(b @ a - change) < 0.01 * torch.linalg.norm(change)
+    worse = torch.linalg.norm(torch.mul(*[x[:1] if x is a else x[:, :1] for x in (b, a)]) - change)
+    assert worse > torch.linalg.norm(b @ a - change)
+
+
+def test_a_rank_above_that_of_the_matrix_is_filled_with_zeros() -> None:
+    change = torch.randn(8, 6)
+    b, a = low_rank(change, 20)
+    assert (b.shape, a.shape) == ((8, 20), (20, 6))
+    torch.testing.assert_close(b @ a, change, atol=1e-4, rtol=1e-4)
+
+
+def test_the_written_adapter_loads_as_a_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+    base = make_tiny_encoder(tmp_path)
+    trained = changed(base)
+    out = tmp_path / "adapter"
+    write_adapter(extract_adapter(load_base(base), trained, RANK), f"file:{base}", out)
+    chosen = load_settings().reader.model_copy(
+        update={"model": f"file:{base}", "adapter": f"file:{out}", "sha256": ""}
+    )
+    limits: dict[str, Any] = {"max_tokens": 48, "batch_size": 2}
+    loaded = Reader.load(model_folder(chosen), device="cpu", dtype="float32", **limits)
+    direct = Reader(trained, AutoTokenizer.from_pretrained(base), **limits)
+    texts = ["aspirin treats fever .", "the heart " * 60]
+    for found, wanted in zip(
+        loaded.read("what ?", texts), direct.read("what ?", texts), strict=True
+    ):
+        # The adapter is written in 16 bits.
+        assert found.relevance == pytest.approx(wanted.relevance, abs=0.01)
+        assert found.no == pytest.approx(wanted.no, abs=0.01)
+        assert [s.end for s in found.sentences] == [s.end for s in wanted.sentences]

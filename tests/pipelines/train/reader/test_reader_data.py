@@ -1,0 +1,470 @@
+"""What the reader learns from: examples of BioASQ, of whole abstracts, of trials and of tables."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.records import Citation, Section
+from cluster.text.sentences import sentence_spans
+from pipelines.train.examples.mark_names import Marked
+from pipelines.train.examples.read_questions import Corpus
+from pipelines.train.reader import claims
+from pipelines.train.reader.abstracts import (
+    AbstractQuestion,
+    Finding,
+    abstract_examples,
+    ask_of,
+    last_sections,
+    read_abstract_questions,
+    read_abstracts,
+    read_findings,
+    trial_examples,
+    with_title,
+)
+from pipelines.train.reader.bioasq import (
+    LEAST_SCORE,
+    answering,
+    bioasq_examples,
+    embed,
+    overlap,
+    read_answered,
+    silent,
+)
+from pipelines.train.reader.claims import (
+    abstract_claim_examples,
+    claim_examples,
+    mention_examples,
+    read_marks,
+    read_rows,
+)
+from pipelines.train.reader.records import (
+    MAYBE,
+    NO,
+    SILENT,
+    YES,
+    ReaderExample,
+    balance_sides,
+    opposite,
+)
+from pipelines.train.reader.tables import attribute_examples, contrast_examples, read_table
+from tests.pipelines.train.tiny_data import gold_row, write_corpus, write_gold, write_lines
+
+SAYS = "Aspirin reduces fever in patients."
+GOLD = f"We gave a drug. {SAYS} The heart is not in this study."
+OTHER = "The gene inhibits a protein. Blood is in the heart."
+CORPUS = Corpus((GOLD, OTHER, "A cell does bleeding."), {1: 0, 2: 1, 3: 2})
+FACTOID = {
+    "body": "What reduces fever?",
+    "type": "factoid",
+    "exact_answer": [["aspirin", "ASA"]],
+}
+
+
+CLAIM_KEYS = ("ask", "opposite", "affirms", "denies", "open")
+MENTION_KEYS = ("ask", "says", "open")
+
+
+def words_of(example: ReaderExample) -> list[str]:
+    return [example.text[mark.begin : mark.end] for mark in example.names or ()]
+
+
+def check_places(examples: list[ReaderExample]) -> None:
+    """Sentences are those of the text, names stand within it, and stances add up to 1."""
+    for example in examples:
+        if example.sentences is not None:
+            spans = [(s.begin, s.end) for s in example.sentences]
+            assert spans == sentence_spans(example.text), example
+            assert all(0 <= s.score <= 1 for s in example.sentences)
+        assert all(0 <= m.begin < m.end <= len(example.text) for m in example.names or ())
+        assert example.stance is None or sum(example.stance) == pytest.approx(1)
+
+
+def test_a_stance_turned_round_swaps_yes_and_no() -> None:
+    assert [opposite(s) for s in (YES, NO, SILENT, (0.5, 0.2, 0.3))] == [
+        NO,
+        YES,
+        SILENT,
+        (0.2, 0.5, 0.3),
+    ]
+
+
+def test_gold_questions_are_read_with_their_answers(tmp_path: Path) -> None:
+    path = write_gold(
+        tmp_path / "q.json",
+        gold_row(),
+        gold_row(exact_answer=" No "),
+        gold_row(**FACTOID),
+        gold_row(type="list", exact_answer=[["a"], "b"], ideal_answer="Two."),
+        gold_row(type="summary", exact_answer="ignored"),
+        gold_row(snippets=[]),
+        gold_row(ideal_answer=None),
+    )
+    yes, no, factoid, listed, summary = read_answered([path])
+    assert (yes.stance, no.stance, factoid.stance) == (YES, NO, None)
+    assert (factoid.names, listed.names) == ((("aspirin", "ASA"),), (("a",), ("b",)))
+    assert (summary.names, summary.stance, summary.pmids) == ((), None, frozenset({1}))
+    assert (yes.snippets, listed.ideal) == ((SAYS,), ("Two.",))
+
+
+def test_questions_of_another_form_are_refused_with_their_place(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for change in [
+        {"exact_answer": "perhaps"},
+        {"exact_answer": ["yes"]},
+        {"documents": ["no number"]},
+        {"snippets": [{}]},
+        {"ideal_answer": 3},
+    ]:
+        with subtests.test(change=change):
+            path = write_gold(tmp_path / "q.json", gold_row(), gold_row(**change))
+            with pytest.raises(InputError, match=r"q\.json: question 1: not a gold question"):
+                read_answered([path])
+    with pytest.raises(InputError, match="no question has snippets"):
+        read_answered([write_gold(tmp_path / "q.json", gold_row(snippets=[]))])
+
+
+def test_an_answering_text_has_the_names_and_scored_sentences(tmp_path: Path) -> None:
+    [question] = read_answered([write_gold(tmp_path / "q.json", gold_row(**FACTOID))])
+    example = answering(question, GOLD, 0.7)
+    check_places([example])
+    assert words_of(example) == ["Aspirin"]
+    first, second, third = example.sentences or ()
+    assert (first.score, third.score) == (0.0, 0.0)
+    assert LEAST_SCORE <= second.score <= 1.0
+    assert (example.relevant, example.stance, example.weight) == (1.0, None, 0.7)
+    quiet = silent("Is it?", OTHER, 0.5, sided=True)
+    check_places([quiet])
+    assert (quiet.relevant, quiet.stance, quiet.names) == (0.0, SILENT, ())
+    assert silent("What?", OTHER, 0.5, sided=False).stance is None
+
+
+def test_the_overlap_is_that_with_the_nearest_reference() -> None:
+    assert overlap("aspirin reduces fever", ["Aspirin reduces fever.", "No."]) == 1.0
+    assert overlap("a b c", ["d e f"]) == 0.0
+    assert 0 < overlap("aspirin fever", ["aspirin reduces fever"]) < 0.5
+
+
+def test_a_text_is_embedded_whole_among_sentences_of_another() -> None:
+    places = set()
+    for seed in range(40):
+        text = embed(SAYS, OTHER, random.Random(seed))
+        assert text.replace(SAYS, "").split() == OTHER.split()
+        places.add(text.index(SAYS))
+    assert len(places) == 3
+    long = "Blood is in the heart. " * 20
+    assert embed(SAYS, long, random.Random(1), most=2).count("Blood") == 2
+
+
+def made(tmp_path: Path, seed: int = 0, **changes: object) -> list[ReaderExample]:
+    questions = read_answered([write_gold(tmp_path / "q.json", gold_row(**changes))])
+    return list(bioasq_examples(questions, CORPUS, [[0, 1]], random.Random(seed)))
+
+
+def test_a_yes_or_no_question_gives_its_citations_its_snippets_and_silent_texts(
+    tmp_path: Path,
+) -> None:
+    for exact, stance in [("yes", YES), ("no", NO)]:
+        for seed in range(5):
+            examples = made(tmp_path, seed, exact_answer=exact)
+            check_places(examples)
+            relevant = [e for e in examples if e.relevant]
+            assert [e.stance for e in relevant] == [stance] * 3
+            assert all(SAYS in e.text and e.names is None for e in relevant)
+            assert [e.text for e in relevant[1:]] == [SAYS, SAYS]
+            others = [e for e in examples if not e.relevant]
+            assert {e.stance for e in others} == {SILENT}
+            assert others[0].text == OTHER
+
+
+def test_a_question_for_a_name_marks_it_and_takes_no_text_with_it_for_a_silent_one(
+    tmp_path: Path,
+) -> None:
+    for seed in range(10):
+        examples = made(tmp_path, seed, **FACTOID)
+        check_places(examples)
+        assert all(e.stance is None for e in examples)
+        for example in examples:
+            assert words_of(example) == (["Aspirin"] if example.relevant else [])
+            assert bool(example.relevant) == ("Aspirin" in example.text)
+
+
+def abstract(pmid: int, *sections: str) -> Citation:
+    found = tuple(Section(f"PART {n}", text) for n, text in enumerate(sections))
+    return Citation(pmid, title=f"Title {pmid}.", sections=found)
+
+
+ABSTRACTS = {
+    pmid: abstract(pmid, f"Aim {pmid}.", f"Method {pmid}.", f"Result {pmid}.") for pmid in (1, 2, 3)
+}
+
+
+def test_only_citations_with_an_abstract_are_read(tmp_path: Path) -> None:
+    file = write_corpus(tmp_path / "a.xml", {1: "It helps.", 2: ""})
+    assert {pmid: c.abstract for pmid, c in read_abstracts([file]).items()} == {1: "It helps."}
+
+
+def test_the_last_sections_keep_their_labels() -> None:
+    assert last_sections(ABSTRACTS[1], 2) == "PART 1: Method 1. PART 2: Result 1."
+    assert with_title(ABSTRACTS[1]) == f"Title 1. {ABSTRACTS[1].abstract}"
+
+
+def test_questions_on_abstracts_are_read_and_bad_ones_refused(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    rows = [{"question": f"Is it {a}?", "answer": a, "pmid": 1} for a in ("yes", "no", "maybe")]
+    found = read_abstract_questions(write_gold(tmp_path / "q.json", *rows))
+    assert [question.stance for question in found] == [YES, NO, MAYBE]
+    for text in [
+        "{",
+        "[]",
+        "{}",
+        '{"questions": [{"question": "Is it?", "answer": "perhaps", "pmid": 1}]}',
+        '{"questions": [{"question": "Is it?", "answer": "yes"}]}',
+    ]:
+        (tmp_path / "q.json").write_text(text, encoding="utf-8")
+        with (
+            subtests.test(text=text),
+            pytest.raises(InputError, match=r"q\.json: not questions on abstracts"),
+        ):
+            read_abstract_questions(tmp_path / "q.json")
+
+
+def test_a_question_on_an_abstract_sees_all_of_it_its_end_and_another_one() -> None:
+    questions = [AbstractQuestion(f"Is it {n}?", stance, n) for n, stance in ((1, YES), (2, MAYBE))]
+    others = 0
+    for seed in range(10):
+        examples = list(abstract_examples(questions, ABSTRACTS, random.Random(seed)))
+        for example in examples:
+            pmid = 1 if "1" in example.question else 2
+            if example.relevant:
+                assert example.text.endswith(f"Result {pmid}.")
+                assert example.stance == questions[pmid - 1].stance
+            else:
+                assert (example.stance, str(pmid) in example.text.replace("PART", "")) == (
+                    SILENT,
+                    False,
+                ) or f"Result {pmid}" not in example.text
+                others += 1
+        assert sum(e.relevant == 1 for e in examples) == 4
+    assert others > 0
+
+
+FINDING = {
+    "pmid": 1,
+    "intervention": "curevit",
+    "comparator": "placebo",
+    "outcome": "fever",
+    "label": "decreased",
+    "evidence": "Fever was lower with curevit.",
+    "in_abstract": True,
+}
+
+
+def test_findings_are_read_and_bad_ones_refused_with_their_line(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    labels = ("increased", "decreased", "no difference")
+    rows = [FINDING | {"label": label} for label in labels]
+    found = read_findings(write_lines(tmp_path / "f.jsonl", rows))
+    assert [finding.effect for finding in found] == [1, -1, 0]
+    for change in [{"label": "better"}, {"pmid": "x"}, {"pmid": None}]:
+        with (
+            subtests.test(change=change),
+            pytest.raises(InputError, match="line 2: not a finding"),
+        ):
+            read_findings(write_lines(tmp_path / "f.jsonl", [FINDING, FINDING | change]))
+
+
+def test_the_answer_to_a_finding_follows_from_its_direction_and_the_words_asked() -> None:
+    # Each kind of question by its words, and the answer to it for an increase, a decrease, none.
+    kinds = [
+        (r"\b(no difference|similar|unchanged)\b", (NO, NO, YES)),
+        (r"\b(affect|change|differ|difference)\b", (YES, YES, NO)),
+        (r"\b(increase|higher|raise)\b", (YES, NO, NO)),
+        (r"\b(reduce|decrease|lower|less)\b", (NO, YES, NO)),
+    ]
+    seen = set()
+    for column, effect in enumerate((1, -1, 0)):
+        finding = Finding(1, "curevit", "placebo", "fever", effect, "It fell.", True)
+        for seed in range(60):
+            question, stance = ask_of(finding, random.Random(seed))
+            kind, answers = next(row for row in kinds if re.search(row[0], question))
+            assert stance == answers[column], question
+            assert (question[0].isupper(), "{" in question) == (True, False)
+            seen.add((kind, effect))
+    assert len(seen) == 12
+
+
+def test_a_finding_is_asked_twice_and_sometimes_of_a_silent_text() -> None:
+    findings = [
+        Finding(1, "curevit", "placebo", "fever", 1, "Fever rose.", True),
+        Finding(2, "zelavit", "placebo", "fever", -1, "Fever fell.", False),
+    ]
+    quiet = 0
+    for seed in range(30):
+        examples = list(trial_examples(findings, ABSTRACTS, random.Random(seed)))
+        told = [e for e in examples if e.relevant]
+        assert len(told) == 4
+        assert all(e.stance in (YES, NO) for e in told)
+        assert all(
+            ("Result 1." in e.text or "Fever rose." in e.text) if n < 2 else "Fever fell." in e.text
+            for n, e in enumerate(told)
+        )
+        for example in (e for e in examples if not e.relevant):
+            assert (example.stance, example.relevant) == (SILENT, 0.0)
+            quiet += 1
+    assert quiet > 5
+
+
+def test_tables_give_as_many_examples_as_asked_with_every_name_filled_in() -> None:
+    texts = [GOLD, OTHER]
+    contrast = list(contrast_examples(600, texts, random.Random(1)))
+    attributes = list(attribute_examples(300, texts, random.Random(1)))
+    assert (len(contrast), len(attributes)) == (600, 300)
+    check_places([*contrast, *attributes])
+    for example in (*contrast, *attributes):
+        assert "{" not in example.question + example.text
+        assert 0 < example.weight < 1
+    assert contrast == list(contrast_examples(600, texts, random.Random(1)))
+    stances = [example.stance for example in contrast]
+    assert min(stances.count(stance) for stance in (YES, NO, SILENT)) > 100
+    assert all((e.stance == SILENT) == (e.relevant == 0) for e in contrast)
+
+
+def test_yes_and_no_are_learned_from_as_many_sentences_and_never_from_the_same_one() -> None:
+    for row in read_table("propositions")["propositions"]:
+        assert not set(row["affirms"]) & set(row["denies"]), row["ask"]
+    stances = [e.stance for e in contrast_examples(3000, [OTHER], random.Random(2))]
+    assert 0.7 < stances.count(YES) / stances.count(NO) < 1.4
+
+
+def test_questions_for_a_name_mark_it_in_the_answer_alone() -> None:
+    examples = list(attribute_examples(400, [OTHER], random.Random(3)))
+    answered = [example for example in examples if example.relevant]
+    assert 200 < len(answered) < 350
+    for example in answered:
+        assert example.names
+        scores = [s for s in example.sentences or () if s.score]
+        assert scores
+        for mark in example.names:
+            assert any(s.begin <= mark.begin < s.end for s in scores)
+    for example in examples:
+        if not example.relevant:
+            assert example.names == ()
+            assert not any(s.score for s in example.sentences or ())
+
+
+def test_claims_are_asked_both_ways_of_sentences_that_affirm_and_deny_them() -> None:
+    sides = {"affirms": YES, "denies": NO, "open": SILENT}
+    labels = {}
+    for row in read_rows("claims", CLAIM_KEYS):
+        for side, stance in sides.items():
+            for text in row[side]:
+                labels |= {(question, text): stance for question in row["ask"]}
+                labels |= {(question, text): opposite(stance) for question in row["opposite"]}
+    examples = list(claim_examples(3000, [OTHER], random.Random(4)))
+    check_places(examples)
+    known = [(labels[e.question, e.text], e) for e in examples if (e.question, e.text) in labels]
+    assert len(known) > 1500
+    assert all(stance == e.stance for stance, e in known)
+    stances = [e.stance for e in examples]
+    assert min(stances.count(stance) for stance in sides.values()) > 900
+    assert all((e.stance == SILENT) == (e.relevant == 0) for e in examples)
+
+
+def test_no_sentence_of_a_claim_stands_on_two_sides() -> None:
+    for row in read_rows("claims", CLAIM_KEYS):
+        texts = [text for side in ("affirms", "denies", "open") for text in row[side]]
+        assert len(texts) == len(set(texts)), row["about"]
+        assert not set(row["ask"]) & set(row["opposite"]), row["about"]
+
+
+def test_abstracts_are_asked_questions_with_both_answers() -> None:
+    sides = {"yes": YES, "no": NO, "silent": SILENT}
+    rows = read_rows("abstracts", ("text", *sides))
+    labels = {(q, row["text"]): sides[s] for row in rows for s in sides for q in row[s]}
+    examples = list(abstract_claim_examples(5 * len(rows), random.Random(6)))
+    assert all(labels[e.question, e.text] == e.stance for e in examples)
+    assert Counter(e.stance for e in examples) == {
+        YES: 2 * len(rows),
+        NO: 2 * len(rows),
+        SILENT: len(rows),
+    }
+    assert all((e.stance == SILENT) == (e.relevant == 0) for e in examples)
+
+
+def test_mentions_are_marked_where_the_brackets_were() -> None:
+    text, marks = read_marks("[[PSD-95]] ([[DLG4]]) binds it, not GRIP1.")
+    assert text == "PSD-95 (DLG4) binds it, not GRIP1."
+    assert [text[m.begin : m.end] for m in marks] == ["PSD-95", "DLG4"]
+    assert read_marks("Nothing [1] is marked.") == ("Nothing [1] is marked.", ())
+
+
+def test_questions_for_mentions_mark_them_in_texts_that_answer() -> None:
+    answers = {
+        (question, name)
+        for row in read_rows("mentions", MENTION_KEYS)
+        for says in row["says"]
+        for question in row["ask"]
+        for name in words_in(*read_marks(says))
+    }
+    examples = list(mention_examples(1500, [OTHER], random.Random(5)))
+    check_places(examples)
+    for example in examples:
+        assert bool(example.names) == bool(example.relevant), example
+        assert all((example.question, name) in answers for name in words_of(example))
+        assert "[[" not in example.text
+    assert 800 < sum(bool(e.names) for e in examples) < 1200
+
+
+def words_in(text: str, marks: Sequence[Marked]) -> list[str]:
+    return [text[mark.begin : mark.end] for mark in marks]
+
+
+def test_a_row_of_a_contrast_set_without_a_side_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "training").mkdir()
+    write_lines(tmp_path / "training" / "claims.jsonl", [{"ask": ["Is it?"], "open": ["It."]}])
+    monkeypatch.setattr(claims, "CONFIGS", tmp_path)
+    with pytest.raises(InputError, match="line 1: the row has no opposite, affirms, denies: add"):
+        next(claim_examples(1, [OTHER], random.Random(1)))
+
+
+def test_the_last_window_of_a_long_trial_holds_its_evidence() -> None:
+    evidence = "Fever fell with aspirin (p = 0.01)."
+    sections = (Section("", "Much was measured before. " * 60 + evidence + " We met again." * 150),)
+    citation = replace(ABSTRACTS[1], sections=sections)
+    finding = Finding(1, "aspirin", "placebo", "fever", -1, evidence, True)
+    other = replace(finding, intervention="ibuprofen")
+    before = 0
+    for seed in range(60):
+        for example in trial_examples([finding, other], {1: citation}, random.Random(seed)):
+            held = evidence in example.text
+            if example.relevant:
+                assert held
+                assert len(example.text) - example.text.index(evidence) <= len(evidence) + 500
+            elif not held:
+                before += 1
+                assert example.stance == SILENT
+    assert before
+
+
+def test_sides_are_drawn_in_balance() -> None:
+    texts = [ReaderExample("q", str(n), 1.0, YES) for n in range(90)]
+    texts += [ReaderExample("q", str(n), 1.0, NO) for n in range(30)]
+    texts += [ReaderExample("q", str(n), 0.0, SILENT) for n in range(40)]
+    drawn = balance_sides(texts, 50, random.Random(1))
+    assert Counter(str(e.stance) for e in drawn) == {str(YES): 21, str(NO): 21, str(SILENT): 8}
+    # No more of one side than there are of the other.
+    drawn = balance_sides(texts, 120, random.Random(1))
+    assert Counter(str(e.stance) for e in drawn) == {str(YES): 30, str(NO): 30, str(SILENT): 40}

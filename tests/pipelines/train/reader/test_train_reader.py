@@ -1,0 +1,195 @@
+"""`citeray train reader` from files to an adapter, on a tiny model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.errors import InputError
+from cluster.models.adapters import model_folder
+from cluster.models.reader import Reader
+from cluster.models.readings import Reading, ScoredSpan
+from cluster.settings.settings import load_settings
+from pipelines.train.reader import measure_reader as measuring
+from pipelines.train.reader.bioasq import read_answered
+from pipelines.train.reader.measure_reader import macro_f1, measure_reader
+from pipelines.train.reader.train_reader import (
+    STATE,
+    ReaderData,
+    ReaderJob,
+    make_examples,
+    train_reader,
+)
+from pipelines.train.recipe import ReaderRecipe, read_recipe
+from tests.pipelines.train.tiny_data import gold_row, write_corpus, write_gold, write_lines
+from tests.tiny_models import make_tiny_encoder
+
+pytestmark = pytest.mark.model
+
+TEXTS = {
+    1: "Aspirin reduces fever in patients. The study is in blood.",
+    2: "A gene inhibits the protein in a cell. The heart is not treated.",
+    3: "Bleeding causes a tumour in patients.",
+}
+LOSSES = "losses: {relevance: 0.7, stance: 2.0, sentences: 0.7, names: 1.0}"
+KINDS = "yesno: 4, other: 3, trials: 2, propositions: 4, attributes: 4, claims: 3, mentions: 2"
+MIXED = f"{{learning_rate: 6.0e-5, {KINDS}, {LOSSES}}}"
+SIDED = f"{{learning_rate: 3.0e-5, abstracts: 2, yesno: 2, frozen_layers: 1, {LOSSES}}}"
+
+
+def recipe(*changes: str) -> ReaderRecipe:
+    quick = ("tokens=256", "max_tokens=48", "hardest=2", "rank=4")
+    return read_recipe(ReaderRecipe, "reader", [*quick, f"passes=[{MIXED}, {SIDED}]", *changes])
+
+
+def data(path: Path, **changes: Any) -> ReaderData:
+    factoid = {"body": "What reduces fever?", "type": "factoid", "exact_answer": [["aspirin"]]}
+    asked = [{"question": "Does the gene inhibit it?", "answer": "maybe", "pmid": 2}]
+    finding = {
+        "pmid": 1,
+        "intervention": "aspirin",
+        "comparator": "the drug",
+        "outcome": "fever",
+        "label": "decreased",
+        "evidence": "Aspirin reduces fever.",
+        "in_abstract": True,
+    }
+    corpus = write_corpus(path / "corpus.xml", TEXTS)
+    questions = write_gold(path / "q.json", gold_row(), gold_row(**factoid))
+    known = ReaderData(
+        questions=(questions,),
+        corpus=(corpus,),
+        abstract_questions=write_gold(path / "abstract.json", *asked),
+        findings=write_lines(path / "findings.jsonl", [finding]),
+        abstracts=(corpus,),
+        held_out=(questions,),
+    )
+    return replace(known, **changes)
+
+
+def test_each_pass_has_as_many_examples_as_the_recipe_says(tmp_path: Path) -> None:
+    first, second = make_examples(data(tmp_path), recipe())
+    assert (len(first), len(second)) == (22, 4)
+    assert {e.question for e in first} >= {"Does aspirin reduce fever?", "What reduces fever?"}
+    asked = {e.question for e in second}
+    assert asked == {"Does the gene inhibit it?", "Does aspirin reduce fever?"}
+    # What there are no files of is left out.
+    plain = data(tmp_path, abstract_questions=None, findings=None, abstracts=())
+    assert [len(part) for part in make_examples(plain, recipe())] == [20, 2]
+    assert make_examples(data(tmp_path), recipe()) == [first, second]
+
+
+def test_a_pass_without_examples_is_refused(tmp_path: Path) -> None:
+    alone = f"passes=[{{learning_rate: 3.0e-5, trials: 2, {LOSSES}}}]"
+    with pytest.raises(InputError, match="pass 1 has no examples"):
+        make_examples(data(tmp_path, findings=None), recipe(alone))
+
+
+def test_articles_that_no_file_of_abstracts_has_are_named(tmp_path: Path) -> None:
+    other = write_corpus(tmp_path / "other.xml", {3: TEXTS[3]})
+    for missing, changes in [(1, {}), (2, {"findings": None})]:
+        known = data(tmp_path, abstracts=(other,), **changes)
+        with pytest.raises(InputError, match=rf"--abstracts \(PMID {missing} is the first\)"):
+            make_examples(known, recipe())
+
+
+@pytest.mark.slow
+def test_training_writes_an_adapter_that_reads_and_resumes_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+    base = make_tiny_encoder(tmp_path)
+    encoder = load_settings().encoder.model_copy(
+        update={"model": f"file:{base}", "sha256": "", "threads": 1}
+    )
+    out = tmp_path / "out"
+    job = ReaderJob(recipe("checkpoint_every=1"), encoder, data(tmp_path), out)
+    told: list[str] = []
+    measured = train_reader(job, "Public domain.", told.append)
+    assert set(measured) == {"yes/no macro F1", "factoid first right", "names F1"}
+    assert all(0 <= value <= 1 for value in measured.values())
+    assert [line for line in told if line.startswith("pass")] == [
+        "pass 1 of 2: 22 examples",
+        "pass 2 of 2: 4 examples",
+    ]
+    written = json.loads((out / "training.json").read_text(encoding="utf-8"))
+    assert written["base"]["model"] == f"file:{base}"
+    assert [row["file"] for row in written["data"]] == [
+        "q.json",
+        "corpus.xml",
+        "abstract.json",
+        "findings.jsonl",
+        "corpus.xml",
+    ]
+    assert "Public domain." in (out / "README.md").read_text(encoding="utf-8")
+    chosen = load_settings().reader.model_copy(
+        update={"model": f"file:{base}", "adapter": f"file:{out}", "sha256": ""}
+    )
+    reader = Reader.load(
+        model_folder(chosen), device="cpu", dtype="float32", max_tokens=48, batch_size=2
+    )
+    [found] = reader.read("what reduces fever ?", [TEXTS[1]])
+    assert len(found.sentences) == 2
+    assert capsys.readouterr().out == ""
+    # Both passes are at their end: a second run trains no step and writes the same.
+    steps = sorted(path.name for path in (out / STATE).glob("*/checkpoint-*"))
+    before = (out / "adapter_model.safetensors").read_bytes()
+    (out / "adapter_model.safetensors").unlink()
+    assert train_reader(job, "Public domain.", told.append) == measured
+    assert sorted(path.name for path in (out / STATE).glob("*/checkpoint-*")) == steps
+    assert (out / "adapter_model.safetensors").read_bytes() == before
+    other = replace(job, recipe=recipe("checkpoint_every=1", "seed=1"))
+    with pytest.raises(InputError, match="another recipe or another base model"):
+        train_reader(other, "Public domain.", told.append)
+
+
+class Says:
+    """Reads every text alike: aspirin names the answer, and the text says yes."""
+
+    def __init__(self, model: Any, tokenizer: Any, **_: Any) -> None:
+        self.found: Reading = model
+
+    def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        at = [text.find("Aspirin") for text in texts]
+        return [replace(self.found, names=(ScoredSpan(b, b + 7, 0.9),)) for b in at]
+
+
+def test_measures_are_of_the_questions_that_have_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "Reader", Says)
+    names: dict[str, Any] = {"type": "factoid", "exact_answer": [["aspirin"]]}
+    rows = {
+        "yes": gold_row(),
+        "no": gold_row(exact_answer="no"),
+        "factoid": gold_row(**names),
+        "wrong": gold_row(**(names | {"exact_answer": [["patients"]]})),
+        "list": gold_row(**(names | {"type": "list"})),
+        "summary": gold_row(type="summary"),
+    }
+    yes: Any = Reading(0.9, 0.8, 0.1, 0.1)
+    for chosen, wanted in [
+        (["yes"], {"yes/no macro F1": 0.5}),
+        (["yes", "no"], {"yes/no macro F1": 1 / 3}),
+        (["factoid", "wrong"], {"factoid first right": 0.5, "names F1": 0.5}),
+        (["list"], {"names F1": 1.0}),
+        (["summary"], {}),
+    ]:
+        questions = read_answered(
+            [write_gold(tmp_path / "q.json", *(rows[name] for name in chosen))]
+        )
+        assert measure_reader(yes, None, questions, 48) == pytest.approx(wanted), chosen
+
+
+def test_macro_f1_is_the_mean_over_yes_and_no() -> None:
+    for pairs, wanted in [
+        ([(True, True), (False, False)], 1.0),
+        ([(True, False), (False, True)], 0.0),
+        ([(True, True), (True, True), (False, True)], 0.4),
+    ]:
+        assert macro_f1(pairs) == pytest.approx(wanted), pairs

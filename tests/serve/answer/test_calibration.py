@@ -1,0 +1,151 @@
+"""Probabilities of right answers, and thresholds that keep an error budget."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.errors import InputError
+from serve.answer.calibration import (
+    Calibration,
+    TypeCalibration,
+    read_calibration,
+    risk_threshold,
+)
+
+Points = tuple[tuple[float, float], ...]
+BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
+
+
+def drawn(seed: int, count: int) -> Points:
+    """Calibrated points: an answer with the probability p is wrong with 1 - p."""
+    draw = random.Random(seed)
+    probabilities = [draw.betavariate(3, 0.6) for _ in range(count)]
+    return tuple((p, float(draw.random() > p)) for p in probabilities)
+
+
+def stated(points: Points, threshold: float) -> list[float]:
+    return [loss for probability, loss in points if probability >= threshold]
+
+
+def test_a_budget_of_all_states_everything_and_of_none_states_nothing() -> None:
+    points = drawn(1, 300)
+    calibration = Calibration({"list": TypeCalibration(features=(), weights=(0,), points=points)})
+    assert calibration.threshold("list", 1.0) == 0.0
+    assert calibration.threshold("list", 0.0) > 1
+    assert risk_threshold(((0.9, 0.0),) * 500, 0.0) > 1
+
+
+def test_too_few_or_too_wrong_points_state_nothing() -> None:
+    assert risk_threshold((), 0.1) > 1
+    assert risk_threshold(((0.9, 0.0),) * 8, 0.1) > 1
+    assert risk_threshold(((0.9, 0.0),) * 9, 0.1) == 0.9
+    assert risk_threshold(tuple((n / 500, 1.0) for n in range(500)), 0.1) > 1
+
+
+def test_all_right_answers_are_stated_and_no_more_wrong_ones_than_the_budget_allows() -> None:
+    points = tuple((n / 1000, float(n < 500)) for n in range(1000))
+    for budget in BUDGETS:
+        threshold = risk_threshold(points, budget)
+        assert threshold <= 0.5, budget
+        assert (0.5 - threshold) / (1 - threshold) < budget, budget
+
+
+def test_answers_of_equal_probability_are_stated_or_withheld_together() -> None:
+    sure = tuple((0.9 + n / 1e5, 0.0) for n in range(1000))
+    tied = ((0.5, 1.0),) * 10 + ((0.5, 0.0),) * 10 + ((0.5, 1.0),) * 400
+    threshold = risk_threshold(sure + tied, 0.05)
+    losses = stated(sure + tied, threshold)
+    assert sum(losses) / len(losses) < 0.05
+
+
+@given(st.integers(0, 10_000), st.integers(100, 1500), st.sampled_from(BUDGETS), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_of_the_points_above_the_threshold_fewer_than_the_budget_are_wrong(
+    seed: int, count: int, budget: float, tied: bool
+) -> None:
+    points = drawn(seed, count)
+    points = tuple((round(p, 1) if tied else p, loss) for p, loss in points)
+    losses = stated(points, risk_threshold(points, budget))
+    assert sum(losses) < budget * len(losses) or not losses
+
+
+def test_new_questions_keep_the_budget_on_average() -> None:
+    new = drawn(0, 5000)
+    calibrations = [drawn(seed, 500) for seed in range(1, 21)]
+    for budget in (0.05, 0.1, 0.2):
+        rates = []
+        for points in calibrations:
+            losses = stated(new, risk_threshold(points, budget))
+            rates.append(sum(losses) / max(1, len(losses)))
+        assert sum(rates) / len(rates) <= budget * 1.05, budget
+        assert min(rates) > budget / 2, budget
+
+
+@given(st.integers(0, 10_000), st.integers(100, 1500))
+@settings(max_examples=10, deadline=None)
+def test_a_larger_budget_states_at_least_as_much(seed: int, count: int) -> None:
+    points = drawn(seed, count)
+    counts = [len(stated(points, risk_threshold(points, budget))) for budget in BUDGETS]
+    for smaller, larger in pairwise(counts):
+        assert larger >= smaller, counts
+
+
+def test_the_probability_is_the_logistic_of_the_weighted_features() -> None:
+    known = TypeCalibration(features=("said", "share"), weights=(1.0, 2.0, -1.0), points=())
+    calibration = Calibration({"yesno": known})
+    found = calibration.probability("yesno", {"said": 0.5, "share": 2.0, "other": 9.0})
+    assert found == pytest.approx(0.5)
+    assert calibration.probability("yesno", {"said": 1e9, "share": 0.0}) <= 1
+    with pytest.raises(KeyError, match="share"):
+        calibration.probability("yesno", {"said": 1.0})
+
+
+def written(folder: Path, content: Any) -> Path:
+    path = folder / "calibration.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    read_calibration.cache_clear()
+    return path
+
+
+ROW = {"features": ["said"], "weights": [0.5, 1], "points": [[0.9, 0], [0.2, 1]]}
+
+
+def test_a_calibration_is_read_from_its_file(tmp_path: Path) -> None:
+    content = {"types": {"summary": ROW}, "made": "on held-out questions"}
+    found = read_calibration(written(tmp_path, content))
+    assert found.by_type["summary"].points == ((0.9, 0.0), (0.2, 1.0))
+
+
+def test_a_bad_calibration_is_an_input_error_that_names_the_file(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for content in [
+        "{",
+        "[]",
+        {},
+        {"types": []},
+        {"types": {"yesno": ROW}},
+        {"types": {"summary": {}}},
+        {"types": {"summary": {**ROW, "extra": 1}}},
+        {"types": {"summary": {**ROW, "weights": []}}},
+        {"types": {"summary": {**ROW, "weights": [1]}}},
+        {"types": {"summary": {**ROW, "points": [[0.5]]}}},
+        {"types": {"summary": {**ROW, "weights": ["x", 1]}}},
+        {"types": {"summary": {**ROW, "features": ["length"]}}},
+        '{"types": {"summary": {"features": [], "weights": [NaN], "points": []}}}',
+    ]:
+        with (
+            subtests.test(content=content),
+            pytest.raises(InputError, match=r"calibration\.json: not a calibration"),
+        ):
+            read_calibration(written(tmp_path, content))
+    with pytest.raises(InputError, match="nowhere"):
+        read_calibration(tmp_path / "nowhere")
